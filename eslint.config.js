@@ -1,0 +1,71 @@
+import js from "@eslint/js";
+import tseslint from "typescript-eslint";
+
+const PURE =
+  "The core is pure: time, ids, seeds and randomness arrive as arguments; effects belong to runtime, infra and plugins.";
+
+const pureGlobals = [
+  "process",
+  "console",
+  "crypto",
+  "setTimeout",
+  "setInterval",
+  "setImmediate",
+  "fetch",
+  "performance",
+];
+
+export default tseslint.config(
+  { ignores: ["dist/", "node_modules/"] },
+  js.configs.recommended,
+  tseslint.configs.strictTypeChecked,
+  {
+    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    rules: {
+      complexity: ["error", { max: 10, variant: "modified" }],
+      "max-lines": ["error", 400],
+      "max-lines-per-function": ["error", { max: 60, skipComments: true, skipBlankLines: true }],
+      "max-params": ["error", 4],
+      "@typescript-eslint/consistent-type-imports": "error",
+      "@typescript-eslint/consistent-type-exports": "error",
+      "@typescript-eslint/switch-exhaustiveness-check": [
+        "error",
+        { considerDefaultExhaustiveForUnions: true, requireDefaultForNonUnion: true },
+      ],
+      "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
+      "@typescript-eslint/no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_$" }],
+      "@typescript-eslint/no-unnecessary-condition": ["error", { allowConstantLoopConditions: true }],
+      "@typescript-eslint/consistent-type-definitions": "off",
+      "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
+    },
+  },
+  {
+    files: ["src/agents/coordination/**/*.ts"],
+    ignores: ["src/agents/coordination/runtime/**", "src/agents/coordination/ports/**"],
+    rules: {
+      "no-restricted-globals": ["error", ...pureGlobals.map((name) => ({ name, message: PURE }))],
+      "no-restricted-properties": [
+        "error",
+        { object: "Date", property: "now", message: PURE },
+        { object: "Math", property: "random", message: PURE },
+      ],
+      "no-restricted-syntax": [
+        "error",
+        { selector: "NewExpression[callee.name='Date'][arguments.length=0]", message: PURE },
+        { selector: ":function[async=true]", message: PURE },
+        { selector: "AwaitExpression", message: PURE },
+        { selector: "MemberExpression[property.name=/^toLocale|^localeCompare$/]", message: PURE },
+      ],
+      "no-restricted-imports": ["error", { patterns: [{ group: ["node:*"], message: PURE }] }],
+    },
+  },
+  {
+    files: ["test/**/*.ts", "scripts/**/*.ts"],
+    rules: { "max-lines-per-function": "off", "@typescript-eslint/no-non-null-assertion": "off" },
+  },
+  {
+    files: ["**/*.js", "**/*.mjs"],
+    extends: [tseslint.configs.disableTypeChecked],
+    languageOptions: { globals: { process: "readonly", console: "readonly", URL: "readonly" } },
+  },
+);

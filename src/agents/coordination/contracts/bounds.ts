@@ -1,0 +1,32 @@
+/**
+ * Every limit on what the coordination layer accepts or stores, by name.
+ *
+ * Sizes are in UTF-16 code units for text and in items for arrays, unless the name says otherwise.
+ */
+export const BOUNDS = {
+  idCharsMax: 128,
+  sessionKeyCharsMax: 512,
+  agentIdCharsMax: 256,
+  nameCharsMax: 64,
+  errorMessageCharsMax: 300,
+  objectiveCharsMax: 2_000,
+  taskCharsMax: 200_000,
+  resourceCharsMax: 1_024,
+  problemsMax: 8,
+  claimsMax: 256,
+  planStepsMax: 10_000,
+  dependenciesMax: 1_000,
+  resourcesPerStepMax: 64,
+  policyOverridesMax: 256,
+  retryBudgetMax: 100,
+  stepsPerCoordinationMax: 10_000,
+  durationMsMax: 31 * 24 * 3_600_000,
+  envelopeCharsMax: 16_384,
+  envelopeDepthMax: 8,
+  planCharsMax: 8_000_000,
+  planDepthMax: 32,
+  valueNodesMax: 500_000,
+  eventCharsMax: 262_144,
+  eventDepthMax: 16,
+  validationProblemsMax: 20,
+} as const;

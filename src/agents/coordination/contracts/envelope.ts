@@ -1,0 +1,47 @@
+import { z } from "zod";
+import { coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import { BOUNDS } from "./bounds.ts";
+
+export const PRIORITIES = ["low", "normal", "high", "critical"] as const;
+export const prioritySchema = z.enum(PRIORITIES);
+export type Priority = z.infer<typeof prioritySchema>;
+
+export const deliveryModeSchema = z.enum(["best_effort", "at_least_once"]);
+export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
+
+/** QM2 2.3: control carries plan and control messages, data carries work and results, escalation people's questions. */
+export const laneSchema = z.enum(["control", "data", "escalation"]);
+export type Lane = z.infer<typeof laneSchema>;
+
+/** The target of a spawn whose child session the host has not created yet. */
+export const UNBOUND_TARGET = "unbound";
+
+const traceRefSchema = z
+  .string()
+  .min(1)
+  .max(BOUNDS.idCharsMax * 4);
+
+/**
+ * The metadata on every inter-agent instruction (QM2 3.1).
+ *
+ * An envelope describes; it does not authorise. What a session may do follows from the ledger's record for
+ * its session key (H3). `deadlineMs` and `createdAtMs` are epoch milliseconds.
+ */
+export const coordinationEnvelopeSchema = z.strictObject({
+  coordinationId: coordinationIdSchema,
+  stepId: stepIdSchema,
+  parentStepId: stepIdSchema.optional(),
+  sourceSession: sessionKeySchema,
+  targetSession: sessionKeySchema,
+  intent: z.enum(["execute", "report", "cancel", "escalate", "ack"]),
+  priority: prioritySchema,
+  deliveryMode: deliveryModeSchema,
+  deadlineMs: epochMsSchema.optional(),
+  createdAtMs: epochMsSchema,
+  trace: z.strictObject({
+    runId: traceRefSchema.optional(),
+    spanId: traceRefSchema.optional(),
+    causalRef: traceRefSchema.optional(),
+  }),
+});
+export type CoordinationEnvelope = z.infer<typeof coordinationEnvelopeSchema>;

@@ -1,0 +1,140 @@
+/** What a caller can do about an error. Every error code has exactly one. */
+export type Recovery =
+  | "reload-and-retry"
+  | "back-off"
+  | "free-disk-space"
+  | "restore-backup"
+  | "upgrade-plugin"
+  | "fix-permissions"
+  | "fix-input"
+  | "fix-config"
+  | "restart"
+  | "report-bug";
+
+interface ErrorCodeEntry {
+  readonly recovery: Recovery;
+  readonly summary: string;
+  /** The sentence that tells the person at the keyboard what to do. */
+  readonly advice: string;
+}
+
+/** All error codes. `docs/errors.md` holds the same table; a test keeps them equal. */
+export const ERROR_CODES = {
+  LEDGER_CONFLICT: {
+    recovery: "reload-and-retry",
+    summary: "another writer appended to the coordination first",
+    advice: "Nothing to do: the write is decided again on the newer state.",
+  },
+  LEDGER_BUSY: {
+    recovery: "back-off",
+    summary: "the ledger stayed locked for the whole busy timeout",
+    advice: "Find the process that holds the ledger open for writing and let it finish or stop it.",
+  },
+  LEDGER_FULL: {
+    recovery: "free-disk-space",
+    summary: "the disk that holds the ledger is full",
+    advice: "Free space on the disk that holds the ledger; coordination resumes with the next spawn.",
+  },
+  LEDGER_CORRUPT: {
+    recovery: "restore-backup",
+    summary: "the ledger file is damaged or is not a ledger",
+    advice: "Run `openclaw coordination verify`, keep the file, and move it aside or restore a backup.",
+  },
+  LEDGER_TOO_NEW: {
+    recovery: "upgrade-plugin",
+    summary: "the ledger was written by a newer release",
+    advice: "Upgrade openclaw-coordination, or point it at another ledger. The file was not touched.",
+  },
+  LEDGER_UNAVAILABLE: {
+    recovery: "fix-permissions",
+    summary: "the ledger file cannot be opened, created or written",
+    advice: "Check that the ledger's folder exists, is on a writable disk and belongs to this user.",
+  },
+  LEDGER_NOT_FOUND: {
+    recovery: "fix-input",
+    summary: "there is no ledger file at this path",
+    advice: "Enable coordination and spawn a subagent first, or pass `--ledger FILE`.",
+  },
+  LEDGER_CLOSED: {
+    recovery: "restart",
+    summary: "the ledger was closed while the call was under way",
+    advice: "The gateway is stopping or reloading; the next start reconciles what was open.",
+  },
+  EVENT_UNREADABLE: {
+    recovery: "upgrade-plugin",
+    summary: "a stored event has an unknown type or does not match its schema",
+    advice: "Run `openclaw coordination verify` to see which event; upgrade if a newer release wrote it.",
+  },
+  COORDINATION_NOT_FOUND: {
+    recovery: "fix-input",
+    summary: "no coordination has this id",
+    advice: "Run `openclaw coordination list` to see the ids; a unique prefix is enough.",
+  },
+  INPUT_INVALID: {
+    recovery: "fix-input",
+    summary: "the input does not match its schema or breaks a bound",
+    advice: "Correct the fields that the message names.",
+  },
+  CONFIG_INVALID: {
+    recovery: "fix-config",
+    summary: "the plugin's configuration is not valid",
+    advice: "Correct plugins.entries.coordination.config in the OpenClaw configuration.",
+  },
+  CONFIG_NOT_WRITABLE: {
+    recovery: "fix-config",
+    summary: "the OpenClaw configuration could not be changed from here",
+    advice: "Run `openclaw coordination enable` where OpenClaw is installed, or edit the file by hand.",
+  },
+  RUNTIME_UNSUPPORTED: {
+    recovery: "upgrade-plugin",
+    summary: "this Node.js release cannot run the ledger",
+    advice: "Use Node.js 24.16 or later, as OpenClaw itself requires.",
+  },
+  INVARIANT_VIOLATED: {
+    recovery: "report-bug",
+    summary: "a rule that the code relies on was broken",
+    advice: "This is a bug in openclaw-coordination; please report it with the output of `verify --json`.",
+  },
+} as const satisfies Record<string, ErrorCodeEntry>;
+
+export type ErrorCode = keyof typeof ERROR_CODES;
+
+/** The world failed. Branch on `code`, never on the text. */
+export class CoordinationError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, detail: string, options?: { cause?: unknown }) {
+    super(detail, options);
+    this.name = "CoordinationError";
+    this.code = code;
+  }
+
+  get recovery(): Recovery {
+    return ERROR_CODES[this.code].recovery;
+  }
+
+  get advice(): string {
+    return ERROR_CODES[this.code].advice;
+  }
+}
+
+/** Our own bug: stop this coordination, record it, never retry it. */
+export class InvariantViolation extends CoordinationError {
+  constructor(rule: string) {
+    super("INVARIANT_VIOLATED", rule);
+    this.name = "InvariantViolation";
+  }
+}
+
+export function invariant(condition: boolean, rule: string): asserts condition {
+  if (!condition) throw new InvariantViolation(rule);
+}
+
+/** The end of an exhaustive switch. */
+export function unreachable(value: never, what: string): never {
+  throw new InvariantViolation(`unhandled ${what}: ${JSON.stringify(value)}`);
+}
+
+export function isCoordinationError(error: unknown): error is CoordinationError {
+  return error instanceof Error && "code" in error && String(error.code) in ERROR_CODES;
+}

@@ -1,0 +1,182 @@
+/**
+ * Owns: the facts of the ledger, that is the ten QM2 event types (QM2 3.3) and this host's own `step.admitted`.
+ * Does not own: their OpenWOP counterparts (`openwop-events.ts`).
+ *
+ * Payloads are free of content: ids, hashes, sizes, names and host-made error sentences, never a prompt, a task or
+ * a result.
+ */
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
+import { agentIdSchema, coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import { conflictStrategySchema, failurePolicySchema } from "./plan.ts";
+
+const durationMs = z.int().min(0).max(BOUNDS.durationMsMax);
+const attemptSchema = z
+  .int()
+  .min(1)
+  .max(BOUNDS.retryBudgetMax + 1);
+const hostRef = z.string().min(1).max(BOUNDS.sessionKeyCharsMax);
+const shortName = z.string().min(1).max(BOUNDS.nameCharsMax);
+const basisPoints = z.int().min(0).max(10_000);
+
+/** Names a text by its sha256; the text itself lies in the content table and may be deleted. Size in bytes. */
+export const contentRefSchema = z.object({
+  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bytes: z.int().min(0),
+});
+export type ContentRef = z.infer<typeof contentRefSchema>;
+
+/** How the host's side of a fact was learnt: from a hook as it happened, or by asking the host afterwards. */
+export const learntViaSchema = z.enum(["hook", "reconciled", "deadline"]);
+export type LearntVia = z.infer<typeof learntViaSchema>;
+
+/** Why a step failed. `message` is the host's sentence, cut to a bound. */
+export const stepErrorSchema = z.object({
+  code: z.enum([
+    "spawn_refused",
+    "spawn_not_confirmed",
+    "child_failed",
+    "child_cancelled",
+    "child_lost",
+    "coordination_closed",
+  ]),
+  message: z.string().max(BOUNDS.errorMessageCharsMax),
+});
+export type StepError = z.infer<typeof stepErrorSchema>;
+
+/** Something wrong with what came with a spawn; the spawn went on. */
+export const inputProblemSchema = z.object({
+  code: z.enum(["ENVELOPE_MALFORMED", "ENVELOPE_NOT_AUTHORITATIVE", "PARAMS_MALFORMED"]),
+  path: z.string().max(200),
+});
+export type InputProblem = z.infer<typeof inputProblemSchema>;
+
+/** What is fixed about a step from its admission on. */
+export const stepAdmittedSchema = z.object({
+  stepId: stepIdSchema,
+  parentStepId: stepIdSchema.optional(),
+  lane: laneSchema,
+  runner: z.enum(["subagent", "acp"]),
+  agentId: agentIdSchema,
+  name: shortName.optional(),
+  sourceSession: sessionKeySchema,
+  deliveryMode: deliveryModeSchema,
+  priority: prioritySchema,
+  input: contentRefSchema,
+  timeoutMs: durationMs,
+  retryBudget: z.int().min(0).max(BOUNDS.retryBudgetMax),
+  collect: z.boolean(),
+  /** The tool call that asked for the spawn. */
+  call: z.object({
+    toolCallId: hostRef.optional(),
+    runId: hostRef.optional(),
+    spanId: hostRef.optional(),
+  }),
+  problems: z.array(inputProblemSchema).max(BOUNDS.problemsMax).optional(),
+});
+export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;
+
+const attemptOf = { stepId: stepIdSchema, attempt: attemptSchema };
+
+/** The payload schema of every fact, by event type. */
+export const FACT_PAYLOADS = {
+  "coordination.created": z.object({
+    origin: z.enum(["observed", "plan"]),
+    ownerSession: sessionKeySchema,
+    ownerAgent: agentIdSchema,
+    objective: contentRefSchema,
+    trace: z.object({
+      traceId: hostRef.optional(),
+      runId: hostRef.optional(),
+      spanId: hostRef.optional(),
+      /** The coordination that came before on the same trace. */
+      causalRef: coordinationIdSchema.optional(),
+    }),
+    failurePolicy: failurePolicySchema,
+    /** How long after the last change, with no step open, the coordination ends. */
+    settleMs: durationMs,
+    /** How long a dispatched step may stay without the host's acknowledgement. */
+    acknowledgeMs: durationMs,
+  }),
+  "step.admitted": stepAdmittedSchema,
+  "step.dispatched": z.object({
+    ...attemptOf,
+    lane: laneSchema,
+    idempotencyKey: z.string().max(BOUNDS.idCharsMax * 3),
+    deadlineAtMs: epochMsSchema,
+  }),
+  "step.acknowledged": z.object({
+    ...attemptOf,
+    childSessionKey: sessionKeySchema,
+    childRunId: hostRef,
+    via: learntViaSchema,
+  }),
+  "step.completed": z.object({ ...attemptOf, via: learntViaSchema, output: contentRefSchema.optional() }),
+  "step.failed": z.object({
+    ...attemptOf,
+    error: stepErrorSchema,
+    cancelled: z.boolean(),
+    via: learntViaSchema,
+  }),
+  "step.timed_out": z.object({ ...attemptOf, deadlineAtMs: epochMsSchema, via: learntViaSchema }),
+  "conflict.detected": z.object({
+    conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
+    resource: z.string().min(1).max(BOUNDS.resourceCharsMax),
+    claims: z
+      .array(
+        z.object({
+          stepId: stepIdSchema,
+          priority: prioritySchema,
+          claimedSequence: z.int().min(0),
+        }),
+      )
+      .min(2)
+      .max(BOUNDS.claimsMax),
+  }),
+  "conflict.resolved": z.object({
+    conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
+    strategy: conflictStrategySchema,
+    winner: stepIdSchema.optional(),
+    losers: z.array(stepIdSchema).max(BOUNDS.claimsMax),
+    because: shortName,
+  }),
+  "coordination.escalated": z.object({
+    escalationId: z.string().min(1).max(BOUNDS.idCharsMax),
+    stepId: stepIdSchema.optional(),
+    cause: z.enum(["confidence", "conflict", "verifier", "retries_exhausted", "deadline", "agent"]),
+    kind: z.enum(["approval", "clarification"]),
+    /** Present when confidence was the cause; basis points, 10,000 is certainty. */
+    confidence: z.object({ measured: basisPoints, floor: z.int().min(5_000).max(10_000) }).optional(),
+    deadlineAtMs: epochMsSchema,
+  }),
+  "coordination.terminal": z.object({
+    status: z.enum(["success", "partial", "failed", "escalated", "cancelled"]),
+    steps: z.object({
+      total: z.int().min(0),
+      completed: z.int().min(0),
+      failed: z.int().min(0),
+      timedOut: z.int().min(0),
+      cancelled: z.int().min(0),
+    }),
+  }),
+} as const;
+
+export type FactType = keyof typeof FACT_PAYLOADS;
+export type FactPayloads = { [T in FactType]: z.infer<(typeof FACT_PAYLOADS)[T]> };
+
+/** The ten types that QM2 3.3 demands; `step.admitted` is this host's own. */
+export const QM2_EVENT_TYPES = [
+  "coordination.created",
+  "step.dispatched",
+  "step.acknowledged",
+  "step.completed",
+  "step.failed",
+  "step.timed_out",
+  "conflict.detected",
+  "conflict.resolved",
+  "coordination.escalated",
+  "coordination.terminal",
+] as const satisfies readonly FactType[];
+
+export type TerminalStatus = FactPayloads["coordination.terminal"]["status"];

@@ -1,0 +1,53 @@
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+
+const id = () => z.string().min(1).max(BOUNDS.idCharsMax);
+
+/** Names a coordination. It is also the OpenWOP `runId` of its log. */
+export const coordinationIdSchema = id().brand<"CoordinationId">();
+export type CoordinationId = z.infer<typeof coordinationIdSchema>;
+
+/** Names a step within one coordination. */
+export const stepIdSchema = id().brand<"StepId">();
+export type StepId = z.infer<typeof stepIdSchema>;
+
+/** Names an event of the ledger, unique over all coordinations: `coordinationId:sequence`. */
+export const eventIdSchema = id().brand<"EventId">();
+export type EventId = z.infer<typeof eventIdSchema>;
+
+/** An OpenClaw session key, such as `agent:main:main` or `agent:main:subagent:<uuid>`. */
+export const sessionKeySchema = z.string().min(1).max(BOUNDS.sessionKeyCharsMax).brand<"SessionKey">();
+export type SessionKey = z.infer<typeof sessionKeySchema>;
+
+/** An OpenClaw agent id, such as `main`. */
+export const agentIdSchema = z.string().min(1).max(BOUNDS.agentIdCharsMax).brand<"AgentId">();
+export type AgentId = z.infer<typeof agentIdSchema>;
+
+/** `coordinationId:stepId:attempt` (QM2 3.4): a second dispatch with the same key is a replay, never new work. */
+export type IdempotencyKey = string & { readonly __idempotencyKey: true };
+
+/** Milliseconds since 1970-01-01T00:00:00Z. */
+export const epochMsSchema = z.int().min(0).max(8_640_000_000_000_000).brand<"EpochMs">();
+export type EpochMs = z.infer<typeof epochMsSchema>;
+
+export function idempotencyKey(
+  coordinationId: CoordinationId,
+  stepId: StepId,
+  attempt: number,
+): IdempotencyKey {
+  return `${coordinationId}:${stepId}:${attempt}` as IdempotencyKey;
+}
+
+export function eventIdAt(coordinationId: CoordinationId, sequence: number): EventId {
+  return `${coordinationId}:${sequence}` as EventId;
+}
+
+/** The ISO 8601 form that `RunEvent.timestamp` carries. */
+export function isoTimestamp(atMs: EpochMs): string {
+  return new Date(atMs).toISOString();
+}
+
+/** The time `durationMs` after `atMs`. */
+export function addMs(atMs: EpochMs, durationMs: number): EpochMs {
+  return (atMs + durationMs) as EpochMs;
+}

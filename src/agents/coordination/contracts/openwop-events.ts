@@ -1,0 +1,64 @@
+/**
+ * Owns: the payloads of the OpenWOP v1 events that the projection appends behind the facts.
+ * Source: OpenWOP multi-agent-execution.md (RFC 0006, 0037, 0039) and run-event-payloads.schema.json.
+ */
+import { z } from "zod";
+
+const ref = z.string().min(1).max(512);
+const errorObject = z.object({ code: z.string().min(1), message: z.string() });
+const interruptKind = z.enum(["approval", "clarification"]);
+const causationHostId = z.string().min(1).optional();
+
+/** The payload schema of every projected event, by event type. */
+export const OPENWOP_PAYLOADS = {
+  "run.started": z.object({ workflowId: ref }),
+  "run.completed": z.object({ durationMs: z.int().min(0).optional() }),
+  "run.failed": z.object({ error: errorObject, durationMs: z.int().min(0).optional() }),
+  "run.cancelled": z.object({ reason: z.string().optional(), durationMs: z.int().min(0).optional() }),
+  "runOrchestrator.decided": z.strictObject({
+    agentId: z.string().min(3).max(256),
+    decision: z.strictObject({ kind: z.literal("next-worker"), nextWorkerIds: z.array(ref).min(1) }),
+    iteration: z.int().min(1),
+    causationHostId,
+  }),
+  "node.dispatched": z.strictObject({
+    childRunId: ref,
+    childWorkflowId: ref,
+    childStatus: z.string().optional(),
+  }),
+  "core.workflowChain.event": z.strictObject({
+    phase: z.enum([
+      "dispatch.began",
+      "dispatch.succeeded",
+      "dispatch.failed",
+      "child.completed",
+      "child.failed",
+      "child.cancelled",
+      "output.harvested",
+    ]),
+    workerId: ref,
+    parentRunId: ref,
+    childRunId: ref.optional(),
+    harvestedKeys: z.array(z.string()).optional(),
+    error: errorObject.optional(),
+    causationHostId,
+  }),
+  "core.workflowChain.confidence-escalated": z.strictObject({
+    confidence: z.number().min(0).max(1),
+    floor: z.number().min(0.5).max(1),
+    escalationKind: z.enum(["clarify", "escalate"]),
+    parentRunId: ref,
+    workerId: ref.optional(),
+    causationHostId,
+  }),
+  "interrupt.requested": z.strictObject({
+    kind: interruptKind,
+    key: ref,
+    data: z.record(z.string(), z.json()),
+    timeoutMs: z.int().min(0).optional(),
+  }),
+  "node.suspended": z.object({ nodeId: ref, interruptId: ref, kind: interruptKind, key: ref }),
+} as const;
+
+export type OpenWopType = keyof typeof OPENWOP_PAYLOADS;
+export type OpenWopPayloads = { [T in OpenWopType]: z.infer<(typeof OPENWOP_PAYLOADS)[T]> };

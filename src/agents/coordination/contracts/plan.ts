@@ -1,0 +1,68 @@
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
+import { agentIdSchema, coordinationIdSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+
+const durationMs = z.int().min(1).max(BOUNDS.durationMsMax);
+const resourceName = z.string().min(1).max(BOUNDS.resourceCharsMax);
+
+/** QM2 2.4: how a contested resource is awarded. */
+export const conflictStrategySchema = z.enum([
+  "owner_wins",
+  "priority_wins",
+  "merge_if_safe",
+  "manual_review",
+]);
+export type ConflictStrategy = z.infer<typeof conflictStrategySchema>;
+
+/** The conflict rules of a coordination: a default strategy, exceptions by resource pattern, and what is high-risk. */
+export const arbiterPolicySchema = z.strictObject({
+  strategy: conflictStrategySchema.default("owner_wins"),
+  overrides: z
+    .array(z.strictObject({ resource: resourceName, strategy: conflictStrategySchema }))
+    .max(BOUNDS.policyOverridesMax)
+    .optional(),
+  highRisk: z.array(resourceName).max(BOUNDS.policyOverridesMax).optional(),
+});
+export type ArbiterPolicy = z.infer<typeof arbiterPolicySchema>;
+
+export const failurePolicySchema = z.strictObject({
+  retryBudget: z.int().min(0).max(BOUNDS.retryBudgetMax),
+  timeoutPolicy: z.enum(["fail_fast", "continue_with_partial"]),
+  escalationPolicy: z.enum(["none", "hitl"]),
+});
+export type FailurePolicy = z.infer<typeof failurePolicySchema>;
+
+/** One dispatchable unit of a plan, with its input and the contract of its output (QM2 2.2). */
+export const coordinationStepSchema = z.strictObject({
+  stepId: stepIdSchema,
+  agent: agentIdSchema,
+  task: z.string().min(1).max(BOUNDS.taskCharsMax),
+  dependsOn: z.array(stepIdSchema).max(BOUNDS.dependenciesMax).optional(),
+  fanIn: z
+    .union([z.enum(["all", "any"]), z.strictObject({ min: z.int().min(1).max(BOUNDS.dependenciesMax) })])
+    .optional(),
+  input: z.record(z.string().max(BOUNDS.idCharsMax), z.json()).optional(),
+  outputSchema: z.record(z.string(), z.json()).optional(),
+  priority: prioritySchema.optional(),
+  timeoutMs: durationMs.optional(),
+  retry: z
+    .strictObject({ budget: z.int().min(0).max(BOUNDS.retryBudgetMax), backoffMs: durationMs.optional() })
+    .optional(),
+  resources: z.array(resourceName).max(BOUNDS.resourcesPerStepMax).optional(),
+  deliveryMode: deliveryModeSchema.optional(),
+  lane: laneSchema.optional(),
+  verify: z.record(z.string(), z.json()).optional(),
+});
+export type CoordinationStep = z.infer<typeof coordinationStepSchema>;
+
+/** A declarative execution graph (QM2 3.2). Whether its graph is sound is the plan compiler's question. */
+export const coordinationPlanSchema = z.strictObject({
+  coordinationId: coordinationIdSchema,
+  objective: z.string().min(1).max(BOUNDS.objectiveCharsMax),
+  ownerSession: sessionKeySchema,
+  steps: z.array(coordinationStepSchema).min(1).max(BOUNDS.planStepsMax),
+  conflictPolicy: arbiterPolicySchema,
+  failurePolicy: failurePolicySchema,
+});
+export type CoordinationPlan = z.infer<typeof coordinationPlanSchema>;

@@ -1,0 +1,78 @@
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+import { CoordinationError } from "./errors.ts";
+import { FACT_PAYLOADS, type FactPayloads, type FactType } from "./facts.ts";
+import { coordinationIdSchema, eventIdSchema, type CoordinationId, type EventId } from "./ids.ts";
+import { OPENWOP_PAYLOADS, type OpenWopPayloads, type OpenWopType } from "./openwop-events.ts";
+import { describeProblems, EVENT_BOUNDS, parseBounded } from "./validation.ts";
+
+/** The OpenWOP event envelope (run-event.schema.json). `sequence` counts from 0 without a gap within one run. */
+interface EventEnvelope {
+  readonly eventId: EventId;
+  readonly runId: CoordinationId;
+  readonly sequence: number;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly nodeId?: string;
+  /** The earlier event of the log that caused this one. */
+  readonly causationId?: EventId;
+}
+
+type EventOf<T extends string, P> = EventEnvelope & { readonly type: T; readonly payload: P };
+
+/** An event that the state is folded from. */
+export type FactEvent = { [T in FactType]: EventOf<T, FactPayloads[T]> }[FactType];
+
+/** An event that `project` derived from the fact before it. */
+export type OpenWopEvent = { [T in OpenWopType]: EventOf<T, OpenWopPayloads[T]> }[OpenWopType];
+
+/** One entry of the ledger. */
+export type RunEvent = FactEvent | OpenWopEvent;
+
+/** What `decide` and `project` yield: an event before it has a place in the log. */
+export type FactDraft = { [T in FactType]: Draft<T, FactPayloads[T]> }[FactType];
+export type OpenWopDraft = { [T in OpenWopType]: Draft<T, OpenWopPayloads[T]> }[OpenWopType];
+interface Draft<T, P> {
+  readonly type: T;
+  readonly payload: P;
+  readonly nodeId?: string;
+  readonly causationId?: EventId;
+}
+
+const PAYLOADS: Readonly<Record<string, z.ZodType>> = { ...FACT_PAYLOADS, ...OPENWOP_PAYLOADS };
+
+const eventEnvelopeSchema = z.object({
+  eventId: eventIdSchema,
+  runId: coordinationIdSchema,
+  sequence: z.int().min(0),
+  type: z.string().max(BOUNDS.idCharsMax),
+  timestamp: z.iso.datetime(),
+  nodeId: z.string().min(1).max(BOUNDS.idCharsMax).optional(),
+  causationId: eventIdSchema.optional(),
+  payload: z.unknown(),
+});
+
+export function isFact(event: RunEvent): event is FactEvent {
+  return event.type in FACT_PAYLOADS;
+}
+
+/**
+ * Checks a stored or received value and returns it as an event, unknown payload fields kept.
+ *
+ * @throws CoordinationError `EVENT_UNREADABLE` when its type is unknown or a field does not match.
+ */
+export function decodeEvent(value: unknown): RunEvent {
+  const envelope = parseBounded(eventEnvelopeSchema, value, EVENT_BOUNDS);
+  if (!envelope.ok) throw unreadable("event", describeProblems(envelope.problems));
+  const { eventId, type, payload } = envelope.value;
+  const schema = PAYLOADS[type];
+  if (!Object.hasOwn(PAYLOADS, type) || !schema)
+    throw unreadable(eventId, `unknown type ${JSON.stringify(type)}`);
+  const parsed = parseBounded(schema, payload, EVENT_BOUNDS);
+  if (!parsed.ok) throw unreadable(eventId, `payload of ${type}: ${describeProblems(parsed.problems)}`);
+  return value as RunEvent;
+}
+
+function unreadable(which: string, why: string): CoordinationError {
+  return new CoordinationError("EVENT_UNREADABLE", `${which}: ${why}`);
+}

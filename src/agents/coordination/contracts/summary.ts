@@ -1,0 +1,19 @@
+import type { ContentRef, TerminalStatus } from "./facts.ts";
+import type { EpochMs, SessionKey, StepId } from "./ids.ts";
+
+export type CoordinationStatus = "running" | TerminalStatus;
+
+/** What `list` shows of a coordination, kept beside the log so that listing folds nothing. */
+export interface Summary {
+  readonly status: CoordinationStatus;
+  readonly ownerSession: SessionKey;
+  readonly objective: ContentRef;
+  readonly createdAtMs: EpochMs;
+  readonly steps: { readonly total: number; readonly open: number; readonly failed: number };
+}
+
+/** A name under which a coordination, or one step of it, can be found. The newest holder of a name wins. */
+export interface Reference {
+  readonly name: string;
+  readonly stepId?: StepId;
+}

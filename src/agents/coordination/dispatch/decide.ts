@@ -1,0 +1,219 @@
+/**
+ * Owns: which commands a coordination accepts and which facts they become. Does not own: when commands are sent.
+ *
+ * D1 a dispatch is recorded before the act; its outcome is another command. D2 a duplicate is a replay, never new work.
+ * D3 the outcome of an older attempt is refused. D4 attempts never exceed `retryBudget + 1`. D5 exactly one
+ * `coordination.terminal`, and nothing after it.
+ */
+import type {
+  AcknowledgeStep,
+  AdmitSpawn,
+  Command,
+  CompleteStep,
+  FailStep,
+  TimeOutStep,
+} from "../contracts/commands.ts";
+import { BOUNDS } from "../contracts/bounds.ts";
+import { unreachable } from "../contracts/errors.ts";
+import type { FactPayloads, StepAdmitted, TerminalStatus } from "../contracts/facts.ts";
+import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
+import type { FactDraft } from "../contracts/run-event.ts";
+import { childOf, isOpen, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
+
+export type RefusalCode =
+  | "NOT_OPENED"
+  | "ALREADY_OPENED"
+  | "COORDINATION_ENDED"
+  | "UNKNOWN_STEP"
+  | "STALE_ATTEMPT"
+  | "NOT_DISPATCHED"
+  | "STEP_ENDED"
+  | "OTHER_CHILD"
+  | "TOO_MANY_STEPS"
+  | "STEPS_OPEN";
+
+export type Decision =
+  /** The facts to append; `stepId` is the step that the command was about. */
+  | { readonly kind: "accepted"; readonly facts: readonly FactDraft[]; readonly stepId?: StepId }
+  /** D2: the log already says so. */
+  | { readonly kind: "replay"; readonly stepId?: StepId }
+  | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
+
+export function decide(state: Coordination, command: Command, now: EpochMs): Decision {
+  if (command.type === "openCoordination") return openCoordination(state, command);
+  if (state.kind === "unopened") return refuse("NOT_OPENED", "the coordination was never opened");
+  if (state.kind === "ended") {
+    if (command.type === "settleCoordination") return { kind: "replay" };
+    return refuse("COORDINATION_ENDED", `the coordination ended as ${state.status}`);
+  }
+  switch (command.type) {
+    case "admitSpawn":
+      return admitSpawn(state, command, now);
+    case "acknowledgeStep":
+      return acknowledgeStep(state, command);
+    case "completeStep":
+    case "failStep":
+    case "timeOutStep":
+      return endStep(state, command);
+    case "settleCoordination":
+      return settle(state);
+    default:
+      return unreachable(command, "command");
+  }
+}
+
+function openCoordination(state: Coordination, command: Command & { type: "openCoordination" }): Decision {
+  if (state.kind !== "unopened") return refuse("ALREADY_OPENED", "a coordination with this id exists");
+  const { type: _, ...payload } = command;
+  return { kind: "accepted", facts: [{ type: "coordination.created", payload }] };
+}
+
+function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
+  const earlier = sameCall(state, command);
+  if (earlier) return { kind: "replay", stepId: earlier.spec.stepId };
+  if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
+    return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
+  }
+  const stepId = nextStepId(state);
+  const { type: _, ...given } = command;
+  const spec: StepAdmitted = {
+    ...given,
+    stepId,
+    lane: "data",
+    deliveryMode: "at_least_once",
+    priority: "normal",
+    retryBudget: 0,
+  };
+  return {
+    kind: "accepted",
+    stepId,
+    facts: [
+      { type: "step.admitted", payload: spec },
+      { type: "step.dispatched", payload: dispatchOf(state, spec, { attempt: 1, now }) },
+    ],
+  };
+}
+
+/** D2: the same tool call asking for the same work, which the host has not answered yet. */
+function sameCall(state: OpenCoordination, command: AdmitSpawn): Step | undefined {
+  const { toolCallId, runId } = command.call;
+  if (!toolCallId || !runId) return undefined;
+  for (const step of state.steps.values()) {
+    const { call, input, sourceSession } = step.spec;
+    const same =
+      call.toolCallId === toolCallId && call.runId === runId && sourceSession === command.sourceSession;
+    if (same && step.phase.status === "dispatched" && input.sha256 === command.input.sha256) return step;
+  }
+  return undefined;
+}
+
+function nextStepId(state: OpenCoordination): StepId {
+  let number = state.steps.size + 1;
+  while (state.steps.has(`step-${number}` as StepId)) number += 1;
+  return `step-${number}` as StepId;
+}
+
+function dispatchOf(
+  state: OpenCoordination,
+  spec: StepAdmitted,
+  { attempt, now }: { attempt: number; now: EpochMs },
+): FactPayloads["step.dispatched"] {
+  return {
+    stepId: spec.stepId,
+    attempt,
+    lane: spec.lane,
+    idempotencyKey: idempotencyKey(state.coordinationId, spec.stepId, attempt),
+    deadlineAtMs: addMs(now, spec.timeoutMs),
+  };
+}
+
+function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Decision {
+  const step = state.steps.get(command.stepId);
+  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${command.stepId}`);
+  if (command.attempt !== step.phase.attempt) return stale(step, command.attempt);
+  const child = childOf(step.phase);
+  if (child) {
+    if (child.childSessionKey === command.childSessionKey) return { kind: "replay", stepId: command.stepId };
+    return refuse("OTHER_CHILD", `step ${command.stepId} already runs in ${child.childSessionKey}`);
+  }
+  if (step.phase.status !== "dispatched")
+    return refuse("STEP_ENDED", `step ${command.stepId} is ${step.phase.status}`);
+  const { type: _, ...payload } = command;
+  return { kind: "accepted", stepId: command.stepId, facts: [{ type: "step.acknowledged", payload }] };
+}
+
+function endStep(state: OpenCoordination, command: CompleteStep | FailStep | TimeOutStep): Decision {
+  const step = state.steps.get(command.stepId);
+  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${command.stepId}`);
+  const { phase } = step;
+  if (command.attempt !== phase.attempt) return stale(step, command.attempt);
+  if (phase.status === "waiting")
+    return refuse("NOT_DISPATCHED", `step ${command.stepId} was not dispatched`);
+  if (!isOpen(step)) {
+    const same =
+      phase.status === OUTCOME_STATUS[command.type] ||
+      (command.type === "failStep" && phase.status === "cancelled");
+    return same
+      ? { kind: "replay", stepId: command.stepId }
+      : refuse("STEP_ENDED", `step ${command.stepId} already ended as ${phase.status}`);
+  }
+  return { kind: "accepted", stepId: command.stepId, facts: [outcomeFact(step, command)] };
+}
+
+const OUTCOME_STATUS = { completeStep: "completed", failStep: "failed", timeOutStep: "timed_out" } as const;
+
+function outcomeFact(step: Step, command: CompleteStep | FailStep | TimeOutStep): FactDraft {
+  const { stepId, attempt, via } = command;
+  switch (command.type) {
+    case "completeStep":
+      return {
+        type: "step.completed",
+        payload: { stepId, attempt, via, ...(command.output && { output: command.output }) },
+      };
+    case "failStep":
+      return {
+        type: "step.failed",
+        payload: { stepId, attempt, via, error: command.error, cancelled: command.cancelled },
+      };
+    case "timeOutStep": {
+      const { phase } = step;
+      const deadlineAtMs = "deadlineAtMs" in phase ? phase.deadlineAtMs : step.admittedAtMs;
+      return { type: "step.timed_out", payload: { stepId, attempt, via, deadlineAtMs } };
+    }
+    default:
+      return unreachable(command, "outcome command");
+  }
+}
+
+function settle(state: OpenCoordination): Decision {
+  const counts = { total: 0, completed: 0, failed: 0, timedOut: 0, cancelled: 0 };
+  for (const step of state.steps.values()) {
+    if (isOpen(step)) return refuse("STEPS_OPEN", `step ${step.spec.stepId} is ${step.phase.status}`);
+    counts.total += 1;
+    if (step.phase.status === "completed") counts.completed += 1;
+    else if (step.phase.status === "timed_out") counts.timedOut += 1;
+    else if (step.phase.status === "cancelled") counts.cancelled += 1;
+    else counts.failed += 1;
+  }
+  return {
+    kind: "accepted",
+    facts: [{ type: "coordination.terminal", payload: { status: statusOf(counts), steps: counts } }],
+  };
+}
+
+function statusOf(counts: FactPayloads["coordination.terminal"]["steps"]): TerminalStatus {
+  if (counts.completed === counts.total) return "success";
+  if (counts.completed > 0) return "partial";
+  return counts.cancelled === counts.total ? "cancelled" : "failed";
+}
+
+function stale(step: Step, attempt: number): Decision {
+  return refuse(
+    "STALE_ATTEMPT",
+    `attempt ${attempt} is not attempt ${step.phase.attempt} of step ${step.spec.stepId}`,
+  );
+}
+
+function refuse(code: RefusalCode, reason: string): Decision {
+  return { kind: "refused", code, reason };
+}

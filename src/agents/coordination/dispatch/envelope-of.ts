@@ -1,0 +1,28 @@
+import { UNBOUND_TARGET, type CoordinationEnvelope } from "../contracts/envelope.ts";
+import type { SessionKey, StepId } from "../contracts/ids.ts";
+import { childOf, type Coordination } from "../ledger/state.ts";
+
+/** The envelope of a step's current attempt, as the ledger records it (H3); `undefined` for a step it does not know. */
+export function envelopeOf(state: Coordination, stepId: StepId): CoordinationEnvelope | undefined {
+  if (state.kind === "unopened") return undefined;
+  const step = state.steps.get(stepId);
+  if (!step) return undefined;
+  const { spec, phase } = step;
+  return {
+    coordinationId: state.coordinationId,
+    stepId,
+    ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
+    sourceSession: spec.sourceSession,
+    targetSession: childOf(phase)?.childSessionKey ?? (UNBOUND_TARGET as SessionKey),
+    intent: "execute",
+    priority: spec.priority,
+    deliveryMode: spec.deliveryMode,
+    ...("deadlineAtMs" in phase && { deadlineMs: phase.deadlineAtMs }),
+    createdAtMs: step.admittedAtMs,
+    trace: {
+      ...(spec.call.runId && { runId: spec.call.runId }),
+      ...(spec.call.spanId && { spanId: spec.call.spanId }),
+      causalRef: step.lastFactId,
+    },
+  };
+}

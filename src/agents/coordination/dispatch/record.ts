@@ -1,0 +1,80 @@
+/**
+ * Owns: giving facts their place in the log, with their causes and, right behind each, their OpenWOP counterparts.
+ *
+ * L2 sequences are gapless. L3 every `causationId` names an earlier event of the log. L5 what is appended behind a fact
+ * is `project(fact, state)`.
+ */
+import { unreachable } from "../contracts/errors.ts";
+import { eventIdAt, isoTimestamp, type EpochMs, type EventId } from "../contracts/ids.ts";
+import type { FactDraft, FactEvent, OpenWopDraft, RunEvent } from "../contracts/run-event.ts";
+import { evolve } from "../ledger/evolve.ts";
+import type { Coordination } from "../ledger/state.ts";
+import { project } from "../openwop/project.ts";
+
+export interface Recorded {
+  readonly events: readonly RunEvent[];
+  readonly state: Coordination;
+}
+
+export function record(before: Coordination, facts: readonly FactDraft[], now: EpochMs): Recorded {
+  const events: RunEvent[] = [];
+  let state = before;
+  const append = (draft: FactDraft | OpenWopDraft): RunEvent => {
+    const event = seal(state, draft, now);
+    state = evolve(state, event);
+    events.push(event);
+    return event;
+  };
+  for (const draft of facts) {
+    const causationId = causeOf(draft, state);
+    const fact = append({
+      ...draft,
+      ...placeOf(draft),
+      ...(causationId && { causationId }),
+    }) as FactEvent;
+    if (state.kind !== "unopened") for (const counterpart of project(fact, state)) append(counterpart);
+  }
+  return { events, state };
+}
+
+function seal(state: Coordination, draft: FactDraft | OpenWopDraft, now: EpochMs): RunEvent {
+  const place = {
+    eventId: eventIdAt(state.coordinationId, state.nextSequence),
+    runId: state.coordinationId,
+    sequence: state.nextSequence,
+    timestamp: isoTimestamp(now),
+  };
+  return { ...place, ...draft };
+}
+
+function placeOf(draft: FactDraft): { nodeId?: string } {
+  return "stepId" in draft.payload && draft.payload.stepId ? { nodeId: draft.payload.stepId } : {};
+}
+
+/** L3: the cause of a fact follows from the state before it. */
+function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
+  if (state.kind === "unopened") return undefined;
+  switch (draft.type) {
+    case "coordination.created":
+      return undefined;
+    case "step.admitted": {
+      const parent = draft.payload.parentStepId && state.steps.get(draft.payload.parentStepId);
+      return parent?.acknowledgedEventId ?? state.createdEventId;
+    }
+    case "step.dispatched":
+    case "step.acknowledged":
+    case "step.completed":
+    case "step.failed":
+    case "step.timed_out":
+      return state.steps.get(draft.payload.stepId)?.lastFactId;
+    case "conflict.resolved":
+      return state.conflicts.find(({ conflictId }) => conflictId === draft.payload.conflictId)
+        ?.detectedEventId;
+    case "conflict.detected":
+    case "coordination.escalated":
+    case "coordination.terminal":
+      return state.lastFactId;
+    default:
+      return unreachable(draft, "fact draft");
+  }
+}

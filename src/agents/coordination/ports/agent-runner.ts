@@ -1,0 +1,22 @@
+import type { CoordinationEnvelope } from "../contracts/envelope.ts";
+import type { ContentRef } from "../contracts/facts.ts";
+import type { EpochMs, SessionKey } from "../contracts/ids.ts";
+import type { Observation } from "../contracts/observation.ts";
+
+/** The spawn to ask about: by its child where that is known, else by what was asked for. */
+export interface SpawnQuery {
+  readonly sourceSession: SessionKey;
+  readonly input: ContentRef;
+  readonly dispatchedAtMs: EpochMs;
+  readonly childSessionKey?: SessionKey;
+  /** Children that belong to other steps and are not the answer. */
+  readonly taken: ReadonlySet<SessionKey>;
+}
+
+/** The host that runs the agents. */
+export interface AgentRunner {
+  /** Asks the host's own records about a spawn; never throws. */
+  observe(query: SpawnQuery): Promise<Observation>;
+  /** Writes the envelope where the host keeps the child session's data. Safe to repeat. */
+  bind(envelope: CoordinationEnvelope): Promise<void>;
+}

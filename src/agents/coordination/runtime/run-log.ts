@@ -1,0 +1,205 @@
+/**
+ * Owns: the loop read, decide, append for one coordination at a time, with the folded states it needs.
+ *
+ * L2 an append that lost a race is decided again on the newer state. D1 `submit` resolves only when the facts are on
+ * disk. Submissions to one coordination overlap: each is decided on the state that the one before will leave, and if
+ * that one fails, compare-and-set makes all behind it reload.
+ */
+import type { Command } from "../contracts/commands.ts";
+import { CoordinationError, isCoordinationError } from "../contracts/errors.ts";
+import type { CoordinationId, StepId } from "../contracts/ids.ts";
+import type { RunEvent } from "../contracts/run-event.ts";
+import { decide, type RefusalCode } from "../dispatch/decide.ts";
+import { record } from "../dispatch/record.ts";
+import { evolve } from "../ledger/evolve.ts";
+import { unopened, type Coordination } from "../ledger/state.ts";
+import { referencesOf, summarize } from "../ledger/summary.ts";
+import type { Clock } from "../ports/clock.ts";
+import type { ContentInput } from "../ports/content-store.ts";
+import type { LedgerStore } from "../ports/ledger-store.ts";
+import type { Logger } from "../ports/logger.ts";
+
+/** Decided again after this many lost races or busy ledgers; then the caller hears of it. */
+const APPEND_ATTEMPTS_MAX = 6;
+const READ_PAGE = 1_000;
+/** Folded states kept in memory; open ones with an append under way are kept beyond it. */
+const STATES_MAX = 512;
+
+export interface RunLogParts {
+  readonly store: LedgerStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export type Submitted =
+  | { readonly kind: "accepted" | "replay"; readonly state: Coordination; readonly stepId?: StepId }
+  | {
+      readonly kind: "refused";
+      readonly code: RefusalCode;
+      readonly reason: string;
+      readonly state: Coordination;
+    };
+
+export interface RunLog {
+  /** All commands are accepted in one append, or none: the first refusal is the answer. @throws CoordinationError */
+  submit(
+    runId: CoordinationId,
+    commands: readonly Command[],
+    contents?: readonly ContentInput[],
+  ): Promise<Submitted>;
+  /** @throws CoordinationError */
+  state(runId: CoordinationId): Promise<Coordination>;
+}
+
+interface Entry {
+  state: Coordination;
+  /** Settles with the newest append; it never rejects. */
+  durable: Promise<boolean>;
+  appending: number;
+}
+
+export function createRunLog(parts: RunLogParts): RunLog {
+  const entries = new Map<CoordinationId, Entry>();
+
+  const load = async (runId: CoordinationId): Promise<Entry> => {
+    const known = entries.get(runId);
+    if (known) return touch(entries, runId, known);
+    const state = await readState(parts.store, runId);
+    const raced = entries.get(runId);
+    if (raced) return raced;
+    return touch(entries, runId, { state, durable: Promise.resolve(true), appending: 0 });
+  };
+
+  const attempt = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
+    const entry = await load(runId);
+    // From here to the append nothing awaits: the state cannot change under the decision.
+    const decided = decideAll(entry.state, batch.commands, parts.clock);
+    if (decided.kind === "refused") return { ...decided, state: entry.state };
+    if (decided.events.length === 0) {
+      if (!(await entry.durable)) return "again";
+      return { kind: "replay", state: decided.state, ...(decided.stepId && { stepId: decided.stepId }) };
+    }
+    const appended = append(parts, { runId, batch, decided });
+    track(entries, { runId, entry, appended, state: decided.state });
+    await appended;
+    return { kind: "accepted", state: decided.state, ...(decided.stepId && { stepId: decided.stepId }) };
+  };
+
+  return {
+    state: async (runId) => (await load(runId)).state,
+    submit: async (runId, commands, contents = []) => {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          const submitted = await attempt(runId, { commands, contents });
+          if (submitted !== "again") return submitted;
+        } catch (error) {
+          if (!isRetryable(error) || tries >= APPEND_ATTEMPTS_MAX) throw error;
+        }
+        if (tries >= APPEND_ATTEMPTS_MAX)
+          throw new CoordinationError("LEDGER_CONFLICT", `${runId}: lost ${tries} races`);
+      }
+    },
+  };
+}
+
+interface Batch {
+  readonly commands: readonly Command[];
+  readonly contents: readonly ContentInput[];
+}
+
+/** A busy ledger has already waited its busy timeout. */
+function isRetryable(error: unknown): boolean {
+  return isCoordinationError(error) && (error.code === "LEDGER_CONFLICT" || error.code === "LEDGER_BUSY");
+}
+
+async function readState(store: LedgerStore, runId: CoordinationId): Promise<Coordination> {
+  let state: Coordination = unopened(runId);
+  for (;;) {
+    const page = await store.read(runId, { from: state.nextSequence, limit: READ_PAGE });
+    for (const event of page) state = evolve(state, event);
+    if (page.length < READ_PAGE) return state;
+  }
+}
+
+type Decided =
+  | {
+      readonly kind: "accepted";
+      readonly events: readonly RunEvent[];
+      readonly state: Coordination;
+      readonly stepId?: StepId;
+    }
+  | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
+
+function decideAll(before: Coordination, commands: readonly Command[], clock: Clock): Decided {
+  const now = clock.now();
+  const events: RunEvent[] = [];
+  let state = before;
+  let stepId: StepId | undefined;
+  for (const command of commands) {
+    const decision = decide(state, command, now);
+    if (decision.kind === "refused") return decision;
+    stepId = decision.stepId ?? stepId;
+    if (decision.kind === "replay") continue;
+    const recorded = record(state, decision.facts, now);
+    events.push(...recorded.events);
+    state = recorded.state;
+  }
+  return { kind: "accepted", events, state, ...(stepId && { stepId }) };
+}
+
+interface Append {
+  readonly runId: CoordinationId;
+  readonly batch: Batch;
+  readonly decided: Decided & { readonly kind: "accepted" };
+}
+
+async function append({ store, logger }: RunLogParts, { runId, batch, decided }: Append): Promise<void> {
+  const { events, state } = decided;
+  if (state.kind === "unopened")
+    throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
+  await store.append({
+    runId,
+    events,
+    summary: summarize(state),
+    references: events.flatMap(referencesOf),
+    contents: batch.contents,
+  });
+  const last = events.at(-1);
+  logger.debug(
+    { runId, sequence: last?.sequence, type: last?.type, stepId: decided.stepId, events: events.length },
+    "appended",
+  );
+}
+
+function track(
+  entries: Map<CoordinationId, Entry>,
+  {
+    runId,
+    entry,
+    appended,
+    state,
+  }: { runId: CoordinationId; entry: Entry; appended: Promise<void>; state: Coordination },
+): void {
+  entry.state = state;
+  entry.appending += 1;
+  const settled = (ok: boolean): boolean => {
+    entry.appending -= 1;
+    // What was decided on top of a failed append is void: the next one reloads.
+    if (!ok && entries.get(runId) === entry) entries.delete(runId);
+    return ok;
+  };
+  entry.durable = appended.then(
+    () => settled(true),
+    () => settled(false),
+  );
+}
+
+function touch(entries: Map<CoordinationId, Entry>, runId: CoordinationId, entry: Entry): Entry {
+  entries.delete(runId);
+  entries.set(runId, entry);
+  for (const [oldest, candidate] of entries) {
+    if (entries.size <= STATES_MAX) break;
+    if (candidate.appending === 0 && oldest !== runId) entries.delete(oldest);
+  }
+  return entry;
+}

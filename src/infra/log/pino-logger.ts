@@ -1,0 +1,21 @@
+import { pino, type DestinationStream, type LevelWithSilent } from "pino";
+import type { LogFields, Logger } from "../../agents/coordination/ports/logger.ts";
+
+/** Structured lines on stderr, or wherever `destination` takes them. */
+export function pinoLogger(options: {
+  readonly level: LevelWithSilent;
+  readonly destination?: DestinationStream;
+}): Logger {
+  const logger = pino(
+    {
+      level: options.level,
+      base: { name: "coordination" },
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    options.destination ?? pino.destination({ dest: 2, sync: true }),
+  );
+  const at = (level: "debug" | "info" | "warn" | "error") => (fields: LogFields, message: string) => {
+    logger[level](fields, message);
+  };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+}

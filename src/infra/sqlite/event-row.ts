@@ -1,0 +1,60 @@
+/**
+ * Owns: how an event lies in a row, and the hash chain over a run's rows.
+ *
+ * S4 the hash covers every column of the event and the hash before it, so a changed, missing, added or swapped event
+ * shows at its place. The event id is not stored: it is the run id and the sequence.
+ */
+import { hash } from "node:crypto";
+import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import { eventIdAt, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+
+export interface EventRow {
+  readonly sequence: number;
+  readonly type: string;
+  readonly timestamp_ms: number;
+  readonly node_id: string | null;
+  readonly causation_id: string | null;
+  /** JSON text. */
+  readonly payload: string;
+}
+
+/** What comes before the first event. */
+export const GENESIS_HASH = Buffer.alloc(32);
+
+export function rowOf(event: RunEvent): EventRow {
+  return {
+    sequence: event.sequence,
+    type: event.type,
+    timestamp_ms: Date.parse(event.timestamp),
+    node_id: event.nodeId ?? null,
+    causation_id: event.causationId ?? null,
+    payload: JSON.stringify(event.payload),
+  };
+}
+
+/** The stored value as it is; the caller decodes it. May throw when the payload is not JSON. */
+export function valueOf(runId: string, row: EventRow): unknown {
+  return {
+    eventId: eventIdAt(runId as CoordinationId, row.sequence),
+    runId,
+    sequence: row.sequence,
+    type: row.type,
+    timestamp: new Date(row.timestamp_ms).toISOString(),
+    ...(row.node_id !== null && { nodeId: row.node_id }),
+    ...(row.causation_id !== null && { causationId: row.causation_id }),
+    payload: JSON.parse(row.payload) as unknown,
+  };
+}
+
+/** sha256, 32 bytes. */
+export function chainHash(previous: Buffer, runId: string, row: EventRow): Buffer {
+  const place = JSON.stringify([
+    runId,
+    row.sequence,
+    row.type,
+    row.timestamp_ms,
+    row.node_id,
+    row.causation_id,
+  ]);
+  return hash("sha256", `${previous.toString("hex")}\n${place}\n${row.payload}`, "buffer");
+}

@@ -1,0 +1,210 @@
+/**
+ * Owns: the SQLite implementation of `LedgerStore` and `ContentStore`. Invariants S1 to S4 are the port's.
+ */
+import type BetterSqlite3 from "better-sqlite3";
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
+import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import type { Summary } from "../../agents/coordination/contracts/summary.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
+import type {
+  AppendRequest,
+  Found,
+  LedgerStore,
+  ListQuery,
+  RunEntry,
+} from "../../agents/coordination/ports/ledger-store.ts";
+import { chainHash, GENESIS_HASH, rowOf, valueOf, type EventRow } from "./event-row.ts";
+import { groupCommit } from "./group-commit.ts";
+import { inspectDatabase } from "./inspect-database.ts";
+import { openDatabase, type OpenOptions } from "./open-database.ts";
+import { withLedgerErrors } from "./sqlite-errors.ts";
+import { prepareStatements, type Head, type Statements } from "./statements.ts";
+
+/** Appends committed in one transaction at most: bounds how long a commit blocks the thread. */
+const GROUP_MAX = 256;
+
+export type SqliteLedger = LedgerStore & ContentStore & { readonly path: string };
+
+/** @throws CoordinationError as `openDatabase` does. */
+export async function openSqliteLedger(
+  options: OpenOptions & { readonly clock: Clock },
+): Promise<SqliteLedger> {
+  const { path, clock } = options;
+  const database = await openDatabase(options);
+  const statements = withLedgerErrors(path, () => prepareStatements(database));
+  const group = groupCommit(
+    (requests: readonly AppendRequest[]) =>
+      commitGroup(database, { statements, requests, now: clock.now(), path }),
+    { groupMax: GROUP_MAX },
+  );
+  let closing = false;
+  const guarded = <T>(run: () => T): Promise<T> =>
+    new Promise((resolve) => {
+      if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
+      resolve(withLedgerErrors(path, run));
+    });
+  return {
+    path,
+    append: async (request) => {
+      if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
+      await group.submit(request);
+    },
+    read: (runId, { from, limit }) => guarded(() => readEvents(statements, { runId, from, limit })),
+    list: (query) => guarded(() => listRuns(statements, query)),
+    find: (name) => guarded(() => findReference(statements, name)),
+    inspect: () => guarded(() => inspectDatabase(database)),
+    get: (sha256) => guarded(() => statements.content.get(sha256)),
+    deleteBefore: (time) => guarded(() => statements.deleteContent.run(time).changes),
+    close: async () => {
+      closing = true;
+      await group.drained();
+      database.close();
+    },
+  };
+}
+
+interface Commit {
+  readonly statements: Statements;
+  readonly requests: readonly AppendRequest[];
+  readonly now: number;
+  readonly path: string;
+}
+
+/** One transaction for the group; where a request breaks it, each is tried in a transaction of its own. */
+function commitGroup(database: BetterSqlite3.Database, commit: Commit): (Error | undefined)[] {
+  const write = database.transaction((requests: readonly AppendRequest[]) =>
+    requests.map((request) => appendOne(request, commit)),
+  );
+  try {
+    return withLedgerErrors(commit.path, () => write.immediate(commit.requests));
+  } catch (error) {
+    if (
+      !(error instanceof CoordinationError) ||
+      error.code !== "LEDGER_CONFLICT" ||
+      commit.requests.length === 1
+    )
+      throw error;
+    return commit.requests.map((request) => {
+      try {
+        return withLedgerErrors(commit.path, () => write.immediate([request]))[0];
+      } catch (own) {
+        return own as Error;
+      }
+    });
+  }
+}
+
+/** S1: returns the conflict, before writing anything, when the run's log is not as long as the request expects. */
+function appendOne(request: AppendRequest, { statements, now }: Commit): CoordinationError | undefined {
+  const [first] = request.events;
+  if (!first) return undefined;
+  const head = statements.head.get(request.runId);
+  const length = head?.length ?? 0;
+  if (first.sequence !== length) {
+    return new CoordinationError(
+      "LEDGER_CONFLICT",
+      `${request.runId} has ${length} events; the append expected ${first.sequence}`,
+    );
+  }
+  writeAll(request, { statements, now, head });
+  return undefined;
+}
+
+function writeAll(
+  request: AppendRequest,
+  {
+    statements,
+    now,
+    head,
+  }: { readonly statements: Statements; readonly now: number; readonly head: Head | undefined },
+): void {
+  const rows = request.events.map(rowOf);
+  const hashes = chain(request.runId, rows, head?.head_hash ?? GENESIS_HASH);
+  const newest = hashes.at(-1) ?? GENESIS_HASH;
+  const runKey = writeRun(request, { statements, head: newest, runKey: head?.run_key });
+  for (const [index, row] of rows.entries()) insertEvent(statements, runKey, { row, hash: hashes[index] });
+  for (const { name, stepId } of request.references)
+    statements.insertReference.run(name, runKey, stepId ?? null);
+  for (const { ref, text } of request.contents) statements.putContent.run(ref.sha256, text, now);
+}
+
+function chain(runId: string, rows: readonly EventRow[], from: Buffer): Buffer[] {
+  let previous = from;
+  return rows.map((row) => (previous = chainHash(previous, runId, row)));
+}
+
+function insertEvent(
+  statements: Statements,
+  runKey: number,
+  { row, hash }: { row: EventRow; hash: Buffer | undefined },
+): void {
+  statements.insertEvent.run(
+    runKey,
+    row.sequence,
+    row.type,
+    row.timestamp_ms,
+    row.node_id,
+    row.causation_id,
+    row.payload,
+    hash,
+  );
+}
+
+function writeRun(
+  { runId, events, summary }: AppendRequest,
+  { statements, head, runKey }: { statements: Statements; head: Buffer; runKey: number | undefined },
+): number {
+  const ended = summary.status === "running" ? 0 : 1;
+  const text = JSON.stringify(summary);
+  if (runKey === undefined)
+    return Number(statements.insertRun.run(runId, events.length, head, ended, text).lastInsertRowid);
+  const length = (events.at(-1)?.sequence ?? 0) + 1;
+  statements.updateRun.run(length, head, ended, text, runKey);
+  return runKey;
+}
+
+function readEvents(
+  statements: Statements,
+  { runId, from, limit }: { runId: CoordinationId; from: number; limit: number },
+): RunEvent[] {
+  return statements.events.all(runId, from, limit).map((row) => decodeEvent(readable(runId, row)));
+}
+
+function readable(runId: CoordinationId, row: EventRow): unknown {
+  try {
+    return valueOf(runId, row);
+  } catch (cause) {
+    throw new CoordinationError("EVENT_UNREADABLE", `${runId}:${row.sequence}: the payload is not JSON`, {
+      cause,
+    });
+  }
+}
+
+function listRuns(statements: Statements, { limit, status, idPrefix, after }: ListQuery): RunEntry[] {
+  const before = after?.ordinal ?? Number.MAX_SAFE_INTEGER;
+  const select = status === "running" ? statements.openRuns : statements.runs;
+  const wantEnded = status === "ended" ? 1 : null;
+  return select
+    .all({
+      before,
+      limit,
+      ended: wantEnded,
+      prefix: idPrefix ?? "",
+      prefixEnd: `${idPrefix ?? ""}\u{10ffff}`,
+    })
+    .map((row) => ({
+      runId: row.run_id as CoordinationId,
+      ordinal: row.run_key,
+      length: row.length,
+      summary: JSON.parse(row.summary) as Summary,
+    }));
+}
+
+function findReference(statements: Statements, name: string): Found | undefined {
+  const row = statements.find.get(name);
+  if (!row) return undefined;
+  const runId = row.run_id as CoordinationId;
+  return row.step_id === null ? { runId } : { runId, stepId: row.step_id as StepId };
+}

@@ -1,0 +1,117 @@
+/*
+ * A client of the gateway's WebSocket protocol, version 4: requests and their answers, no events.
+ */
+import { randomUUID } from "node:crypto";
+
+export type Json = { [key: string]: unknown };
+
+export type GatewayRequest = {
+  readonly method: string;
+  readonly params: Json;
+  readonly timeoutMs: number;
+  /** The first answer "accepted" is passed over and the one after it counts. */
+  readonly final?: boolean;
+};
+
+export type GatewayClient = {
+  request(request: GatewayRequest): Promise<Json>;
+  close(): void;
+};
+
+type Connection = { readonly socket: WebSocket; readonly pending: Map<string, Pending> };
+type Pending = { readonly final: boolean; resolve(payload: Json): void; reject(error: Error): void };
+
+const CONNECT_TIMEOUT_MS = 15_000;
+// This client id and mode keep their scopes on loopback without a paired device.
+const IDENTITY = { id: "gateway-client", version: "1.0.0", platform: "test", mode: "backend" };
+const SCOPES = ["operator.admin", "operator.read", "operator.write", "operator.approvals"];
+
+/** One long-lived connection, opened on first use and again after it was lost. */
+export function connectOnUse(port: number, token: string): GatewayClient {
+  let current: Promise<Connection> | undefined;
+  const connection = (): Promise<Connection> => {
+    if (current) return current;
+    const opening = openConnection(port, token, () => {
+      if (current === opening) current = undefined;
+    });
+    current = opening;
+    return opening;
+  };
+  return {
+    request: async (request) => ask(await connection(), request),
+    close: () => {
+      void current?.then(({ socket }) => socket.close()).catch(() => undefined);
+      current = undefined;
+    },
+  };
+}
+
+function openConnection(port: number, token: string, onLost: () => void): Promise<Connection> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}`);
+  const connection: Connection = { socket, pending: new Map() };
+  return new Promise((resolve, reject) => {
+    socket.addEventListener("close", ({ code, reason }) => {
+      onLost();
+      const lost = new Error(`the gateway connection closed: ${code} ${reason}`);
+      reject(lost);
+      for (const waiting of connection.pending.values()) waiting.reject(lost);
+    });
+    socket.addEventListener("message", ({ data }) => {
+      const frame = JSON.parse(String(data)) as Json;
+      if (frame["type"] === "res") answer(connection.pending, frame);
+      else if (frame["event"] === "connect.challenge") {
+        introduce(connection, token).then(() => resolve(connection), reject);
+      }
+    });
+  });
+}
+
+function introduce(connection: Connection, token: string): Promise<Json> {
+  const params = {
+    minProtocol: 4,
+    maxProtocol: 4,
+    client: IDENTITY,
+    role: "operator",
+    scopes: SCOPES,
+    caps: [],
+    auth: { token },
+  };
+  return ask(connection, { method: "connect", params, timeoutMs: CONNECT_TIMEOUT_MS });
+}
+
+function ask({ socket, pending }: Connection, request: GatewayRequest): Promise<Json> {
+  const { method, params, timeoutMs, final = false } = request;
+  const id = randomUUID();
+  return new Promise<Json>((resolve, reject) => {
+    const settled = (): void => {
+      clearTimeout(timer);
+      pending.delete(id);
+    };
+    const waiting: Pending = {
+      final,
+      resolve: (payload) => {
+        settled();
+        resolve(payload);
+      },
+      reject: (error) => {
+        settled();
+        reject(error);
+      },
+    };
+    const timer = setTimeout(
+      () => waiting.reject(new Error(`${method} did not answer in ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+    pending.set(id, waiting);
+    socket.send(JSON.stringify({ type: "req", id, method, params }));
+  });
+}
+
+function answer(pending: ReadonlyMap<string, Pending>, frame: Json): void {
+  const waiting = pending.get(String(frame["id"]));
+  if (!waiting) return;
+  const payload = (frame["payload"] ?? {}) as Json;
+  if (frame["ok"] !== true) {
+    waiting.reject(new Error(`gateway error: ${JSON.stringify(frame["error"])}`, { cause: frame["error"] }));
+  } else if (!waiting.final || payload["status"] !== "accepted") waiting.resolve(payload);
+}

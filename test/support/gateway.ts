@@ -1,0 +1,369 @@
+/*
+ * Runs the real gateway of node_modules/openclaw as a child process in a temporary home.
+ * Stop the gateway before its model: with a run active it drains for minutes.
+ *
+ * G1 Everything the host writes stays under `home`; nothing of the caller's OPENCLAW_* environment reaches it.
+ * G2 Every process started here is killed, with its children, when this process ends.
+ */
+import { execFile, spawn } from "node:child_process";
+import type { ChildProcess } from "node:child_process";
+import { randomBytes, randomUUID } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { homedir, tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { connectOnUse } from "./gateway-client.ts";
+import type { GatewayClient, Json } from "./gateway-client.ts";
+import { waitFor } from "./wait-for.ts";
+
+export type { Json } from "./gateway-client.ts";
+
+export type PluginUnderTest =
+  | { readonly kind: "path"; readonly dir: string }
+  | { readonly kind: "packed"; readonly tarball: string }
+  | { readonly kind: "none" };
+
+export type GatewayOptions = {
+  readonly modelBaseUrl: string;
+  readonly plugin: PluginUnderTest;
+  /** Reuses the home of a stopped gateway: its state and config are kept, the options are laid over them. */
+  readonly home?: string;
+  readonly pluginConfig?: Json;
+  /** Further plugin folders; each is enabled under the id of its manifest. */
+  readonly extraPluginPaths?: readonly string[];
+  /** Merged into the config last: objects are merged deeply, everything else replaces. */
+  readonly configPatch?: Json;
+  /** The host's default is on. */
+  readonly toolSearch?: boolean;
+  readonly readyTimeoutMs?: number;
+};
+
+export type AgentRun = {
+  readonly runId: string;
+  readonly status: string;
+  /** The visible reply of the run, its texts joined by a new line. */
+  readonly text: string;
+  readonly raw: Json;
+};
+
+export type CliResult = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+export type Gateway = {
+  readonly home: string;
+  readonly stateDir: string;
+  readonly configPath: string;
+  readonly port: number;
+  readonly token: string;
+  readonly pid: number;
+  /** Milliseconds from the start of the process to readiness. */
+  readonly readyMs: number;
+  log(): string;
+  /** Runs one turn and answers when the run ended; announce turns of children come later. */
+  agent(turn: {
+    readonly message: string;
+    readonly sessionKey?: string;
+    readonly agent?: string;
+    readonly timeoutMs?: number;
+  }): Promise<AgentRun>;
+  call(method: string, params?: Json, timeoutMs?: number): Promise<Json>;
+  openclaw(args: readonly string[], timeoutMs?: number): Promise<CliResult>;
+  updateConfig(mutate: (config: Json) => void): void;
+  stop(graceMs?: number): Promise<void>;
+  kill9(): Promise<void>;
+};
+
+const HOST_ENTRY = fileURLToPath(new URL("../../node_modules/openclaw/openclaw.mjs", import.meta.url));
+const PLUGIN_ID = "coordination";
+const CLI_TIMEOUT_MS = 180_000;
+const CALL_TIMEOUT_MS = 30_000;
+const AGENT_TIMEOUT_MS = 120_000;
+const PASSED_ON = /^(PATH|LANG|LC_.*|TZ|TMPDIR|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy)$/iu;
+
+export async function startGateway(options: GatewayOptions): Promise<Gateway> {
+  if (Number(process.versions.node.split(".")[0]) < 24) throw new Error("the gateway needs Node 24");
+  const home = options.home ?? mkdtempSync(join(tmpdir(), "coordination-gateway-"));
+  const stateDir = join(home, "state");
+  const configPath = join(home, "openclaw.json");
+  mkdirSync(join(home, "workspace"), { recursive: true });
+  mkdirSync(stateDir, { recursive: true });
+  const port = await freePort();
+  const token = randomBytes(16).toString("hex");
+  const env = environmentOf(home, { stateDir, configPath, token });
+
+  const stored = existsSync(configPath) ? readJson(configPath) : {};
+  const base = merge(stored, baseConfig({ home, port, token, modelBaseUrl: options.modelBaseUrl }));
+  writeJson(configPath, base);
+  if (options.plugin.kind === "packed") await installPacked(env, options.plugin.tarball, stateDir);
+  writeJson(configPath, withPlugins(readJson(configPath), options));
+
+  const logPath = join(home, "gateway-output.log");
+  const startedAt = performance.now();
+  const logged = existsSync(logPath) ? statSync(logPath).size : 0;
+  const child = startProcess(["gateway", "run", "--port", String(port), "--verbose"], env, logPath);
+  const log = (): string => (existsSync(logPath) ? readFileSync(logPath, "utf8") : "");
+  await untilReady({
+    child,
+    port,
+    log: () => log().slice(logged),
+    timeoutMs: options.readyTimeoutMs ?? 120_000,
+  });
+  const readyMs = Math.round(performance.now() - startedAt);
+  const client = connectOnUse(port, token);
+
+  return {
+    home,
+    stateDir,
+    configPath,
+    port,
+    token,
+    readyMs,
+    log,
+    pid: child.pid ?? -1,
+    agent: (turn) => runAgent(client, turn),
+    call: (method, params = {}, timeoutMs = CALL_TIMEOUT_MS) => client.request({ method, params, timeoutMs }),
+    openclaw: (args, timeoutMs = CLI_TIMEOUT_MS) => runCli(env, args, timeoutMs),
+    updateConfig: (mutate) => {
+      const config = readJson(configPath);
+      mutate(config);
+      writeJson(configPath, config);
+    },
+    stop: async (graceMs = 15_000) => {
+      client.close();
+      await end(child, "SIGTERM", graceMs);
+    },
+    kill9: async () => {
+      client.close();
+      await end(child, "SIGKILL", 5_000);
+    },
+  };
+}
+
+type HomeFiles = { readonly stateDir: string; readonly configPath: string; readonly token: string };
+
+function environmentOf(home: string, files: HomeFiles): NodeJS.ProcessEnv {
+  const inherited = Object.entries(process.env).filter(([name]) => PASSED_ON.test(name));
+  const env: NodeJS.ProcessEnv = Object.fromEntries(inherited);
+  return {
+    ...env,
+    // The host starts `node` and `npm` by name: both must be the Node which runs us.
+    PATH: [dirname(process.execPath), env["PATH"] ?? ""].join(delimiter),
+    HOME: home,
+    npm_config_cache: join(homedir(), ".npm"),
+    OPENCLAW_HOME: home,
+    OPENCLAW_STATE_DIR: files.stateDir,
+    OPENCLAW_CONFIG_PATH: files.configPath,
+    OPENCLAW_GATEWAY_TOKEN: files.token,
+    OPENCLAW_DISABLE_TELEMETRY: "1",
+  };
+}
+
+type BaseConfigInput = {
+  readonly home: string;
+  readonly port: number;
+  readonly token: string;
+  readonly modelBaseUrl: string;
+};
+
+function baseConfig({ home, port, token, modelBaseUrl }: BaseConfigInput): Json {
+  const model = {
+    id: "scripted",
+    name: "Scripted",
+    reasoning: false,
+    input: ["text"],
+    cost: { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 },
+    contextWindow: 128_000,
+    maxTokens: 8_000,
+  };
+  const provider = { baseUrl: modelBaseUrl, apiKey: "sk-mock", api: "openai-completions", models: [model] };
+  return {
+    gateway: { mode: "local", port, bind: "loopback", auth: { mode: "token", token } },
+    agents: {
+      defaults: {
+        model: { primary: "mock/scripted" },
+        workspace: join(home, "workspace"),
+        skipBootstrap: true,
+      },
+    },
+    models: { mode: "replace", providers: { mock: provider } },
+    tools: { profile: "full" },
+    logging: { file: join(home, "gateway.log") },
+    update: { checkOnStart: false },
+  };
+}
+
+function withPlugins(config: Json, options: GatewayOptions): Json {
+  const { plugin, pluginConfig, extraPluginPaths = [], toolSearch, configPatch = {} } = options;
+  const hooks = { allowConversationAccess: true };
+  const paths = [...(plugin.kind === "path" ? [plugin.dir] : []), ...extraPluginPaths];
+  const entries: Json = Object.fromEntries(paths.map((dir) => [idOf(dir), { enabled: true, hooks }]));
+  if (plugin.kind !== "none") {
+    const id = plugin.kind === "path" ? idOf(plugin.dir) : PLUGIN_ID;
+    entries[id] = { enabled: true, hooks, ...(pluginConfig ? { config: pluginConfig } : {}) };
+  }
+  const plugins = { entries, ...(paths.length > 0 ? { load: { paths } } : {}) };
+  const tools = toolSearch === undefined ? {} : { tools: { toolSearch } };
+  return merge(merge(config, { plugins, ...tools }), configPatch);
+}
+
+function idOf(dir: string): string {
+  return String(readJson(join(dir, "openclaw.plugin.json"))["id"]);
+}
+
+async function installPacked(env: NodeJS.ProcessEnv, tarball: string, stateDir: string): Promise<void> {
+  if (existsSync(join(stateDir, "npm", "projects"))) return;
+  const args = ["plugins", "install", `npm-pack:${tarball}`, "--force", "--accept-capabilities"];
+  const { code, stdout, stderr } = await runCli(env, args, CLI_TIMEOUT_MS);
+  if (code !== 0) throw new Error(`plugins install ended with ${code}\n${stdout}\n${stderr}`);
+}
+
+function startProcess(args: readonly string[], env: NodeJS.ProcessEnv, logPath: string): ChildProcess {
+  const output = openSync(logPath, "a");
+  const stdio = ["ignore", output, output] as const;
+  // A process group of its own, so that helpers of the gateway die with it.
+  const child = spawn(process.execPath, [HOST_ENTRY, ...args], { env, detached: true, stdio: [...stdio] });
+  killAtExit(child);
+  return child;
+}
+
+const living = new Set<ChildProcess>();
+
+function killAtExit(child: ChildProcess): void {
+  if (process.listenerCount("exit", killLiving) === 0) watchExit();
+  living.add(child);
+  child.once("exit", () => living.delete(child));
+}
+
+function watchExit(): void {
+  process.on("exit", killLiving);
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    process.once(signal, () => {
+      killLiving();
+      process.kill(process.pid, signal);
+    });
+  }
+}
+
+function killLiving(): void {
+  for (const child of living) signalGroup(child, "SIGKILL");
+}
+
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  if (child.pid === undefined) return;
+  try {
+    process.kill(-child.pid, signal);
+  } catch {
+    child.kill(signal); // The group is gone, or it is a CLI call, which has no group of its own.
+  }
+}
+
+async function end(child: ChildProcess, signal: "SIGTERM" | "SIGKILL", graceMs: number): Promise<void> {
+  const ended = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  if (!ended()) {
+    if (signal === "SIGTERM") child.kill("SIGTERM");
+    else signalGroup(child, "SIGKILL");
+    await waitFor(ended, { what: "the gateway to end", timeoutMs: graceMs, everyMs: 25 }).catch(
+      () => undefined,
+    );
+  }
+  signalGroup(child, "SIGKILL");
+  await waitFor(ended, { what: "the killed gateway to end", timeoutMs: 5_000, everyMs: 25 });
+}
+
+type ReadyInput = {
+  readonly child: ChildProcess;
+  readonly port: number;
+  readonly log: () => string;
+  readonly timeoutMs: number;
+};
+
+async function untilReady({ child, port, log, timeoutMs }: ReadyInput): Promise<void> {
+  const tail = (): string => log().slice(-4_000);
+  const answered = async (): Promise<"yes" | "dead" | false> => {
+    if (child.exitCode !== null || child.signalCode !== null) return "dead";
+    if (!/\bready\b\s*$/mu.test(stripColour(log()))) return false;
+    const health = await fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(2_000) });
+    return health.ok && "yes";
+  };
+  const what = "the gateway to be ready";
+  const state = await waitFor(answered, { what, timeoutMs, everyMs: 50 }).catch(async (cause: unknown) => {
+    await end(child, "SIGKILL", 1_000);
+    throw new Error(`the gateway did not get ready; its log ends with\n${tail()}`, { cause });
+  });
+  if (state === "dead") throw new Error(`the gateway ended before it was ready\n${tail()}`);
+}
+
+function stripColour(text: string): string {
+  // eslint-disable-next-line no-control-regex
+  return text.replaceAll(/\u001b\[[0-9;]*m/gu, "");
+}
+
+function runCli(env: NodeJS.ProcessEnv, args: readonly string[], timeoutMs: number): Promise<CliResult> {
+  return new Promise((resolve) => {
+    const limits = { env, timeout: timeoutMs, killSignal: "SIGKILL", maxBuffer: 64 * 1024 * 1024 } as const;
+    const child = execFile(process.execPath, [HOST_ENTRY, ...args], limits, (error, stdout, stderr) => {
+      const code = error ? (typeof error.code === "number" ? error.code : -1) : 0;
+      resolve({ code, stdout, stderr });
+    });
+    killAtExit(child);
+  });
+}
+
+async function runAgent(client: GatewayClient, turn: Parameters<Gateway["agent"]>[0]): Promise<AgentRun> {
+  const { message, agent = "main", timeoutMs = AGENT_TIMEOUT_MS } = turn;
+  const params = {
+    message,
+    agentId: agent,
+    sessionKey: turn.sessionKey ?? `agent:${agent}:main`,
+    deliver: false,
+    idempotencyKey: randomUUID(),
+  };
+  const raw = await client.request({ method: "agent", params, timeoutMs, final: true });
+  const result = (raw["result"] ?? {}) as { payloads?: readonly { text?: string }[] };
+  const text = (result.payloads ?? []).map((payload) => payload.text ?? "").join("\n");
+  return { runId: String(raw["runId"]), status: String(raw["status"]), text, raw };
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once("error", reject);
+    server.listen(0, "127.0.0.1", () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+function merge(base: Json, patch: Json): Json {
+  const merged: Json = { ...base };
+  for (const [key, value] of Object.entries(patch)) {
+    const before = merged[key];
+    merged[key] = isObject(before) && isObject(value) ? merge(before, value) : value;
+  }
+  return merged;
+}
+
+function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function readJson(path: string): Json {
+  return JSON.parse(readFileSync(path, "utf8")) as Json;
+}
+
+/** Whole or not at all: the host watches the file. */
+function writeJson(path: string, value: Json): void {
+  const next = `${path}.${process.pid}.next`;
+  writeFileSync(next, JSON.stringify(value, null, 2));
+  renameSync(next, path);
+}

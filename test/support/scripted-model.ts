@@ -1,0 +1,303 @@
+/*
+ * A scripted OpenAI-compatible model. It owns what the model says; it knows nothing of the plugin.
+ *
+ * M1 The answer depends on the request alone (and the rules): no state is kept between requests.
+ * M2 Only the last message a person (or a spawning agent) wrote can carry a script. Messages which the host
+ *    writes itself (internal context, announce and settle turns) never start one and never restart one.
+ * M3 The turn index is the number of assistant messages after the message that carries the script.
+ */
+import { randomUUID } from "node:crypto";
+import { createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+
+export type SpawnArgs = { readonly task: string } & Readonly<Record<string, unknown>>;
+export type ToolCall = { readonly name: string; readonly args: Readonly<Record<string, unknown>> };
+
+/** One model answer. A turn with tool calls is followed by the next turn; a turn without ends the run. */
+export type Turn = {
+  readonly delayMs?: number;
+  readonly say?: string;
+  readonly spawn?: readonly SpawnArgs[];
+  readonly call?: readonly ToolCall[];
+  /** Answers with this HTTP status instead. The host retries: the same turn is asked again. */
+  readonly httpError?: number;
+};
+
+export type Script = {
+  readonly turns: readonly Turn[];
+  /** What to answer when the host announces results in a turn of its own; default "ok". */
+  readonly onAnnounce?: string;
+};
+
+export type ChatMessage = {
+  readonly role: string;
+  readonly content?: unknown;
+  readonly tool_calls?: readonly unknown[];
+};
+
+export type ChatRequest = {
+  readonly model?: string;
+  readonly stream?: boolean;
+  readonly messages: readonly ChatMessage[];
+  readonly tools?: readonly { readonly function?: { readonly name?: string } }[];
+};
+
+export type Rule = Script & { readonly when: (text: string, request: ChatRequest) => boolean };
+
+/** "announce": a turn the host started itself. */
+export type Matched = "rule" | "script" | "announce" | "plain";
+
+export type RecordedRequest = {
+  readonly receivedAt: number;
+  readonly body: ChatRequest;
+  readonly traceparent: string | undefined;
+  /** The message which decided the answer. */
+  readonly text: string;
+  readonly matched: Matched;
+  readonly turnIndex: number;
+  readonly turn: Turn;
+};
+
+export type ScriptedModel = {
+  readonly baseUrl: string;
+  readonly requests: RecordedRequest[];
+  close(): Promise<void>;
+};
+
+const INTERNAL_CONTEXT = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
+const DIRECTIVE = "SCRIPT:";
+const BODY_BYTES_MAX = 32 * 1024 * 1024;
+
+/** Renders the directive for a message or a child's task; nests to any depth. */
+export function script(...turns: Turn[]): string {
+  return scriptOf({ turns });
+}
+
+export function scriptOf(content: Script): string {
+  return DIRECTIVE + JSON.stringify(content);
+}
+
+export function textOf(message: ChatMessage): string {
+  const { content } = message;
+  if (typeof content === "string") return content;
+  if (!Array.isArray(content)) return "";
+  return content
+    .map((part: unknown) => (isRecord(part) && typeof part["text"] === "string" ? part["text"] : ""))
+    .join("\n");
+}
+
+export async function startScriptedModel(
+  options: { readonly rules?: readonly Rule[]; readonly port?: number } = {},
+): Promise<ScriptedModel> {
+  const requests: RecordedRequest[] = [];
+  const rules = options.rules ?? [];
+  const server = createServer((request, response) => {
+    serve(request, response, rules, requests).catch((error: unknown) => {
+      if (response.headersSent) response.destroy();
+      else sendJson(response, 500, { error: { message: String(error), type: "scripted_model" } });
+    });
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port ?? 0, "127.0.0.1", resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  return {
+    baseUrl: `http://127.0.0.1:${port}/v1`,
+    requests,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  rules: readonly Rule[],
+  requests: RecordedRequest[],
+): Promise<void> {
+  const path = (request.url ?? "").split("?")[0];
+  if (request.method === "GET" && path === "/v1/models") {
+    return sendJson(response, 200, { object: "list", data: [{ id: "scripted", object: "model" }] });
+  }
+  if (request.method !== "POST" || path !== "/v1/chat/completions") {
+    return sendJson(response, 404, { error: { message: "not found" } });
+  }
+  const receivedAt = Date.now();
+  const body = JSON.parse(await readBody(request)) as ChatRequest;
+  const answer = decide(body, rules);
+  const traceparent = request.headers["traceparent"];
+  requests.push({ receivedAt, body, traceparent: traceparent?.toString(), ...answer });
+  await reply(response, body, answer.turn);
+}
+
+type Answer = Pick<RecordedRequest, "text" | "matched" | "turnIndex" | "turn">;
+
+function decide(request: ChatRequest, rules: readonly Rule[]): Answer {
+  const { messages } = request;
+  const last = messages.findLastIndex(isDecisive);
+  const lastText = textAt(messages, last);
+  const rule = rules.find((candidate) => candidate.when(lastText, request));
+  if (rule) return answerFrom("rule", rule, messages, last);
+
+  const owner = messages.findLastIndex((message) => isDecisive(message) && !isAnnounce(textOf(message)));
+  const text = textAt(messages, owner);
+  const found = parseScript(text);
+  if (owner !== last && !isSteered(messages, owner)) {
+    const turn = { say: found?.onAnnounce ?? "ok" };
+    return { text: lastText, matched: "announce", turnIndex: assistantsAfter(messages, last), turn };
+  }
+  if (found) return answerFrom("script", found, messages, owner);
+  return { text, matched: "plain", turnIndex: assistantsAfter(messages, owner), turn: { say: "ok" } };
+}
+
+function answerFrom(matched: Matched, from: Script, messages: readonly ChatMessage[], at: number): Answer {
+  const turnIndex = assistantsAfter(messages, at);
+  return { text: textAt(messages, at), matched, turnIndex, turn: from.turns[turnIndex] ?? { say: "done" } };
+}
+
+function isDecisive(message: ChatMessage): boolean {
+  return message.role === "user" && !textOf(message).trimStart().startsWith(INTERNAL_CONTEXT);
+}
+
+const TIMESTAMP = /^\s*(?:\[[A-Z][a-z]{2} \d{4}-[^\]]*\]\s*)?/u;
+const HOST_WRITTEN = [
+  "A background task completed.", // a child's result
+  "A background task finished.",
+  "[Internal task completion event]",
+  "[[OPENCLAW_INTERNAL_CONTEXT_BEGIN]]", // a child's result, steered into a run
+  "[Subagent Context] Your prior run ended", // a child whose own children settled
+  "[Subagent Context] Every subagent spawned", // the settle turn
+  "[System] Your previous turn was interrupted", // after a restart
+];
+const ANNOUNCED = /^\[Inter-session message\].* sourceTool=subagent_(?:announce|settle)\b/mu;
+
+/** Written by the host, mostly to tell a parent about its children (M2). It may quote a child's script. */
+function isAnnounce(text: string): boolean {
+  const body = text.replace(TIMESTAMP, "");
+  return HOST_WRITTEN.some((start) => body.startsWith(start)) || ANNOUNCED.test(text);
+}
+
+/** The host steers a result into a run that still works: the run's last answer asked for a tool. The script goes on. */
+function isSteered(messages: readonly ChatMessage[], owner: number): boolean {
+  const rest = messages.slice(owner + 1);
+  return rest.every((message, index) => {
+    if (!isDecisive(message)) return true;
+    const before = rest.slice(0, index).findLast((earlier) => earlier.role === "assistant");
+    return (before?.tool_calls?.length ?? 0) > 0;
+  });
+}
+
+function assistantsAfter(messages: readonly ChatMessage[], at: number): number {
+  return messages.slice(at + 1).filter((message) => message.role === "assistant").length;
+}
+
+function textAt(messages: readonly ChatMessage[], at: number): string {
+  const message = messages[at];
+  return message ? textOf(message) : "";
+}
+
+/** The first `SCRIPT:` of the text with the JSON object after it; undefined if there is none. */
+export function parseScript(text: string): Script | undefined {
+  const at = text.indexOf(DIRECTIVE);
+  if (at < 0) return undefined;
+  const json = balancedObject(text.slice(at + DIRECTIVE.length));
+  const parsed: unknown = json === undefined ? undefined : JSON.parse(json);
+  if (!isRecord(parsed) || !Array.isArray(parsed["turns"])) {
+    throw new Error(`unreadable SCRIPT directive: ${text.slice(at, at + 200)}`);
+  }
+  return parsed as Script;
+}
+
+function balancedObject(text: string): string | undefined {
+  const start = text.search(/\S/u);
+  if (text[start] !== "{") return undefined;
+  let depth = 0;
+  let inString = false;
+  for (let at = start; at < text.length; at += 1) {
+    const char = text[at];
+    if (inString) {
+      if (char === "\\") at += 1;
+      else if (char === '"') inString = false;
+    } else if (char === '"') inString = true;
+    else if (char === "{") depth += 1;
+    else if (char === "}" && --depth === 0) return text.slice(start, at + 1);
+  }
+  return undefined;
+}
+
+type WireToolCall = {
+  readonly id: string;
+  readonly type: "function";
+  readonly function: { readonly name: string; readonly arguments: string };
+};
+
+function toolCallsOf(turn: Turn, request: ChatRequest): WireToolCall[] {
+  const offered = new Set(request.tools?.map((tool) => tool.function?.name));
+  const spawns = turn.spawn?.map((args): ToolCall => ({ name: "sessions_spawn", args })) ?? [];
+  return [...spawns, ...(turn.call ?? [])].map(({ name, args }) => {
+    // Tool Search hides most tools behind one: the hidden ones are called by id through it.
+    const direct = offered.has(name) || !offered.has("tool_call");
+    const wire = direct ? { name, args } : { name: "tool_call", args: { id: name, args } };
+    const id = `call_${randomUUID().replaceAll("-", "")}`;
+    return { id, type: "function", function: { name: wire.name, arguments: JSON.stringify(wire.args) } };
+  });
+}
+
+async function reply(response: ServerResponse, request: ChatRequest, turn: Turn): Promise<void> {
+  if (turn.delayMs) {
+    const gone = new AbortController();
+    response.once("close", () => gone.abort());
+    const waited = await delay(turn.delayMs, true, { signal: gone.signal }).catch(() => false);
+    if (!waited) return;
+  }
+  if (turn.httpError) {
+    return sendJson(response, turn.httpError, { error: { message: "scripted failure", type: "scripted" } });
+  }
+  const calls = toolCallsOf(turn, request);
+  const content = turn.say ?? (calls.length > 0 ? null : "");
+  const finish = calls.length > 0 ? "tool_calls" : "stop";
+  const base = { id: `chatcmpl-${randomUUID()}`, created: Math.floor(Date.now() / 1000), model: "scripted" };
+  const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
+  if (!request.stream) {
+    const message = { role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+    const choices = [{ index: 0, message, finish_reason: finish }];
+    return sendJson(response, 200, { ...base, object: "chat.completion", choices, usage });
+  }
+  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
+  const send = (choices: readonly unknown[], more: object = {}): void => {
+    const chunk = { ...base, object: "chat.completion.chunk", choices, ...more };
+    response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  };
+  send([{ index: 0, delta: { role: "assistant", content: content ?? "" }, finish_reason: null }]);
+  calls.forEach((call, index) => {
+    send([{ index: 0, delta: { tool_calls: [{ index, ...call }] }, finish_reason: null }]);
+  });
+  send([{ index: 0, delta: {}, finish_reason: finish }]);
+  send([], { usage });
+  response.end("data: [DONE]\n\n");
+}
+
+async function readBody(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > BODY_BYTES_MAX) throw new Error(`request body over ${BODY_BYTES_MAX} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

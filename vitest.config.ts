@@ -14,6 +14,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["test/e2e/**/*.test.ts"],
+          globalSetup: ["test/e2e/packed-plugin.ts"],
           testTimeout: 300_000,
           hookTimeout: 300_000,
           // One gateway at a time: each takes a core and a gigabyte.

@@ -21,11 +21,19 @@ export interface EventRow {
 /** What comes before the first event. */
 export const GENESIS_HASH = Buffer.alloc(32);
 
+let parsed = { timestamp: "", ms: 0 };
+
+/** Events of one append carry one time, and parsing it is a tenth of what storing an event costs. */
+function timestampMs(timestamp: string): number {
+  if (parsed.timestamp !== timestamp) parsed = { timestamp, ms: Date.parse(timestamp) };
+  return parsed.ms;
+}
+
 export function rowOf(event: RunEvent): EventRow {
   return {
     sequence: event.sequence,
     type: event.type,
-    timestamp_ms: Date.parse(event.timestamp),
+    timestamp_ms: timestampMs(event.timestamp),
     node_id: event.nodeId ?? null,
     causation_id: event.causationId ?? null,
     payload: JSON.stringify(event.payload),

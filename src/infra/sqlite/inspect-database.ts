@@ -7,7 +7,7 @@ import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../agents/coordination/ports/ledger-store.ts";
 import { chainHash, GENESIS_HASH, type EventRow } from "./event-row.ts";
-import { migrate } from "./migrate.ts";
+import { loadMigrations, migrate } from "./migrate.ts";
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
 const PROBLEMS_MAX = 200;
@@ -20,15 +20,34 @@ export function inspectDatabase(database: Database): StoredProblem[] {
   const report: Report = (problem) => {
     if (problems.length < PROBLEMS_MAX) problems.push(problem);
   };
-  const checks = [checkFile, checkSchema, checkChains, checkCount, checkContent];
-  for (const check of checks) {
-    try {
-      check(database, report);
-    } catch (error) {
-      report({ kind: "file_damaged", message: error instanceof Error ? error.message : String(error) });
-    }
-  }
+  const checks = [
+    checkFile,
+    checkSchema,
+    checkMigrations,
+    checkChains,
+    checkCount,
+    checkStatus,
+    checkContent,
+  ];
+  // One snapshot: what another process appends meanwhile is no damage.
+  database
+    .transaction(() => {
+      for (const check of checks) attempt(check, database, report);
+    })
+    .deferred();
   return problems;
+}
+
+function attempt(
+  check: (database: Database, report: Report) => void,
+  database: Database,
+  report: Report,
+): void {
+  try {
+    check(database, report);
+  } catch (error) {
+    report({ kind: "file_damaged", message: error instanceof Error ? error.message : String(error) });
+  }
 }
 
 function checkFile(database: Database, report: Report): void {
@@ -57,6 +76,17 @@ function checkSchema(database: Database, report: Report): void {
     }
   } finally {
     fresh.close();
+  }
+}
+
+function checkMigrations(database: Database, report: Report): void {
+  const rows = database
+    .prepare<[], { number: number; sha256: string }>("select number, sha256 from migration order by number")
+    .all();
+  const recorded = new Map(rows.map(({ number, sha256 }) => [number, sha256]));
+  for (const { number, sha256 } of loadMigrations()) {
+    if (recorded.get(number) !== sha256)
+      report({ kind: "schema_changed", message: `migration ${number} is recorded with another hash` });
   }
 }
 
@@ -126,19 +156,63 @@ function missing(runId: string, from: number, before: number): StoredProblem {
   return { kind: "event_missing", message, runId, sequence: from };
 }
 
-/** Event keys count every event that was ever appended, so a run removed as a whole shows here. */
+/** Runs and events are numbered as they are appended, so what was removed as a whole shows as a gap. */
 function checkCount(database: Database, report: Report): void {
-  const stored = Number(database.prepare("select count(*) from event").pluck().get());
-  const appended = Number(
-    database.prepare("select seq from sqlite_sequence where name = 'event'").pluck().get() ?? 0,
-  );
-  const runs = Number(database.prepare("select coalesce(sum(length), 0) from run").pluck().get());
+  const stored = numberOf(database, "select count(*) from event");
+  const appended = numberOf(database, "select max(seq) from sqlite_sequence where name = 'event'");
+  const counted = numberOf(database, "select sum(length) from run");
+  const last = numberOf(database, "select max(event_key) from event");
   if (stored !== appended) {
-    const message = `the file holds ${stored} events, but ${appended} were appended`;
-    report({ kind: stored < appended ? "event_missing" : "event_forged", message });
+    const kind = stored < appended ? "event_missing" : "event_forged";
+    report({ kind, message: `the file holds ${stored} events, but ${appended} were appended` });
   }
-  if (stored !== runs)
-    report({ kind: "event_missing", message: `the runs count ${runs} events, the file holds ${stored}` });
+  if (last < appended)
+    report({ kind: "event_missing", message: `the last ${appended - last} events are missing` });
+  if (stored !== counted)
+    report({ kind: "event_missing", message: `the runs count ${counted} events, the file holds ${stored}` });
+  for (const [what, { before, after }] of gaps(database))
+    report({ kind: "event_missing", message: `between ${what} ${before} and ${after}, all are missing` });
+}
+
+interface Gap {
+  readonly before: number;
+  readonly after: number;
+}
+
+function gaps(database: Database): [string, Gap][] {
+  const found = (what: string, table: string, key: string): [string, Gap][] => {
+    // The common case, without ordering a million keys.
+    if (numberOf(database, `select max(${key}) - count(*) from ${table}`) === 0) return [];
+    return database
+      .prepare<[], Gap>(
+        `select before, after
+         from (select ${key} as after, lag(${key}, 1, 0) over (order by ${key}) as before from ${table})
+         where after <> before + 1
+         order by after
+         limit 20`,
+      )
+      .all()
+      .map((gap) => [what, gap]);
+  };
+  return [...found("coordination number", "run", "run_key"), ...found("event number", "event", "event_key")];
+}
+
+function numberOf(database: Database, sql: string): number {
+  return Number(database.prepare(sql).pluck().get() ?? 0);
+}
+
+/** The listing of running coordinations goes by a column of its own. */
+function checkStatus(database: Database, report: Report): void {
+  const rows = database
+    .prepare<[], { runId: string }>(
+      `select run_id as runId
+       from run
+       where ended <> (json_extract(summary, '$.status') <> 'running')
+       order by run_key`,
+    )
+    .iterate();
+  for (const { runId } of rows)
+    report({ kind: "index_differs", message: "it is listed as running and as ended", runId });
 }
 
 function checkContent(database: Database, report: Report): void {

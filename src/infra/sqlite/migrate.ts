@@ -57,7 +57,7 @@ export function migrate(
   checkApplied(database, path);
 }
 
-function schemaVersion(database: BetterSqlite3.Database): number {
+export function schemaVersion(database: BetterSqlite3.Database): number {
   return Number(database.pragma("user_version", { simple: true }));
 }
 

@@ -7,7 +7,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "
 import { dirname } from "node:path";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { loadMigrations, migrate } from "./migrate.ts";
+import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
 import { toLedgerError } from "./sqlite-errors.ts";
 
 /** "OCCL" in the file header marks a coordination ledger. */
@@ -36,7 +36,7 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
   try {
     if (exists) checkHeader(path);
     else createFile(path);
-    database = new Database(path, { readonly: mode === "read", timeout: options.busyTimeoutMs });
+    database = new Database(path, { readonly: leavesFilesBehind(options), timeout: options.busyTimeoutMs });
     configure(database, options);
     return database;
   } catch (error) {
@@ -53,6 +53,14 @@ async function loadDriver(): Promise<typeof BetterSqlite3> {
   return (await import("better-sqlite3")).default;
 }
 
+/**
+ * A read-only connection creates -wal and -shm and cannot remove them; a `query_only` one removes them when it closes.
+ * Where a -wal exists it may hold what a crashed writer left, and only a read-only connection leaves that alone.
+ */
+function leavesFilesBehind({ path, mode }: OpenOptions): boolean {
+  return mode === "read" && existsSync(`${path}-wal`);
+}
+
 /** SQLite gives the -wal and -shm files the mode of the main file. */
 function createFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -60,7 +68,8 @@ function createFile(path: string): void {
 }
 
 function checkHeader(path: string): void {
-  if (statSync(path).size === 0) return;
+  const { size } = statSync(path);
+  if (size === 0) return;
   const header = Buffer.alloc(HEADER.bytes);
   const file = openSync(path, "r");
   try {
@@ -68,14 +77,15 @@ function checkHeader(path: string): void {
   } finally {
     closeSync(file);
   }
-  if (header.toString("latin1", 0, HEADER.magic.length) !== HEADER.magic) {
+  if (size < HEADER.bytes || header.toString("latin1", 0, HEADER.magic.length) !== HEADER.magic) {
     throw new CoordinationError("LEDGER_CORRUPT", `${path} is not a SQLite file`);
   }
   const applicationId = header.readUInt32BE(HEADER.applicationIdAt);
-  if (applicationId !== APPLICATION_ID && applicationId !== 0) {
-    throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
-  }
-  checkRelease(path, header.readUInt32BE(HEADER.userVersionAt));
+  const version = header.readUInt32BE(HEADER.userVersionAt);
+  // Both are written in one transaction: a file with a version and no id is not ours.
+  const foreign = applicationId === 0 ? version !== 0 : applicationId !== APPLICATION_ID;
+  if (foreign) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
+  checkRelease(path, version);
 }
 
 function checkRelease(path: string, version: number): void {
@@ -88,6 +98,9 @@ function checkRelease(path: string, version: number): void {
 }
 
 function configure(database: BetterSqlite3.Database, { path, mode }: OpenOptions): void {
+  if (mode === "read") database.pragma("query_only = on");
+  // Also in a -wal that a newer release left behind.
+  checkRelease(path, schemaVersion(database));
   if (mode === "write") {
     // Before WAL, so that the header in the main file always tells the schema version.
     migrate(database, { path, applicationId: APPLICATION_ID });
@@ -96,7 +109,6 @@ function configure(database: BetterSqlite3.Database, { path, mode }: OpenOptions
     expectPragma(database, path, { set: "synchronous = full", read: "synchronous", value: 2 });
   }
   database.pragma("foreign_keys = on");
-  checkRelease(path, Number(database.pragma("user_version", { simple: true })));
   if (Number(database.pragma("application_id", { simple: true })) !== APPLICATION_ID) {
     throw new CoordinationError("LEDGER_CORRUPT", `${path} is not a coordination ledger`);
   }

@@ -5,7 +5,7 @@ import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
-import type { Summary } from "../../agents/coordination/contracts/summary.ts";
+import type { Reference, Summary } from "../../agents/coordination/contracts/summary.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
 import type {
@@ -20,10 +20,18 @@ import { groupCommit } from "./group-commit.ts";
 import { inspectDatabase } from "./inspect-database.ts";
 import { openDatabase, type OpenOptions } from "./open-database.ts";
 import { withLedgerErrors } from "./sqlite-errors.ts";
-import { prepareStatements, type Head, type Statements } from "./statements.ts";
+import {
+  EVENTS_PER_INSERT,
+  prepareStatements,
+  type EventValue,
+  type Head,
+  type Statements,
+} from "./statements.ts";
 
 /** Appends committed in one transaction at most: bounds how long a commit blocks the thread. */
 const GROUP_MAX = 256;
+/** Texts deleted in one transaction at most, for the same reason. */
+const DELETED_AT_ONCE_MAX = 500;
 
 export type SqliteLedger = LedgerStore & ContentStore & { readonly path: string };
 
@@ -54,9 +62,19 @@ export async function openSqliteLedger(
     read: (runId, { from, limit }) => guarded(() => readEvents(statements, { runId, from, limit })),
     list: (query) => guarded(() => listRuns(statements, query)),
     find: (name) => guarded(() => findReference(statements, name)),
+    references: (runId) => guarded(() => referencesOfRun(statements, runId)),
     inspect: () => guarded(() => inspectDatabase(database)),
     get: (sha256) => guarded(() => statements.content.get(sha256)),
-    deleteBefore: (time) => guarded(() => statements.deleteContent.run(time).changes),
+    deleteBefore: async (time) => {
+      let deleted = 0;
+      for (;;) {
+        const changes = await guarded(() => deleteOldest(statements, time));
+        deleted += changes;
+        if (changes < DELETED_AT_ONCE_MAX) return deleted;
+        // Let whoever waits for the thread have it.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
     close: async () => {
       closing = true;
       await group.drained();
@@ -124,10 +142,14 @@ function writeAll(
   const hashes = chain(request.runId, rows, head?.head_hash ?? GENESIS_HASH);
   const newest = hashes.at(-1) ?? GENESIS_HASH;
   const runKey = writeRun(request, { statements, head: newest, runKey: head?.run_key });
-  for (const [index, row] of rows.entries()) insertEvent(statements, runKey, { row, hash: hashes[index] });
+  writeEvents(
+    statements,
+    runKey,
+    rows.map((row, index) => ({ row, hash: hashes[index] ?? null })),
+  );
   for (const { name, stepId } of request.references)
     statements.insertReference.run(name, runKey, stepId ?? null);
-  for (const { ref, text } of request.contents) statements.putContent.run(ref.sha256, text, now);
+  for (const { ref, text } of request.contents) statements.putContent.run(ref.sha256, now, text);
 }
 
 function chain(runId: string, rows: readonly EventRow[], from: Buffer): Buffer[] {
@@ -135,33 +157,36 @@ function chain(runId: string, rows: readonly EventRow[], from: Buffer): Buffer[]
   return rows.map((row) => (previous = chainHash(previous, runId, row)));
 }
 
-function insertEvent(
-  statements: Statements,
-  runKey: number,
-  { row, hash }: { row: EventRow; hash: Buffer | undefined },
-): void {
-  statements.insertEvent.run(
-    runKey,
-    row.sequence,
-    row.type,
-    row.timestamp_ms,
-    row.node_id,
-    row.causation_id,
-    row.payload,
-    hash,
-  );
+interface HashedRow {
+  readonly row: EventRow;
+  readonly hash: Buffer | null;
+}
+
+function writeEvents(statements: Statements, runKey: number, rows: readonly HashedRow[]): void {
+  for (let from = 0; from < rows.length; from += EVENTS_PER_INSERT) {
+    const part = rows.slice(from, from + EVENTS_PER_INSERT);
+    const values: EventValue[] = [];
+    for (const { row, hash } of part) {
+      const { sequence, type, timestamp_ms, node_id, causation_id, payload } = row;
+      values.push(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
+    }
+    statements.insertEvents[part.length - 1]?.run(values);
+  }
 }
 
 function writeRun(
   { runId, events, summary }: AppendRequest,
   { statements, head, runKey }: { statements: Statements; head: Buffer; runKey: number | undefined },
 ): number {
-  const ended = summary.status === "running" ? 0 : 1;
+  const running = summary.status === "running";
   const text = JSON.stringify(summary);
   if (runKey === undefined)
-    return Number(statements.insertRun.run(runId, events.length, head, ended, text).lastInsertRowid);
+    return Number(
+      statements.insertRun.run(runId, events.length, head, running ? 0 : 1, text).lastInsertRowid,
+    );
   const length = (events.at(-1)?.sequence ?? 0) + 1;
-  statements.updateRun.run(length, head, ended, text, runKey);
+  const update = running ? statements.growRun : statements.endRun;
+  update.run(length, head, text, runKey);
   return runKey;
 }
 
@@ -207,4 +232,17 @@ function findReference(statements: Statements, name: string): Found | undefined 
   if (!row) return undefined;
   const runId = row.run_id as CoordinationId;
   return row.step_id === null ? { runId } : { runId, stepId: row.step_id as StepId };
+}
+
+function deleteOldest(statements: Statements, time: number): number {
+  const oldest = statements.oldestContent.all(DELETED_AT_ONCE_MAX);
+  const kept = oldest.findIndex(({ stored_at_ms: storedAtMs }) => storedAtMs >= time);
+  const last = oldest.at(kept < 0 ? -1 : kept - 1);
+  return last === undefined || kept === 0 ? 0 : statements.deleteContent.run(last.content_key).changes;
+}
+
+function referencesOfRun(statements: Statements, runId: CoordinationId): Reference[] {
+  return statements.references
+    .all(runId)
+    .map(({ name, step_id }) => (step_id === null ? { name } : { name, stepId: step_id as StepId }));
 }

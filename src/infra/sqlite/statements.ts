@@ -1,5 +1,5 @@
 /** Owns: the SQL of the ledger, prepared once per connection. */
-import type BetterSqlite3 from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import type { EventRow } from "./event-row.ts";
 
 export interface RunRow {
@@ -23,28 +23,50 @@ export interface Head {
   readonly head_hash: Buffer;
 }
 
-export type Statements = ReturnType<typeof prepareStatements>;
+export type EventValue = number | string | Buffer | null;
 
-export function prepareStatements(database: BetterSqlite3.Database) {
+/** One statement for the events of an append costs half of one statement for each. */
+export const EVENTS_PER_INSERT = 8;
+
+function prepareInsert(database: Database, rows: number): Statement<[EventValue[]]> {
+  return database.prepare<[EventValue[]]>(
+    `insert into event (run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash)
+     values ${Array.from({ length: rows }, () => "(?, ?, ?, ?, ?, ?, ?, ?)").join(", ")}`,
+  );
+}
+
+export type Statements = ReturnType<typeof prepareWrites> & ReturnType<typeof prepareReads>;
+
+export function prepareStatements(database: Database): Statements {
+  return { ...prepareWrites(database), ...prepareReads(database) };
+}
+
+function prepareWrites(database: Database) {
   return {
     head: database.prepare<[string], Head>("select run_key, length, head_hash from run where run_id = ?"),
     insertRun: database.prepare<[string, number, Buffer, number, string]>(
       "insert into run (run_id, length, head_hash, ended, summary) values (?, ?, ?, ?, ?)",
     ),
-    updateRun: database.prepare<[number, Buffer, number, string, number]>(
-      "update run set length = ?, head_hash = ?, ended = ?, summary = ? where run_key = ?",
+    // Leaves `ended` alone: naming it would rewrite the index of open runs.
+    growRun: database.prepare<[number, Buffer, string, number]>(
+      "update run set length = ?, head_hash = ?, summary = ? where run_key = ?",
     ),
-    insertEvent: database.prepare(
-      `insert into event (run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash)
-       values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    endRun: database.prepare<[number, Buffer, string, number]>(
+      "update run set length = ?, head_hash = ?, ended = 1, summary = ? where run_key = ?",
     ),
+    insertEvents: Array.from({ length: EVENTS_PER_INSERT }, (_, index) => prepareInsert(database, index + 1)),
     insertReference: database.prepare<[string, number, string | null]>(
       "insert into reference (name, run_key, step_id) values (?, ?, ?)",
     ),
-    putContent: database.prepare<[string, string, number]>(
-      `insert into content (sha256, text, stored_at_ms) values (?, ?, ?)
-       on conflict (sha256) do update set stored_at_ms = excluded.stored_at_ms`,
+    putContent: database.prepare<[string, number, string]>(
+      "insert or replace into content (sha256, stored_at_ms, text) values (?, ?, ?)",
     ),
+    deleteContent: database.prepare<[number]>("delete from content where content_key <= ?"),
+  };
+}
+
+function prepareReads(database: Database) {
+  return {
     events: database.prepare<[string, number, number], EventRow>(
       `select sequence, type, timestamp_ms, node_id, causation_id, payload
        from event
@@ -78,7 +100,18 @@ export function prepareStatements(database: BetterSqlite3.Database) {
        order by reference.reference_key desc
        limit 1`,
     ),
+    references: database.prepare<[string], { name: string; step_id: string | null }>(
+      `select name, step_id
+       from reference
+       where run_key = (select run_key from run where run_id = ?)
+       order by reference_key`,
+    ),
+    oldestContent: database.prepare<[number], { content_key: number; stored_at_ms: number }>(
+      `select content_key, stored_at_ms
+       from content
+       order by content_key
+       limit ?`,
+    ),
     content: database.prepare<[string], string>("select text from content where sha256 = ?").pluck(),
-    deleteContent: database.prepare<[number]>("delete from content where stored_at_ms < ?"),
   };
 }

@@ -5,8 +5,16 @@
  */
 export const BOUNDS = {
   idCharsMax: 128,
+  /** An event id is `coordinationId:sequence` and may have 128 characters, in OpenWOP too. */
+  coordinationIdCharsMax: 112,
+  idempotencyKeyCharsMax: 384,
+  traceRefCharsMax: 512,
+  sha256Chars: 64,
+  timestampCharsMax: 32,
+  problemPathCharsMax: 200,
   sessionKeyCharsMax: 512,
-  agentIdCharsMax: 256,
+  /** OpenWOP allows 256 characters for `agent:` and the id. */
+  agentIdCharsMax: 250,
   nameCharsMax: 64,
   errorMessageCharsMax: 300,
   objectiveCharsMax: 2_000,
@@ -25,7 +33,9 @@ export const BOUNDS = {
   envelopeDepthMax: 8,
   planCharsMax: 8_000_000,
   planDepthMax: 32,
-  valueNodesMax: 500_000,
+  valueNodesMax: 200_000,
+  arrayItemsMax: 10_000,
+  objectKeysMax: 1_000,
   eventCharsMax: 262_144,
   eventDepthMax: 16,
   validationProblemsMax: 20,

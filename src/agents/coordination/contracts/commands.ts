@@ -1,5 +1,6 @@
 import type { ContentRef, FactPayloads, LearntVia, StepAdmitted, StepError } from "./facts.ts";
 import type { SessionKey, StepId } from "./ids.ts";
+import type { ObservedChild } from "./observation.ts";
 
 /** What a host asks of a coordination. Hosts build commands; `decide` rules on them. */
 export type Command =
@@ -17,6 +18,8 @@ export interface AdmitSpawn extends Omit<
   "stepId" | "lane" | "deliveryMode" | "priority" | "retryBudget"
 > {
   readonly type: "admitSpawn";
+  /** A child that the host has made already: its step is acknowledged with its admission. */
+  readonly child?: ObservedChild;
 }
 
 interface OutcomeOf {

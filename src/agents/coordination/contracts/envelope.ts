@@ -16,10 +16,7 @@ export type Lane = z.infer<typeof laneSchema>;
 /** The target of a spawn whose child session the host has not created yet. */
 export const UNBOUND_TARGET = "unbound";
 
-const traceRefSchema = z
-  .string()
-  .min(1)
-  .max(BOUNDS.idCharsMax * 4);
+const traceRefSchema = z.string().min(1).max(BOUNDS.traceRefCharsMax);
 
 /**
  * The metadata on every inter-agent instruction (QM2 3.1).

@@ -136,5 +136,5 @@ export function unreachable(value: never, what: string): never {
 }
 
 export function isCoordinationError(error: unknown): error is CoordinationError {
-  return error instanceof Error && "code" in error && String(error.code) in ERROR_CODES;
+  return error instanceof Error && "code" in error && Object.hasOwn(ERROR_CODES, String(error.code));
 }

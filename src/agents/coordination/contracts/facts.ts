@@ -22,7 +22,10 @@ const basisPoints = z.int().min(0).max(10_000);
 
 /** Names a text by its sha256; the text itself lies in the content table and may be deleted. Size in bytes. */
 export const contentRefSchema = z.object({
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  sha256: z
+    .string()
+    .length(BOUNDS.sha256Chars)
+    .regex(/^[0-9a-f]*$/),
   bytes: z.int().min(0),
 });
 export type ContentRef = z.infer<typeof contentRefSchema>;
@@ -45,10 +48,15 @@ export const stepErrorSchema = z.object({
 });
 export type StepError = z.infer<typeof stepErrorSchema>;
 
+/** A step error with the host's sentence cut to its bound: an event that breaks a bound could not be read again. */
+export function stepError(code: StepError["code"], sentence: string): StepError {
+  return { code, message: sentence.slice(0, BOUNDS.errorMessageCharsMax).toWellFormed() };
+}
+
 /** Something wrong with what came with a spawn; the spawn went on. */
 export const inputProblemSchema = z.object({
   code: z.enum(["ENVELOPE_MALFORMED", "ENVELOPE_NOT_AUTHORITATIVE", "PARAMS_MALFORMED"]),
-  path: z.string().max(200),
+  path: z.string().max(BOUNDS.problemPathCharsMax),
 });
 export type InputProblem = z.infer<typeof inputProblemSchema>;
 
@@ -103,7 +111,7 @@ export const FACT_PAYLOADS = {
   "step.dispatched": z.object({
     ...attemptOf,
     lane: laneSchema,
-    idempotencyKey: z.string().max(BOUNDS.idCharsMax * 3),
+    idempotencyKey: z.string().max(BOUNDS.idempotencyKeyCharsMax),
     deadlineAtMs: epochMsSchema,
   }),
   "step.acknowledged": z.object({

@@ -4,7 +4,11 @@ import { BOUNDS } from "./bounds.ts";
 const id = () => z.string().min(1).max(BOUNDS.idCharsMax);
 
 /** Names a coordination. It is also the OpenWOP `runId` of its log. */
-export const coordinationIdSchema = id().brand<"CoordinationId">();
+export const coordinationIdSchema = z
+  .string()
+  .min(1)
+  .max(BOUNDS.coordinationIdCharsMax)
+  .brand<"CoordinationId">();
 export type CoordinationId = z.infer<typeof coordinationIdSchema>;
 
 /** Names a step within one coordination. */

@@ -3,28 +3,54 @@
  * Source: OpenWOP multi-agent-execution.md (RFC 0006, 0037, 0039) and run-event-payloads.schema.json.
  */
 import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
 
-const ref = z.string().min(1).max(512);
-const errorObject = z.object({ code: z.string().min(1), message: z.string() });
+const ref = z.string().min(1).max(BOUNDS.traceRefCharsMax);
+const errorObject = z.object({
+  code: z.string().min(1).max(BOUNDS.nameCharsMax),
+  message: z.string().max(BOUNDS.errorMessageCharsMax),
+});
 const interruptKind = z.enum(["approval", "clarification"]);
-const causationHostId = z.string().min(1).optional();
+/** `ApprovalData` and `ClarificationData` of suspend-request.schema.json, as far as they are used here. */
+const approvalData = z.strictObject({
+  artifactId: ref,
+  artifactType: ref,
+  title: ref,
+  actions: z
+    .array(z.enum(["accept", "reject"]))
+    .min(1)
+    .max(2),
+});
+const clarificationData = z.strictObject({
+  questions: z.array(z.strictObject({ id: ref, question: ref })).length(1),
+});
+const causationHostId = ref.optional();
 
 /** The payload schema of every projected event, by event type. */
 export const OPENWOP_PAYLOADS = {
   "run.started": z.object({ workflowId: ref }),
   "run.completed": z.object({ durationMs: z.int().min(0).optional() }),
   "run.failed": z.object({ error: errorObject, durationMs: z.int().min(0).optional() }),
-  "run.cancelled": z.object({ reason: z.string().optional(), durationMs: z.int().min(0).optional() }),
+  "run.cancelled": z.object({
+    reason: z.string().max(BOUNDS.errorMessageCharsMax).optional(),
+    durationMs: z.int().min(0).optional(),
+  }),
   "runOrchestrator.decided": z.strictObject({
-    agentId: z.string().min(3).max(256),
-    decision: z.strictObject({ kind: z.literal("next-worker"), nextWorkerIds: z.array(ref).min(1) }),
+    agentId: z
+      .string()
+      .min(3)
+      .max(BOUNDS.agentIdCharsMax + "agent:".length),
+    decision: z.strictObject({
+      kind: z.literal("next-worker"),
+      nextWorkerIds: z.array(ref).min(1).max(BOUNDS.planStepsMax),
+    }),
     iteration: z.int().min(1),
     causationHostId,
   }),
   "node.dispatched": z.strictObject({
     childRunId: ref,
     childWorkflowId: ref,
-    childStatus: z.string().optional(),
+    childStatus: z.string().max(BOUNDS.nameCharsMax).optional(),
   }),
   "core.workflowChain.event": z.strictObject({
     phase: z.enum([
@@ -39,7 +65,7 @@ export const OPENWOP_PAYLOADS = {
     workerId: ref,
     parentRunId: ref,
     childRunId: ref.optional(),
-    harvestedKeys: z.array(z.string()).optional(),
+    harvestedKeys: z.array(ref).max(BOUNDS.planStepsMax).optional(),
     error: errorObject.optional(),
     causationHostId,
   }),
@@ -54,7 +80,7 @@ export const OPENWOP_PAYLOADS = {
   "interrupt.requested": z.strictObject({
     kind: interruptKind,
     key: ref,
-    data: z.record(z.string(), z.json()),
+    data: z.union([approvalData, clarificationData]),
     timeoutMs: z.int().min(0).optional(),
   }),
   "node.suspended": z.object({ nodeId: ref, interruptId: ref, kind: interruptKind, key: ref }),

@@ -39,14 +39,18 @@ interface Draft<T, P> {
   readonly causationId?: EventId;
 }
 
-const PAYLOADS: Readonly<Record<string, z.ZodType>> = { ...FACT_PAYLOADS, ...OPENWOP_PAYLOADS };
+/** The payload schema of every event, by type. */
+export const EVENT_PAYLOADS: Readonly<Record<RunEvent["type"], z.ZodType>> = {
+  ...FACT_PAYLOADS,
+  ...OPENWOP_PAYLOADS,
+};
 
 const eventEnvelopeSchema = z.object({
   eventId: eventIdSchema,
   runId: coordinationIdSchema,
   sequence: z.int().min(0),
   type: z.string().max(BOUNDS.idCharsMax),
-  timestamp: z.iso.datetime(),
+  timestamp: z.iso.datetime().max(BOUNDS.timestampCharsMax),
   nodeId: z.string().min(1).max(BOUNDS.idCharsMax).optional(),
   causationId: eventIdSchema.optional(),
   payload: z.unknown(),
@@ -65,12 +69,14 @@ export function decodeEvent(value: unknown): RunEvent {
   const envelope = parseBounded(eventEnvelopeSchema, value, EVENT_BOUNDS);
   if (!envelope.ok) throw unreadable("event", describeProblems(envelope.problems));
   const { eventId, type, payload } = envelope.value;
-  const schema = PAYLOADS[type];
-  if (!Object.hasOwn(PAYLOADS, type) || !schema)
-    throw unreadable(eventId, `unknown type ${JSON.stringify(type)}`);
-  const parsed = parseBounded(schema, payload, EVENT_BOUNDS);
+  if (!isEventType(type)) throw unreadable(eventId, `unknown type ${JSON.stringify(type)}`);
+  const parsed = parseBounded(EVENT_PAYLOADS[type], payload, EVENT_BOUNDS);
   if (!parsed.ok) throw unreadable(eventId, `payload of ${type}: ${describeProblems(parsed.problems)}`);
   return value as RunEvent;
+}
+
+function isEventType(type: string): type is RunEvent["type"] {
+  return Object.hasOwn(EVENT_PAYLOADS, type);
 }
 
 function unreadable(which: string, why: string): CoordinationError {

@@ -38,11 +38,13 @@ export function parseBounded<S extends z.ZodType>(
   value: unknown,
   bounds: ValueBounds,
 ): Parsed<z.output<S>> {
-  const tooLarge = breaksBounds(value, bounds);
-  if (tooLarge) return { ok: false, problems: [tooLarge] };
-  const result = schema.safeParse(value, { reportInput: true });
-  if (result.success) return { ok: true, value: result.data };
-  return { ok: false, problems: result.error.issues.slice(0, BOUNDS.validationProblemsMax).map(toProblem) };
+  return guarded(() => {
+    const tooLarge = breaksBounds(value, bounds);
+    if (tooLarge) return { ok: false, problems: [tooLarge] };
+    const result = schema.safeParse(value, { reportInput: true });
+    if (result.success) return { ok: true, value: result.data };
+    return { ok: false, problems: result.error.issues.slice(0, BOUNDS.validationProblemsMax).map(toProblem) };
+  });
 }
 
 /** @throws CoordinationError `INPUT_INVALID` with all problems in the message. */
@@ -62,65 +64,105 @@ export function describeProblems(problems: readonly ValidationProblem[]): string
     .join("; ");
 }
 
+/** A value to look at; its path is spelled out only where something is wrong. */
 interface Visit {
   readonly value: unknown;
   readonly depth: number;
-  readonly path: string;
+  readonly key: string | number;
+  readonly parent?: Visit;
+}
+
+/** Reading a value may run its own code: a getter or a proxy that throws is a problem of the value, not ours. */
+function guarded<T>(read: () => Parsed<T>): Parsed<T> {
+  try {
+    return read();
+  } catch {
+    return {
+      ok: false,
+      problems: [{ path: "(root)", expected: "plain data", received: "a value that throws when it is read" }],
+    };
+  }
 }
 
 function breaksBounds(root: unknown, bounds: ValueBounds): ValidationProblem | undefined {
-  const pending: Visit[] = [{ value: root, depth: 0, path: "" }];
+  const pending: Visit[] = [{ value: root, depth: 0, key: "" }];
   let chars = 0;
   let nodes = 0;
   for (let visit = pending.pop(); visit; visit = pending.pop()) {
-    const { value, depth, path } = visit;
     nodes += 1;
-    chars += typeof value === "string" ? value.length : 1;
-    if (depth > bounds.depthMax) {
-      return {
-        path: shortPath(path),
-        expected: `at most ${bounds.depthMax} levels`,
-        received: "a deeper value",
-      };
+    chars += typeof visit.value === "string" ? visit.value.length : 1;
+    if (visit.depth > bounds.depthMax)
+      return problemAt(visit, `at most ${bounds.depthMax} levels`, "a deeper value");
+    const keys = keysOf(visit.value);
+    if (keys.count > keys.countMax) {
+      const what = keys.unit === "items" ? "an array" : "an object";
+      return problemAt(
+        visit,
+        `at most ${keys.countMax} ${keys.unit}`,
+        `${what} of ${keys.count} ${keys.unit}`,
+      );
     }
-    if (typeof value === "object" && value !== null) chars += pushChildren(pending, value, visit);
+    chars += pushChildren(pending, visit, keys);
     if (chars > bounds.charsMax || nodes + pending.length > BOUNDS.valueNodesMax) {
-      return {
-        path: shortPath(path),
-        expected: `at most ${bounds.charsMax} characters in all`,
-        received: "a larger value",
-      };
+      const expected = `at most ${bounds.charsMax} characters and ${BOUNDS.valueNodesMax} values in all`;
+      return problemAt(visit, expected, "a larger value");
     }
   }
   return undefined;
 }
 
-/** Queues the children of `parent` and returns the characters that its keys add. */
-function pushChildren(pending: Visit[], parent: object, { depth, path }: Visit): number {
-  if (Array.isArray(parent)) {
-    const count = Math.min(parent.length, BOUNDS.valueNodesMax + 1);
-    for (let index = 0; index < count; index += 1) {
-      pending.push({ value: parent[index], depth: depth + 1, path: depth < 4 ? `${path}[${index}]` : path });
-    }
-    return count;
+interface Keys {
+  readonly unit: "items" | "keys";
+  readonly count: number;
+  readonly countMax: number;
+  /** Of an object; the keys of an array are counted only, because it may be long and empty. */
+  readonly names: readonly string[];
+}
+
+function keysOf(value: unknown): Keys {
+  if (Array.isArray(value))
+    return { unit: "items", count: value.length, countMax: BOUNDS.arrayItemsMax, names: [] };
+  const names = typeof value === "object" && value !== null ? Object.keys(value) : [];
+  return { unit: "keys", count: names.length, countMax: BOUNDS.objectKeysMax, names };
+}
+
+/** Queues the children of a value and returns the characters that its keys add. */
+function pushChildren(pending: Visit[], parent: Visit, { names }: Keys): number {
+  const { value } = parent;
+  const depth = parent.depth + 1;
+  if (Array.isArray(value)) {
+    for (let key = 0; key < value.length; key += 1) pending.push({ value: value[key], depth, key, parent });
+    return 0;
   }
   let chars = 0;
-  for (const [key, value] of Object.entries(parent)) {
+  for (const key of names) {
     chars += key.length;
-    pending.push({ value, depth: depth + 1, path: depth < 4 ? `${path}.${key.slice(0, 64)}` : path });
+    pending.push({ value: (value as Record<string, unknown>)[key], depth, key, parent });
   }
   return chars;
 }
 
-function shortPath(path: string): string {
-  return path.replace(/^\./, "").slice(0, 200) || "(root)";
+function problemAt(visit: Visit, expected: string, received: string): ValidationProblem {
+  return { path: pathTo(visit), expected, received };
+}
+
+function pathTo(visit: Visit): string {
+  const keys: PropertyKey[] = [];
+  for (let at = visit; at.parent; at = at.parent) keys.unshift(at.key);
+  return shortPath(keys);
+}
+
+/** As `steps[3].task`; deep paths are cut. */
+function shortPath(keys: readonly PropertyKey[]): string {
+  const path = keys
+    .slice(0, BOUNDS.planDepthMax)
+    .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key).slice(0, BOUNDS.nameCharsMax)}`))
+    .join("");
+  return path.replace(/^\./, "").slice(0, BOUNDS.problemPathCharsMax) || "(root)";
 }
 
 function toProblem(issue: z.core.$ZodIssue): ValidationProblem {
-  const path = issue.path
-    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
-    .join("");
-  return { path: shortPath(path), expected: expectedBy(issue), received: describeValue(issue) };
+  return { path: shortPath(issue.path), expected: expectedBy(issue), received: describeValue(issue) };
 }
 
 function expectedBy(issue: z.core.$ZodIssue): string {
@@ -138,9 +180,17 @@ function expectedBy(issue: z.core.$ZodIssue): string {
         .slice(0, 5)
         .map((key) => JSON.stringify(key.slice(0, 64)))
         .join(", ")}`;
+    case "invalid_union":
+      return formsOf(issue);
     default:
       return issue.message;
   }
+}
+
+/** What each form of a union expected of the value itself. */
+function formsOf(issue: z.core.$ZodIssueInvalidUnion): string {
+  const forms = issue.errors.flatMap(([first]) => (first?.path.length === 0 ? [expectedBy(first)] : []));
+  return [...new Set(forms)].join(" or ") || "one of its forms";
 }
 
 function unitOf(origin: string): string {

@@ -16,7 +16,8 @@ import type {
 import { BOUNDS } from "../contracts/bounds.ts";
 import { unreachable } from "../contracts/errors.ts";
 import type { FactPayloads, StepAdmitted, TerminalStatus } from "../contracts/facts.ts";
-import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { addMs, idempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { childOf, isOpen, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 
@@ -28,7 +29,9 @@ export type RefusalCode =
   | "STALE_ATTEMPT"
   | "NOT_DISPATCHED"
   | "STEP_ENDED"
+  | "ALREADY_RUNNING"
   | "OTHER_CHILD"
+  | "CHILD_TAKEN"
   | "TOO_MANY_STEPS"
   | "STEPS_OPEN";
 
@@ -69,13 +72,13 @@ function openCoordination(state: Coordination, command: Command & { type: "openC
 }
 
 function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
-  const earlier = sameCall(state, command);
+  const { type: _, child, ...given } = command;
+  const earlier = child ? holderOf(state, child.childSessionKey) : sameCall(state, command);
   if (earlier) return { kind: "replay", stepId: earlier.spec.stepId };
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
   }
   const stepId = nextStepId(state);
-  const { type: _, ...given } = command;
   const spec: StepAdmitted = {
     ...given,
     stepId,
@@ -90,7 +93,15 @@ function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs):
     facts: [
       { type: "step.admitted", payload: spec },
       { type: "step.dispatched", payload: dispatchOf(state, spec, { attempt: 1, now }) },
+      ...(child ? [acknowledged(stepId, child)] : []),
     ],
+  };
+}
+
+function acknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
+  return {
+    type: "step.acknowledged",
+    payload: { stepId, attempt: 1, childSessionKey, childRunId, via: "hook" },
   };
 }
 
@@ -138,8 +149,19 @@ function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Dec
   }
   if (step.phase.status !== "dispatched")
     return refuse("STEP_ENDED", `step ${command.stepId} is ${step.phase.status}`);
+  const holder = holderOf(state, command.childSessionKey);
+  if (holder)
+    return refuse("CHILD_TAKEN", `${command.childSessionKey} already works on ${holder.spec.stepId}`);
   const { type: _, ...payload } = command;
   return { kind: "accepted", stepId: command.stepId, facts: [{ type: "step.acknowledged", payload }] };
+}
+
+/** H3: a child session works on one step; the reference for its key could name only one. */
+function holderOf(state: OpenCoordination, childSessionKey: SessionKey): Step | undefined {
+  for (const step of state.steps.values()) {
+    if (childOf(step.phase)?.childSessionKey === childSessionKey) return step;
+  }
+  return undefined;
 }
 
 function endStep(state: OpenCoordination, command: CompleteStep | FailStep | TimeOutStep): Decision {
@@ -157,7 +179,15 @@ function endStep(state: OpenCoordination, command: CompleteStep | FailStep | Tim
       ? { kind: "replay", stepId: command.stepId }
       : refuse("STEP_ENDED", `step ${command.stepId} already ended as ${phase.status}`);
   }
+  if (phase.status === "running" && neverSpawned(command))
+    return refuse("ALREADY_RUNNING", `step ${command.stepId} runs in ${phase.childSessionKey}`);
   return { kind: "accepted", stepId: command.stepId, facts: [outcomeFact(step, command)] };
+}
+
+/** Says that the host made no child, which an acknowledgement contradicts: the word of another call, or an older one. */
+function neverSpawned(command: CompleteStep | FailStep | TimeOutStep): boolean {
+  if (command.type !== "failStep") return false;
+  return command.error.code === "spawn_refused" || command.error.code === "spawn_not_confirmed";
 }
 
 const OUTCOME_STATUS = { completeStep: "completed", failStep: "failed", timeOutStep: "timed_out" } as const;

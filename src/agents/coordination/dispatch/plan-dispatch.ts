@@ -48,8 +48,16 @@ function settlesAt(state: OpenCoordination): EpochMs {
   return addMs(state.changedAtMs, state.created.settleMs);
 }
 
+/** The host enforces a spawn's own limit from a later start than ours, and tells of it later still. */
+export function overdueAt(
+  state: OpenCoordination,
+  { deadlineAtMs }: { readonly deadlineAtMs: EpochMs },
+): EpochMs {
+  return addMs(deadlineAtMs, state.created.acknowledgeMs);
+}
+
 function dueAt(state: OpenCoordination, { phase, admittedAtMs }: Step): EpochMs {
-  if (phase.status === "running") return phase.deadlineAtMs;
+  if (phase.status === "running") return overdueAt(state, phase);
   if (phase.status === "dispatched") return addMs(phase.dispatchedAtMs, state.created.acknowledgeMs);
   return admittedAtMs;
 }

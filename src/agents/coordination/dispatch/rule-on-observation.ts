@@ -1,8 +1,10 @@
 /** Owns: which commands follow from what the host says about a step that we lost sight of. */
 import type { Command } from "../contracts/commands.ts";
 import { unreachable } from "../contracts/errors.ts";
+import { stepError, type StepError } from "../contracts/facts.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ChildEnding, Observation, ObservedChild } from "../contracts/observation.ts";
+import { overdueAt } from "./plan-dispatch.ts";
 import type { Coordination, DispatchedPhase, RunningPhase } from "../ledger/state.ts";
 
 export interface Asked {
@@ -21,7 +23,7 @@ export function ruleOnObservation(state: Coordination, asked: Asked, seen: Obser
   if (phase?.attempt !== asked.attempt) return [];
   if (phase.status !== "dispatched" && phase.status !== "running") return [];
   const about = { stepId: asked.stepId, attempt: asked.attempt } as const;
-  const late = asked.now >= phase.deadlineAtMs;
+  const late = asked.now >= overdueAt(state, phase);
   const overdue: Command[] = late ? [{ type: "timeOutStep", ...about, via: "deadline" }] : [];
   switch (seen.kind) {
     case "unknown":
@@ -71,22 +73,14 @@ export function outcomeCommand(
     case "timed_out":
       return { type: "timeOutStep", ...about, via };
     case "failed":
-      return failure(about, { code: "child_failed", message: message ?? "the child run failed" }, via);
+      return failure(about, stepError("child_failed", message ?? "the child run failed"), via);
     case "cancelled":
-      return failure(
-        about,
-        { code: "child_cancelled", message: message ?? "the child run was cancelled" },
-        via,
-      );
+      return failure(about, stepError("child_cancelled", message ?? "the child run was cancelled"), via);
     default:
       return unreachable(outcome, "child outcome");
   }
 }
 
-function failure(
-  about: About,
-  error: { readonly code: "child_failed" | "child_cancelled"; readonly message: string },
-  via: "hook" | "reconciled",
-): Command {
+function failure(about: About, error: StepError, via: "hook" | "reconciled"): Command {
   return { type: "failStep", ...about, error, cancelled: error.code === "child_cancelled", via };
 }

@@ -54,10 +54,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "step.timed_out":
       return withStep(open, event.payload.stepId, (step) => evolveStep(step, event));
     case "conflict.detected":
-      return {
-        ...open,
-        conflicts: [...open.conflicts, { ...event.payload, detectedEventId: event.eventId }],
-      };
+      return conflictDetected(open, event);
     case "conflict.resolved":
       return conflictResolved(open, event);
     case "coordination.escalated":
@@ -111,6 +108,11 @@ export function evolveStep(step: Step, event: StepEvent): Step {
       event.payload.attempt === phase.attempt + 1,
       `D3: attempt ${event.payload.attempt} out of order: ${event.eventId}`,
     );
+    invariant(
+      event.payload.attempt <= step.spec.retryBudget + 1,
+      `D4: attempt ${event.payload.attempt} is over the budget: ${event.eventId}`,
+    );
+    invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
     const { attempt, deadlineAtMs } = event.payload;
     return { ...next, phase: { status: "dispatched", attempt, dispatchedAtMs: timeOf(event), deadlineAtMs } };
   }
@@ -135,6 +137,11 @@ export function evolveStep(step: Step, event: StepEvent): Step {
       childRunId,
     },
   };
+}
+
+/** D5: work that goes on, was completed or was cancelled is not begun again. */
+function mayRun({ status }: StepPhase): boolean {
+  return status === "waiting" || status === "failed" || status === "timed_out";
 }
 
 function ended(
@@ -170,6 +177,17 @@ function ended(
     default:
       return unreachable(event, "outcome");
   }
+}
+
+function conflictDetected(
+  state: OpenCoordination,
+  event: FactEvent & { type: "conflict.detected" },
+): OpenCoordination {
+  invariant(
+    state.conflicts.every(({ conflictId }) => conflictId !== event.payload.conflictId),
+    `A3: conflict ${event.payload.conflictId} detected twice: ${event.eventId}`,
+  );
+  return { ...state, conflicts: [...state.conflicts, { ...event.payload, detectedEventId: event.eventId }] };
 }
 
 function conflictResolved(

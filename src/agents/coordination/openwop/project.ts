@@ -7,6 +7,7 @@
  */
 import { unreachable } from "../contracts/errors.ts";
 import type { FactEvent, OpenWopDraft } from "../contracts/run-event.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import type { EventId, StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import { childOf, type Coordination, type Step } from "../ledger/state.ts";
@@ -125,7 +126,7 @@ function escalated(state: Known, fact: FactEvent & { type: "coordination.escalat
       type: "interrupt.requested",
       nodeId,
       causationId: fact.eventId,
-      payload: { kind, key: escalationId, data: { cause, ...(stepId && { stepId }) }, timeoutMs },
+      payload: { kind, key: escalationId, data: questionOf(fact.payload), timeoutMs },
     },
     {
       type: "node.suspended",
@@ -150,6 +151,24 @@ function escalated(state: Known, fact: FactEvent & { type: "coordination.escalat
     },
     ...interrupt,
   ];
+}
+
+/** What is asked, in the shape that OpenWOP demands for its kind; free of content. */
+function questionOf({
+  escalationId,
+  stepId,
+  cause,
+  kind,
+}: FactPayloads["coordination.escalated"]): OpenWopPayloads["interrupt.requested"]["data"] {
+  const title = `${stepId ?? "the coordination"}: ${cause}`;
+  return kind === "approval"
+    ? {
+        artifactId: stepId ?? escalationId,
+        artifactType: "coordination.step",
+        title,
+        actions: ["accept", "reject"],
+      }
+    : { questions: [{ id: escalationId, question: title }] };
 }
 
 function ended(state: Known, fact: FactEvent & { type: "coordination.terminal" }): OpenWopDraft {

@@ -23,6 +23,8 @@ export interface LedgerStore {
   list(query: ListQuery): Promise<RunEntry[]>;
   /** The newest holder of a reference name. */
   find(name: string): Promise<Found | undefined>;
+  /** All references that a run's appends brought, in the order of appending. */
+  references(runId: CoordinationId): Promise<Reference[]>;
   /** Everything that is wrong with the stored bytes; folding the log is the caller's part of a verification. */
   inspect(): Promise<StoredProblem[]>;
   /** Waits for appends under way, then closes. Later calls fail with `LEDGER_CLOSED`. */

@@ -4,6 +4,7 @@
  * A coordination spans one W3C trace of its owner: what a child spawns joins its parent's; a spawn after the end opens a
  * new one whose `causalRef` names the one before.
  */
+import { BOUNDS } from "../contracts/bounds.ts";
 import type { AdmitSpawn, Command } from "../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
 import { invariant } from "../contracts/errors.ts";
@@ -24,7 +25,10 @@ export interface SpawnRequest {
   readonly sourceAgent: AgentId;
   /** The W3C trace; without one the source's run groups its spawns. */
   readonly traceId?: string;
-  readonly spawn: Omit<AdmitSpawn, "type" | "parentStepId" | "sourceSession" | "input" | "timeoutMs"> & {
+  readonly spawn: Omit<
+    AdmitSpawn,
+    "type" | "child" | "parentStepId" | "sourceSession" | "input" | "timeoutMs"
+  > & {
     /** Absent: the configured limit. */
     readonly timeoutMs?: number;
   };
@@ -47,7 +51,7 @@ export interface AdmitParts {
     readonly contentMs: number;
   };
   readonly newCoordinationId: () => CoordinationId;
-  /** Openings under way by trace, so that parallel spawns open one coordination between them. */
+  /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
   readonly opening: Map<string, Promise<unknown>>;
 }
 
@@ -55,8 +59,7 @@ export interface AdmitParts {
 export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Promise<Admission> {
   for (let tries = 1; ; tries += 1) {
     const home = await findHome(parts, request);
-    const submitted =
-      home.kind === "join" ? await join(parts, request, home) : await open(parts, request, home);
+    const submitted = home.kind === "opened" ? home.submitted : await join(parts, request, home);
     const again =
       submitted.kind === "refused" && submitted.code === "COORDINATION_ENDED" && tries < JOIN_ATTEMPTS_MAX;
     if (!again) return admissionOf(submitted);
@@ -73,18 +76,18 @@ function admissionOf(submitted: Submitted): Admission {
 
 type Home =
   | { readonly kind: "join"; readonly runId: CoordinationId; readonly parentStepId?: StepId }
-  | { readonly kind: "open"; readonly causalRef?: CoordinationId };
+  | { readonly kind: "opened"; readonly submitted: Submitted };
 
 async function findHome(parts: AdmitParts, request: SpawnRequest): Promise<Home> {
   const parent = await openHolder(parts, childName(request.sourceSession));
   if (parent?.open)
     return { kind: "join", runId: parent.runId, ...(parent.stepId && { parentStepId: parent.stepId }) };
   const trace = traceOf(request);
-  await settled(parts, trace);
-  const earlier = await openHolder(parts, trace);
-  if (earlier?.open) return { kind: "join", runId: earlier.runId };
-  const before = earlier ?? parent;
-  return before ? { kind: "open", causalRef: before.runId } : { kind: "open" };
+  return inTurn(parts.opening, trace, async () => {
+    const earlier = await openHolder(parts, trace);
+    if (earlier?.open) return { kind: "join", runId: earlier.runId };
+    return { kind: "opened", submitted: await open(parts, request, (earlier ?? parent)?.runId) };
+  });
 }
 
 /** Who holds a reference, and whether that coordination can still be joined. */
@@ -96,9 +99,20 @@ async function openHolder(
   return found && { ...found, open: (await runs.state(found.runId)).kind === "open" };
 }
 
-/** Waits until no other spawn of the trace is opening a coordination. */
-async function settled({ opening }: AdmitParts, trace: string): Promise<void> {
-  for (let other = opening.get(trace); other; other = opening.get(trace)) await other.catch(() => undefined);
+/** Runs `work` after all earlier work of the same name; joining happens outside, so that it is not serial. */
+async function inTurn<T>(
+  turns: Map<string, Promise<unknown>>,
+  name: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const before = turns.get(name) ?? Promise.resolve();
+  const mine = before.then(work, work);
+  turns.set(name, mine);
+  try {
+    return await mine;
+  } finally {
+    if (turns.get(name) === mine) turns.delete(name);
+  }
 }
 
 function traceOf({ sourceSession, traceId, spawn }: SpawnRequest): string {
@@ -113,37 +127,15 @@ function join(parts: AdmitParts, request: SpawnRequest, home: Home & { kind: "jo
   );
 }
 
-async function open(
-  parts: AdmitParts,
-  request: SpawnRequest,
-  home: Home & { kind: "open" },
-): Promise<Submitted> {
-  const trace = traceOf(request);
-  // Another spawn of the trace may have begun to open while this one was looking.
-  if (parts.opening.has(trace)) {
-    await settled(parts, trace);
-    const found = await parts.store.find(trace);
-    if (found) return join(parts, request, { kind: "join", runId: found.runId });
-  }
-  const commands = [opening(parts, request, home), admission(parts, request)];
-  const opened = parts.runs.submit(
+function open(parts: AdmitParts, request: SpawnRequest, causalRef?: CoordinationId): Promise<Submitted> {
+  return parts.runs.submit(
     parts.newCoordinationId(),
-    commands,
+    [opening(parts, request, causalRef), admission(parts, request)],
     contentsOf(parts, [request.input, request.objective]),
   );
-  parts.opening.set(trace, opened);
-  try {
-    return await opened;
-  } finally {
-    if (parts.opening.get(trace) === opened) parts.opening.delete(trace);
-  }
 }
 
-function opening(
-  { settings }: AdmitParts,
-  request: SpawnRequest,
-  { causalRef }: Home & { kind: "open" },
-): Command {
+function opening({ settings }: AdmitParts, request: SpawnRequest, causalRef?: CoordinationId): Command {
   const { runId, spanId } = request.spawn.call;
   const traceId = request.traceId ?? runId;
   return {
@@ -176,5 +168,5 @@ function admission({ settings }: AdmitParts, request: SpawnRequest, parentStepId
 }
 
 function contentsOf({ settings }: AdmitParts, contents: readonly ContentInput[]): readonly ContentInput[] {
-  return settings.contentMs === 0 ? [] : contents;
+  return settings.contentMs === 0 ? [] : contents.filter(({ text }) => text.length <= BOUNDS.taskCharsMax);
 }

@@ -7,11 +7,12 @@
  */
 import type { Command } from "../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
+import { stepError } from "../contracts/facts.ts";
 import type { CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { ChildEnding, ObservedChild } from "../contracts/observation.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
 import { outcomeCommand } from "../dispatch/rule-on-observation.ts";
-import type { Step } from "../ledger/state.ts";
+import { childOf, type Step } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
 import type { AgentRunner } from "../ports/agent-runner.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
@@ -121,40 +122,41 @@ async function confirmSpawn(
 ): Promise<CoordinationEnvelope | undefined> {
   const step = await claimedStep(core, claim);
   if (!step) return undefined;
-  const submitted = await acknowledge(core, claim, { child, attempt: step.phase.attempt });
-  if (submitted.kind !== "refused" || submitted.code !== "OTHER_CHILD")
-    return envelopeOf(submitted.state, claim.stepId);
-  return adopt(core, claim, { step, child });
+  const { attempt } = step.phase;
+  const { stepId } = claim;
+  const submitted = await submit(core, claim.coordinationId, [
+    { type: "acknowledgeStep", stepId, attempt, ...child, via: "hook" },
+  ]);
+  if (submitted.kind !== "refused") return envelopeOf(submitted.state, stepId);
+  const { code } = submitted;
+  const isExtra = code === "CHILD_TAKEN" || code === "OTHER_CHILD" || code === "STEP_ENDED";
+  return isExtra ? adopt(core, claim, { step, child }) : undefined;
 }
 
-function acknowledge(
-  core: Core,
-  { coordinationId, stepId }: Pick<SpawnClaim, "coordinationId" | "stepId">,
-  { child, attempt }: { readonly child: ObservedChild; readonly attempt: number },
-): Promise<Submitted> {
-  return submit(core, coordinationId, [{ type: "acknowledgeStep", stepId, attempt, ...child, via: "hook" }]);
-}
-
-/** Two calls that could not be told apart made two children: the second one gets a step of its own. */
+/**
+ * A child beyond those that the ledger expects gets a step of its own: two calls that could not be told apart made two
+ * children, or the host made one after its step had been given up.
+ */
 async function adopt(
   core: Core,
   { coordinationId }: SpawnClaim,
   { step, child }: { readonly step: Step; readonly child: ObservedChild },
 ): Promise<CoordinationEnvelope | undefined> {
   const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call } = step.spec;
-  const spawn = { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call };
-  const admitted = await submit(core, coordinationId, [{ type: "admitSpawn", ...spawn }]);
-  if (admitted.kind === "refused" || !admitted.stepId) return undefined;
-  const { stepId } = admitted;
-  const acknowledged = await acknowledge(core, { coordinationId, stepId }, { child, attempt: 1 });
-  return envelopeOf(acknowledged.state, stepId);
+  const spawn = { runner, agentId, sourceSession, input, timeoutMs, collect, call };
+  const adopted = await submit(core, coordinationId, [
+    { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },
+  ]);
+  return adopted.kind === "refused" || !adopted.stepId
+    ? undefined
+    : envelopeOf(adopted.state, adopted.stepId);
 }
 
 async function refuseSpawn(core: Core, claim: SpawnClaim, message: string): Promise<void> {
   const step = await claimedStep(core, claim);
   if (!step) return;
   const { attempt } = step.phase;
-  const error = { code: "spawn_refused", message } as const;
+  const error = stepError("spawn_refused", message);
   const { coordinationId, stepId } = claim;
   await submit(core, coordinationId, [
     { type: "failStep", stepId, attempt, error, cancelled: false, via: "hook" },
@@ -178,6 +180,7 @@ async function endChild(core: Core, childSessionKey: SessionKey, ending: ChildEn
   const { runId, stepId } = found;
   const state = await core.runs.state(runId);
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
-  if (step)
+  // D3: the child of an older attempt says nothing about this one.
+  if (step && childOf(step.phase)?.childSessionKey === childSessionKey)
     await submit(core, runId, [outcomeCommand({ stepId, attempt: step.phase.attempt }, ending, "hook")]);
 }

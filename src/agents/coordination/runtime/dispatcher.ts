@@ -15,7 +15,7 @@ const OPEN_PAGE = 500;
 /** Waits at least this long before it looks at a coordination again, whatever is due. */
 const PAUSE_MS_MIN = 50;
 
-export interface DispatcherParts extends EffectParts {
+export interface DispatcherParts extends Omit<EffectParts, "stopping"> {
   readonly store: LedgerStore;
   readonly content: ContentStore;
   readonly lanes: LaneRunner;
@@ -33,8 +33,10 @@ export interface Dispatcher {
 interface Memory {
   readonly wakes: Map<CoordinationId, () => void>;
   readonly underway: Set<string>;
+  /** Looks and sweeps under way. */
+  readonly working: Set<Promise<void>>;
+  readonly stopping: AbortController;
   cancelSweep: () => void;
-  stopped: boolean;
 }
 
 type Plan = (state: Coordination, now: EpochMs) => Effect[];
@@ -43,8 +45,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const memory: Memory = {
     wakes: new Map(),
     underway: new Set(),
+    working: new Set(),
+    stopping: new AbortController(),
     cancelSweep: () => undefined,
-    stopped: false,
   };
   return {
     watch: (state) => {
@@ -55,15 +58,27 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         atMs: laterOf(due, addMs(parts.clock.now(), PAUSE_MS_MIN)),
       });
     },
-    start: () => sweep(parts, memory),
+    start: () => working(memory, sweep(parts, memory)),
     stop: async () => {
-      memory.stopped = true;
+      memory.stopping.abort();
       memory.cancelSweep();
       for (const cancel of memory.wakes.values()) cancel();
       memory.wakes.clear();
+      await Promise.all(memory.working);
       await parts.lanes.idle();
     },
   };
+}
+
+/** Remembers work until it is through, for `stop` to wait for. Neither looks nor sweeps reject. */
+async function working(memory: Memory, work: Promise<void>): Promise<void> {
+  memory.working.add(work);
+  await work;
+  memory.working.delete(work);
+}
+
+function isStopped({ stopping }: Memory): boolean {
+  return stopping.signal.aborted;
 }
 
 function wakeAt(
@@ -73,10 +88,10 @@ function wakeAt(
 ): void {
   memory.wakes.get(runId)?.();
   memory.wakes.delete(runId);
-  if (memory.stopped) return;
+  if (isStopped(memory)) return;
   const wake = (): void => {
     memory.wakes.delete(runId);
-    void look(parts, memory, { runId, plan: planDispatch });
+    void working(memory, look(parts, memory, { runId, plan: planDispatch }));
   };
   memory.wakes.set(runId, parts.clock.wakeAt(atMs, wake));
 }
@@ -86,7 +101,7 @@ async function look(
   memory: Memory,
   { runId, plan }: { readonly runId: CoordinationId; readonly plan: Plan },
 ): Promise<void> {
-  if (memory.stopped) return;
+  if (isStopped(memory)) return;
   try {
     const state = await parts.runs.state(runId);
     await Promise.all(plan(state, parts.clock.now()).map((effect) => act(parts, memory, { state, effect })));
@@ -101,13 +116,15 @@ async function look(
 
 async function act(
   parts: DispatcherParts,
-  { underway }: Memory,
+  { underway, stopping }: Memory,
   { state, effect }: { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (underway.has(effect.effectId)) return;
   underway.add(effect.effectId);
   try {
-    await parts.lanes.run("control", "normal", () => performEffect(parts, state, effect));
+    await parts.lanes.run("control", "normal", () =>
+      performEffect({ ...parts, stopping: stopping.signal }, state, effect),
+    );
   } finally {
     underway.delete(effect.effectId);
   }
@@ -115,15 +132,18 @@ async function act(
 
 async function sweep(parts: DispatcherParts, memory: Memory): Promise<void> {
   try {
-    for await (const runId of openRuns(parts.store)) await look(parts, memory, { runId, plan: planRecovery });
+    for await (const runId of openRuns(parts.store)) {
+      if (isStopped(memory)) return;
+      await look(parts, memory, { runId, plan: planRecovery });
+    }
     await parts.content.deleteBefore(addMs(parts.clock.now(), -parts.settings.contentMs));
   } catch (error) {
     const { code, message } = describe(error);
     parts.logger.error({ code }, `the sweep failed: ${message}`);
   }
-  if (memory.stopped) return;
+  if (isStopped(memory)) return;
   memory.cancelSweep = parts.clock.wakeAt(addMs(parts.clock.now(), parts.settings.sweepMs), () => {
-    void sweep(parts, memory);
+    void working(memory, sweep(parts, memory));
   });
 }
 

@@ -8,7 +8,8 @@
 import type { Command } from "../contracts/commands.ts";
 import { CoordinationError, isCoordinationError } from "../contracts/errors.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
-import type { RunEvent } from "../contracts/run-event.ts";
+import { EVENT_PAYLOADS, type RunEvent } from "../contracts/run-event.ts";
+import { describeProblems, EVENT_BOUNDS, parseBounded } from "../contracts/validation.ts";
 import { decide, type RefusalCode } from "../dispatch/decide.ts";
 import { record } from "../dispatch/record.ts";
 import { evolve } from "../ledger/evolve.ts";
@@ -53,34 +54,44 @@ export interface RunLog {
 
 interface Entry {
   state: Coordination;
-  /** Settles with the newest append; it never rejects. */
+  /** Whether every append up to the newest is on disk; settles after all of them and never rejects. */
   durable: Promise<boolean>;
   appending: number;
+  /** An append failed: what was decided on top of it is void. */
+  failed: boolean;
 }
 
 export function createRunLog(parts: RunLogParts): RunLog {
   const entries = new Map<CoordinationId, Entry>();
 
   const load = async (runId: CoordinationId): Promise<Entry> => {
-    const known = entries.get(runId);
-    if (known) return touch(entries, runId, known);
+    for (let known = entries.get(runId); known; known = entries.get(runId)) {
+      if (!known.failed) return touch(entries, runId, known);
+      // Appends that were decided on the failed one may still be under way, and compare-and-set knows only lengths:
+      // reading before they have failed too could give them the very length that they expect.
+      await known.durable;
+      if (entries.get(runId) === known) entries.delete(runId);
+    }
     const state = await readState(parts.store, runId);
     const raced = entries.get(runId);
-    if (raced) return raced;
-    return touch(entries, runId, { state, durable: Promise.resolve(true), appending: 0 });
+    if (raced) return raced.failed ? load(runId) : raced;
+    return touch(entries, runId, { state, durable: Promise.resolve(true), appending: 0, failed: false });
   };
 
   const attempt = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
     const entry = await load(runId);
     // From here to the append nothing awaits: the state cannot change under the decision.
     const decided = decideAll(entry.state, batch.commands, parts.clock);
-    if (decided.kind === "refused") return { ...decided, state: entry.state };
+    if (decided.kind === "refused") {
+      // The refusal may rest on an append that is still under way and may fail.
+      return (await durable(entry)) ? { ...decided, state: entry.state } : "again";
+    }
     if (decided.events.length === 0) {
-      if (!(await entry.durable)) return "again";
+      if (!(await durable(entry))) return "again";
       return { kind: "replay", state: decided.state, ...(decided.stepId && { stepId: decided.stepId }) };
     }
     const appended = append(parts, { runId, batch, decided });
-    track(entries, { runId, entry, appended, state: decided.state });
+    track(entry, appended, decided.state);
     await appended;
     return { kind: "accepted", state: decided.state, ...(decided.stepId && { stepId: decided.stepId }) };
   };
@@ -100,6 +111,10 @@ export function createRunLog(parts: RunLogParts): RunLog {
       }
     },
   };
+}
+
+async function durable(entry: Entry): Promise<boolean> {
+  return (await entry.durable) && !entry.failed;
 }
 
 interface Batch {
@@ -155,6 +170,7 @@ interface Append {
 
 async function append({ store, logger }: RunLogParts, { runId, batch, decided }: Append): Promise<void> {
   const { events, state } = decided;
+  assertReadable(events);
   if (state.kind === "unopened")
     throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
   await store.append({
@@ -171,27 +187,35 @@ async function append({ store, logger }: RunLogParts, { runId, batch, decided }:
   );
 }
 
-function track(
-  entries: Map<CoordinationId, Entry>,
-  {
-    runId,
-    entry,
-    appended,
-    state,
-  }: { runId: CoordinationId; entry: Entry; appended: Promise<void>; state: Coordination },
-): void {
+function track(entry: Entry, appended: Promise<void>, state: Coordination): void {
   entry.state = state;
   entry.appending += 1;
   const settled = (ok: boolean): boolean => {
     entry.appending -= 1;
-    // What was decided on top of a failed append is void: the next one reloads.
-    if (!ok && entries.get(runId) === entry) entries.delete(runId);
+    if (!ok) entry.failed = true;
     return ok;
   };
+  const before = entry.durable;
   entry.durable = appended.then(
-    () => settled(true),
-    () => settled(false),
+    async () => settled(true) && (await before),
+    async () => {
+      settled(false);
+      await before;
+      return false;
+    },
   );
+}
+
+/** A stored event that broke its schema could never be read again, and its whole run with it. */
+function assertReadable(events: readonly RunEvent[]): void {
+  for (const { eventId, type, payload } of events) {
+    const parsed = parseBounded(EVENT_PAYLOADS[type], payload, EVENT_BOUNDS);
+    if (!parsed.ok)
+      throw new CoordinationError(
+        "INPUT_INVALID",
+        `${eventId} (${type}): ${describeProblems(parsed.problems)}`,
+      );
+  }
 }
 
 function touch(entries: Map<CoordinationId, Entry>, runId: CoordinationId, entry: Entry): Entry {

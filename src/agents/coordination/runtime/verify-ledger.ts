@@ -7,6 +7,7 @@
 import { isCoordinationError } from "../contracts/errors.ts";
 import type { CoordinationId } from "../contracts/ids.ts";
 import { isFact, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
+import type { Reference } from "../contracts/summary.ts";
 import { evolve } from "../ledger/evolve.ts";
 import { unopened, type Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
@@ -15,6 +16,8 @@ import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
+/** A run that grows during each of so many readings is reported as it was read last. */
+const GROWTHS_MAX = 5;
 
 export interface Verification {
   readonly ok: boolean;
@@ -32,7 +35,7 @@ export async function verifyLedger(
   let coordinations = 0;
   let events = 0;
   for await (const entry of allRuns(store, problems)) {
-    problems.push(...(await verifyRun(store, entry)));
+    problems.push(...(await verifyGrowingRun(store, entry)));
     coordinations += 1;
     events += entry.length;
     onProgress({ coordinations, events });
@@ -61,18 +64,33 @@ function pageOf(store: LedgerStore, after: RunEntry | undefined): Promise<RunEnt
   return store.list({ limit: PAGE, ...(after && { after }) });
 }
 
+/** What was appended while the run was read is no damage: it is checked again as it is then. */
+async function verifyGrowingRun(store: LedgerStore, entry: RunEntry): Promise<StoredProblem[]> {
+  let checked = entry;
+  for (let tries = 1; ; tries += 1) {
+    const problems = await verifyRun(store, checked);
+    if (problems.length === 0 || tries >= GROWTHS_MAX) return problems;
+    const newest = await entryOf(store, checked);
+    if (newest === undefined || newest.length === checked.length) return problems;
+    checked = newest;
+  }
+}
+
+async function entryOf(store: LedgerStore, { runId, ordinal }: RunEntry): Promise<RunEntry | undefined> {
+  const page = await store.list({ limit: PAGE, idPrefix: runId }).catch(() => []);
+  return page.find((entry) => entry.ordinal === ordinal);
+}
+
 async function verifyRun(store: LedgerStore, entry: RunEntry): Promise<StoredProblem[]> {
   const { runId } = entry;
   const check = newCheck(runId);
   try {
     for (let from = 0; ; from += PAGE) {
       const page = await store.read(runId, { from, limit: PAGE });
-      for (const event of page) {
-        checkEvent(check, event);
-        await checkReferences(store, check, event);
-      }
+      for (const event of page) checkEvent(check, event);
       if (page.length < PAGE) break;
     }
+    checkReferences(check, runId, await store.references(runId));
   } catch (error) {
     const kind =
       isCoordinationError(error) && error.code === "EVENT_UNREADABLE" ? "event_unreadable" : "fold_failed";
@@ -90,11 +108,12 @@ interface Check {
   /** L5: what must come next. */
   expected: OpenWopDraft[];
   readonly seen: Set<string>;
+  readonly references: (Reference & { readonly sequence: number })[];
   readonly problems: StoredProblem[];
 }
 
 function newCheck(runId: CoordinationId): Check {
-  return { state: unopened(runId), expected: [], seen: new Set(), problems: [] };
+  return { state: unopened(runId), expected: [], seen: new Set(), references: [], problems: [] };
 }
 
 function checkEvent(check: Check, event: RunEvent): void {
@@ -106,6 +125,7 @@ function checkEvent(check: Check, event: RunEvent): void {
     differs(`L3: ${eventId} is caused by ${causationId}, which is not an earlier event`);
   }
   check.seen.add(eventId);
+  check.references.push(...referencesOf(event).map((reference) => ({ ...reference, sequence })));
   const [expected, ...rest] = check.expected;
   if (isFact(event)) {
     if (expected) differs(`L5: ${expected.type} is missing before ${eventId} (${type})`);
@@ -129,11 +149,27 @@ function sameDraft(expected: OpenWopDraft, stored: RunEvent): boolean {
   );
 }
 
-async function checkReferences(store: LedgerStore, check: Check, event: RunEvent): Promise<void> {
-  for (const { name } of referencesOf(event)) {
-    if (await store.find(name)) continue;
-    const message = `the reference ${name} of ${event.eventId} is missing`;
-    check.problems.push({ kind: "index_differs", message, runId: event.runId, sequence: event.sequence });
+/** References are a function of the log: the same ones, in the same order, and no others. */
+function checkReferences(
+  { problems, references }: Check,
+  runId: CoordinationId,
+  stored: readonly Reference[],
+): void {
+  const length = Math.max(references.length, stored.length);
+  for (let index = 0; index < length; index += 1) {
+    const expected = references[index];
+    const actual = stored[index];
+    if (expected && actual?.name === expected.name && actual.stepId === expected.stepId) continue;
+    const message = expected
+      ? `the reference ${expected.name} is missing, changed or out of order`
+      : `the reference ${String(actual?.name)} follows from no event`;
+    problems.push({
+      kind: "index_differs",
+      message,
+      runId,
+      ...(expected && { sequence: expected.sequence }),
+    });
+    return;
   }
 }
 

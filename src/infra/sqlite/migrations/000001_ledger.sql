@@ -35,10 +35,14 @@ create table reference (
 
 create index reference_by_name on reference (name, reference_key);
 
+create index reference_by_run on reference (run_key);
+
+-- In the order of storing: a text that is stored again moves to the end, so deleting old ones begins at the front.
 create table content (
-  sha256 text primary key check (length(sha256) = 64),
-  text text not null,
-  stored_at_ms integer not null
+  content_key integer primary key,
+  sha256 text not null unique check (length(sha256) = 64),
+  stored_at_ms integer not null,
+  text text not null
 ) strict;
 
 create trigger event_no_update before update on event
@@ -64,6 +68,12 @@ begin
   select raise(abort, 'the ledger is append-only: a run cannot be removed');
 end;
 
+create trigger run_no_replace before insert on run
+when exists (select 1 from run where run_id = new.run_id or run_key = new.run_key)
+begin
+  select raise(abort, 'the ledger is append-only: a run cannot be replaced');
+end;
+
 create trigger run_grows before update on run
 when new.run_key <> old.run_key or new.run_id <> old.run_id or new.length <= old.length or old.ended > new.ended
 begin
@@ -78,4 +88,10 @@ end;
 create trigger reference_no_delete before delete on reference
 begin
   select raise(abort, 'the ledger is append-only: a reference cannot be removed');
+end;
+
+create trigger reference_no_replace before insert on reference
+when exists (select 1 from reference where reference_key = new.reference_key)
+begin
+  select raise(abort, 'the ledger is append-only: a reference cannot be replaced');
 end;

@@ -1,0 +1,211 @@
+/**
+ * `npm run demo`: a real gateway with the packed plugin, a parent that spawns two subagents, one of which spawns a third,
+ * and the timeline of what happened. Without options the model is a scripted one on loopback.
+ */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseArgs, styleText } from "node:util";
+import type { RunEntry } from "../src/agents/coordination/ports/ledger-store.ts";
+import { ledgerPathIn, openLedgerForReading } from "../src/plugins/compose.ts";
+import { startGateway, type Gateway, type GatewayOptions } from "../test/support/gateway.ts";
+import { startScriptedModel, type ScriptedModel } from "../test/support/scripted-model.ts";
+import { waitFor } from "../test/support/wait-for.ts";
+import { DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
+import { packInto } from "./pack.ts";
+
+const HELP = `Usage: npm run demo -- [options]
+
+Runs a parent agent that spawns two subagents, one of which spawns a third, in a real OpenClaw gateway in a temporary
+home, prints the timeline and stops everything.
+
+Options:
+  --keep                 leave the gateway up until Ctrl-C
+  --model-base-url URL   an OpenAI-compatible API to use instead of the scripted model
+  --model NAME           the model's name there
+  --api-key-env VAR      the environment variable that holds the API key (it is not written anywhere)
+  --help                 show this
+
+Examples:
+  npm run demo
+  npm run demo -- --keep
+  npm run demo -- --model-base-url https://api.example.com/v1 --model some-model --api-key-env EXAMPLE_API_KEY
+`;
+
+const SESSION = "agent:main:demo";
+/** A real model may think for long. */
+const PATIENCE_MS = 600_000;
+const SCRIPTED_PATIENCE_MS = 90_000;
+
+interface Options {
+  readonly keep: boolean;
+  readonly baseUrl?: string | undefined;
+  readonly model?: string | undefined;
+  readonly apiKeyEnv?: string | undefined;
+}
+
+async function main(): Promise<number> {
+  const options = readOptions();
+  if (!options) return 0;
+  const startedAt = performance.now();
+  const folder = mkdtempSync(join(tmpdir(), "openclaw-coordination-demo-"));
+  let model: ScriptedModel | undefined;
+  let gateway: Gateway | undefined;
+  try {
+    say("Packing the plugin ...");
+    const tarball = packInto(folder);
+    model = options.baseUrl ? undefined : await startScriptedModel({ rules: DEMO_RULES });
+    say("Installing it into a fresh OpenClaw home and starting the gateway ...");
+    gateway = await startGateway({
+      plugin: { kind: "packed", tarball },
+      ...modelOptions(options, model),
+      pluginConfig: CONFIG,
+    });
+    say(
+      `The gateway is up on 127.0.0.1:${gateway.port}. Asking the agent: ${styleText("italic", DEMO_TASK)}`,
+    );
+    const entry = await runTask(gateway, options.baseUrl ? PATIENCE_MS : SCRIPTED_PATIENCE_MS);
+    report(gateway, entry, performance.now() - startedAt);
+    if (options.keep) await keep(gateway);
+    return entry.summary.status === "success" ? 0 : 1;
+  } finally {
+    await gateway?.stop();
+    await model?.close();
+    if (gateway) forgetAllButLedger(gateway);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const CONFIG = { coordination: { phase1: { enabled: true, settleMs: 1_500 } } };
+
+function readOptions(): Options | undefined {
+  const { values } = parseArgs({
+    options: {
+      keep: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+      "model-base-url": { type: "string" },
+      model: { type: "string" },
+      "api-key-env": { type: "string" },
+    },
+  });
+  if (values.help) {
+    process.stdout.write(HELP);
+    return undefined;
+  }
+  const { keep, model } = values;
+  const options = { keep, model, baseUrl: values["model-base-url"], apiKeyEnv: values["api-key-env"] };
+  if (Boolean(options.baseUrl) !== Boolean(model))
+    throw new Error("--model-base-url and --model go together");
+  if (options.apiKeyEnv && !process.env[options.apiKeyEnv])
+    throw new Error(`${options.apiKeyEnv} is not set`);
+  return options;
+}
+
+function modelOptions(
+  options: Options,
+  scripted: ScriptedModel | undefined,
+): Pick<GatewayOptions, "modelBaseUrl" | "configPatch" | "env"> {
+  if (scripted) return { modelBaseUrl: scripted.baseUrl };
+  const { baseUrl = "", model = "", apiKeyEnv } = options;
+  const described = {
+    id: model,
+    name: model,
+    reasoning: false,
+    input: ["text"],
+    contextWindow: 128_000,
+    maxTokens: 8_000,
+  };
+  const cost = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 };
+  // The host reads the key from its environment, so that it is in no file.
+  const apiKey = apiKeyEnv ? `\${${apiKeyEnv}}` : "none";
+  return {
+    modelBaseUrl: baseUrl,
+    configPatch: {
+      models: {
+        providers: { demo: { baseUrl, apiKey, api: "openai-completions", models: [{ ...described, cost }] } },
+      },
+      agents: { defaults: { model: { primary: `demo/${model}` } } },
+    },
+    ...(apiKeyEnv && { env: { [apiKeyEnv]: process.env[apiKeyEnv] ?? "" } }),
+  };
+}
+
+async function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
+  await gateway.agent({ message: DEMO_TASK, sessionKey: SESSION, timeoutMs: patienceMs });
+  const ledgerPath = ledgerPathIn(gateway.stateDir);
+  let told = "";
+  return waitFor(
+    async () => {
+      const ledger = await openLedgerForReading(ledgerPath);
+      try {
+        const [newest] = await ledger.list({ limit: 1 });
+        if (!newest) throw new Error("the agent spawned nothing");
+        const { steps, status } = newest.summary;
+        const progress = `${steps.total - steps.open} of ${steps.total} steps done`;
+        if (progress !== told) say((told = progress));
+        return status === "running" ? undefined : newest;
+      } finally {
+        await ledger.close();
+      }
+    },
+    { what: "the coordination to end", timeoutMs: patienceMs, everyMs: 200 },
+  );
+}
+
+function report(gateway: Gateway, { runId }: RunEntry, elapsedMs: number): void {
+  const ledgerPath = ledgerPathIn(gateway.stateDir);
+  process.stdout.write("\n");
+  cli("timeline", runId, "--ledger", ledgerPath);
+  process.stdout.write("\n");
+  cli("verify", "--ledger", ledgerPath);
+  process.stdout.write(`\nThe ledger lies in ${ledgerPath}\n`);
+  process.stdout.write(`Look around:  npm run cli -- events ${runId} --ledger ${ledgerPath}\n`);
+  process.stdout.write(`The demo took ${(elapsedMs / 1_000).toFixed(0)} s.\n`);
+}
+
+/** The packed command line itself, so that the picture is the one that users see. */
+function cli(...args: readonly string[]): void {
+  const main = join(import.meta.dirname, "..", "dist", "plugins", "cli", "main.js");
+  const { status } = spawnSync(process.execPath, [main, ...args], { stdio: "inherit" });
+  if (status !== 0) throw new Error(`openclaw-coordination ${args.join(" ")} ended with ${String(status)}`);
+}
+
+async function keep({ port, token, home, stateDir, configPath }: Gateway): Promise<void> {
+  process.stdout.write(
+    `\nThe gateway stays up on http://127.0.0.1:${port} until Ctrl-C (token ${token}, home ${home}).\n`,
+  );
+  const env = `OPENCLAW_STATE_DIR=${stateDir} OPENCLAW_CONFIG_PATH=${configPath}`;
+  process.stdout.write(`From another terminal:  ${env} npx openclaw coordination list\n`);
+  const alive = setInterval(() => undefined, 60_000);
+  await new Promise((resolve) => process.once("SIGINT", resolve));
+  clearInterval(alive);
+}
+
+/** What stays of the temporary home is what the demo is about. */
+function forgetAllButLedger({ home, stateDir }: Gateway): void {
+  const ledger = join(stateDir, "coordination");
+  spawnSync("find", [
+    home,
+    "-depth",
+    "-not",
+    "-path",
+    `${ledger}*`,
+    "-not",
+    "-path",
+    home,
+    "-not",
+    "-path",
+    stateDir,
+    "-delete",
+  ]);
+}
+
+function say(text: string): void {
+  process.stderr.write(`${styleText("dim", "demo")}  ${text}\n`);
+}
+
+process.exitCode = await main().catch((error: unknown) => {
+  process.stderr.write(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
+  return 1;
+});

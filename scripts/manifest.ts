@@ -1,0 +1,45 @@
+/**
+ * Writes openclaw.plugin.json from package.json and the config schema; `--check` only compares. The manifest is the host's
+ * cold-path contract: it validates the operator's config without running our code.
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { z } from "zod";
+import { pluginConfigSchema } from "../src/agents/coordination/contracts/config.ts";
+
+const MANIFEST = new URL("../openclaw.plugin.json", import.meta.url);
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
+  version: string;
+};
+
+export function manifestText(): string {
+  const { $schema: _, ...configSchema } = z.toJSONSchema(pluginConfigSchema, {
+    io: "input",
+    target: "draft-7",
+  });
+  const manifest = {
+    id: "coordination",
+    name: "Coordination",
+    description: "Coordinates subagent spawns: envelope, lanes, causal ledger, recovery.",
+    version,
+    categories: ["agent-orchestration"],
+    activation: { onStartup: true },
+    cliCommands: [
+      {
+        name: "coordination",
+        description: "Inspect and switch the coordination of subagents",
+        hasSubcommands: true,
+      },
+    ],
+    configSchema,
+  };
+  return `${JSON.stringify(manifest, null, 2)}\n`;
+}
+
+if (import.meta.main) {
+  const text = manifestText();
+  if (!process.argv.includes("--check")) writeFileSync(MANIFEST, text);
+  else if (readFileSync(MANIFEST, "utf8") !== text) {
+    console.error("openclaw.plugin.json differs from the config schema: run `npm run manifest`");
+    process.exitCode = 1;
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Runs the project's tasks on Node 24, whatever Node the machine has. Plain JavaScript without dependencies for Node 20
+ * and later, because it is what installs the dependencies.
+ *
+ * A plain `npm ci` fails under older Nodes, where OpenClaw's install script refuses; only `node`, the dev dependency that
+ * brings Node 24, needs its install script.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const MODULES = join(ROOT, "node_modules");
+const BIN = join(MODULES, ".bin");
+const NODE = join(MODULES, "node", "bin", process.platform === "win32" ? "node.exe" : "node");
+/** Written when an installation was completed. */
+const STAMP = join(MODULES, ".setup-complete");
+
+const VITEST = ["node_modules/vitest/vitest.mjs", "run"];
+const PRETTIER = ["node_modules/prettier/bin/prettier.cjs"];
+const ESLINT = ["node_modules/eslint/bin/eslint.js", "."];
+const TSC = ["node_modules/typescript/bin/tsc"];
+
+/** Each task is a list of Node command lines; the arguments of the call go to the last one. */
+const TASKS = {
+  setup: [],
+  demo: [["scripts/demo.ts"]],
+  test: [VITEST],
+  "test:fast": [[...VITEST, "--project", "fast"]],
+  bench: [["test/bench/run.ts"]],
+  cli: [["src/plugins/cli/main.ts"]],
+  build: [["scripts/build.ts"]],
+  format: [[...PRETTIER, "--write", "."]],
+  "format:check": [
+    [...PRETTIER, "--check", "."],
+    ["scripts/manifest.ts", "--check"],
+  ],
+  lint: [ESLINT],
+  types: [TSC],
+  manifest: [["scripts/manifest.ts"]],
+  "pack:smoke": [["scripts/pack-smoke.ts"]],
+};
+
+/** In this order; `npm test` is the slow one. */
+const VERIFY = ["format:check", "lint", "types", "test", "build", "pack:smoke"];
+const VERIFY_WITHOUT_TESTS = VERIFY.filter((task) => task !== "test");
+
+function main([name = "", ...args]) {
+  const tasks = name === "verify" ? VERIFY : name === "verify:rest" ? VERIFY_WITHOUT_TESTS : [name];
+  const unknown = tasks.find((task) => !Object.hasOwn(TASKS, task));
+  if (unknown !== undefined) {
+    console.error(
+      `unknown task ${JSON.stringify(unknown)}; there are: ${[...Object.keys(TASKS), "verify", "verify:rest"].join(", ")}`,
+    );
+    return 2;
+  }
+  const failed = setup();
+  if (failed) return failed;
+  for (const task of tasks) {
+    if (tasks.length > 1) console.error(`\n== ${task}`);
+    const status = runTask(TASKS[task], args);
+    if (status !== 0) return status;
+  }
+  return 0;
+}
+
+function runTask(commands, args) {
+  for (const [index, command] of commands.entries()) {
+    const status = run(NODE, index === commands.length - 1 ? [...command, ...args] : command);
+    if (status !== 0) return status;
+  }
+  return 0;
+}
+
+/** Installs the dependencies unless they are there and no older than the lock file. */
+function setup() {
+  const lock = join(ROOT, "package-lock.json");
+  const fresh = existsSync(STAMP) && existsSync(NODE) && readFileSync(STAMP, "utf8") === lockMark(lock);
+  if (fresh) return 0;
+  console.error("Installing dependencies (about a minute, once) ...");
+  const steps = [
+    ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"],
+    ["rebuild", "node", "--loglevel=error"],
+  ];
+  for (const step of steps) {
+    const status = run(process.platform === "win32" ? "npm.cmd" : "npm", step, process.stderr.fd);
+    if (status === 0) continue;
+    console.error(
+      `\`npm ${step.join(" ")}\` failed. Check that the npm registry can be reached, then run this again.`,
+    );
+    return status;
+  }
+  writeFileSync(STAMP, lockMark(lock));
+  return 0;
+}
+
+function lockMark(lock) {
+  const { size, mtimeMs } = statSync(lock);
+  return `${size} ${mtimeMs}\n`;
+}
+
+function run(command, args, stdout = "inherit") {
+  const { PATH = "" } = process.env;
+  const env = { ...process.env, PATH: `${BIN}${delimiter}${PATH}` };
+  const { status, signal, error } = spawnSync(command, args, {
+    cwd: ROOT,
+    env,
+    stdio: ["inherit", stdout, "inherit"],
+  });
+  if (error) console.error(`${command}: ${error.message}`);
+  return status ?? (signal ? 130 : 1);
+}
+
+process.exitCode = main(process.argv.slice(2));

@@ -1,0 +1,156 @@
+/**
+ * Owns: the form in which a coordination is shown to people and programs, and reading it from a ledger.
+ * Does not own: how it is drawn or sent.
+ */
+import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
+import type { RunEvent } from "../contracts/run-event.ts";
+import type { CoordinationStatus } from "../contracts/summary.ts";
+import type { ContentRef, FactPayloads, InputProblem, StepAdmitted, StepError } from "../contracts/facts.ts";
+import {
+  idempotencyKey,
+  type AgentId,
+  type CoordinationId,
+  type EpochMs,
+  type IdempotencyKey,
+  type SessionKey,
+  type StepId,
+} from "../contracts/ids.ts";
+import { evolve } from "../ledger/evolve.ts";
+import {
+  childOf,
+  unopened,
+  type Conflict,
+  type Coordination,
+  type Escalation,
+  type Step,
+  type StepPhase,
+} from "../ledger/state.ts";
+import type { LedgerStore } from "../ports/ledger-store.ts";
+
+const READ_PAGE = 1_000;
+
+export interface CoordinationView {
+  readonly coordinationId: CoordinationId;
+  readonly status: CoordinationStatus;
+  readonly objective: ContentRef;
+  readonly ownerSession: SessionKey;
+  readonly createdAtMs: EpochMs;
+  readonly endedAtMs?: EpochMs;
+  readonly trace: FactPayloads["coordination.created"]["trace"];
+  /** In order of admission. */
+  readonly steps: readonly StepView[];
+  readonly conflicts: readonly Conflict[];
+  readonly escalations: readonly Escalation[];
+}
+
+export interface StepView {
+  readonly stepId: StepId;
+  readonly parentStepId?: StepId;
+  /** 0 before the first dispatch. */
+  readonly attempt: number;
+  readonly status: StepPhase["status"];
+  readonly lane: StepAdmitted["lane"];
+  readonly name?: string;
+  readonly agentId: AgentId;
+  readonly runner: StepAdmitted["runner"];
+  readonly childSessionKey?: SessionKey;
+  readonly childRunId?: string;
+  readonly idempotencyKey: IdempotencyKey;
+  readonly sourceSession: SessionKey;
+  readonly priority: StepAdmitted["priority"];
+  readonly deliveryMode: StepAdmitted["deliveryMode"];
+  readonly collect: boolean;
+  readonly input: ContentRef;
+  readonly admittedAtMs: EpochMs;
+  readonly dispatchedAtMs?: EpochMs;
+  readonly acknowledgedAtMs?: EpochMs;
+  readonly endedAtMs?: EpochMs;
+  /** From the dispatch to the end; absent while the step is open. */
+  readonly durationMs?: number;
+  readonly deadlineAtMs?: EpochMs;
+  readonly error?: StepError;
+  readonly problems?: readonly InputProblem[];
+}
+
+export function viewCoordination(state: Exclude<Coordination, { kind: "unopened" }>): CoordinationView {
+  const { coordinationId, created, createdAtMs, conflicts, escalations } = state;
+  return {
+    coordinationId,
+    status: state.kind === "ended" ? state.status : "running",
+    objective: created.objective,
+    ownerSession: created.ownerSession,
+    createdAtMs,
+    ...(state.kind === "ended" && { endedAtMs: state.endedAtMs }),
+    trace: created.trace,
+    steps: [...state.steps.values()].map((step) => viewStep(coordinationId, step)),
+    conflicts,
+    escalations,
+  };
+}
+
+function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs }: Step): StepView {
+  return {
+    stepId: spec.stepId,
+    ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
+    attempt: phase.attempt,
+    status: phase.status,
+    lane: spec.lane,
+    ...(spec.name && { name: spec.name }),
+    agentId: spec.agentId,
+    runner: spec.runner,
+    ...viewChild(phase),
+    idempotencyKey: idempotencyKey(coordinationId, spec.stepId, phase.attempt),
+    sourceSession: spec.sourceSession,
+    priority: spec.priority,
+    deliveryMode: spec.deliveryMode,
+    collect: spec.collect,
+    input: spec.input,
+    admittedAtMs,
+    ...viewTimes(phase),
+    ...("error" in phase && { error: phase.error }),
+    ...(spec.problems && { problems: spec.problems }),
+  };
+}
+
+function viewChild(phase: StepPhase): Pick<StepView, "childSessionKey" | "childRunId"> {
+  const child = childOf(phase);
+  return child ? { childSessionKey: child.childSessionKey, childRunId: child.childRunId } : {};
+}
+
+function viewTimes(
+  phase: StepPhase,
+): Pick<StepView, "dispatchedAtMs" | "acknowledgedAtMs" | "endedAtMs" | "durationMs" | "deadlineAtMs"> {
+  if (phase.status === "waiting") return {};
+  return {
+    dispatchedAtMs: phase.dispatchedAtMs,
+    ...("acknowledgedAtMs" in phase && { acknowledgedAtMs: phase.acknowledgedAtMs }),
+    ...("endedAtMs" in phase && {
+      endedAtMs: phase.endedAtMs,
+      durationMs: Math.max(0, phase.endedAtMs - phase.dispatchedAtMs),
+    }),
+    ...("deadlineAtMs" in phase && { deadlineAtMs: phase.deadlineAtMs }),
+  };
+}
+
+/** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `read`, or `LEDGER_CORRUPT` */
+export async function readCoordination(
+  store: Pick<LedgerStore, "read">,
+  runId: CoordinationId,
+): Promise<CoordinationView | undefined> {
+  let state: Coordination = unopened(runId);
+  for (;;) {
+    const page = await store.read(runId, { from: state.nextSequence, limit: READ_PAGE });
+    for (const event of page) state = evolveStored(state, event);
+    if (page.length < READ_PAGE) return state.kind === "unopened" ? undefined : viewCoordination(state);
+  }
+}
+
+/** What is stored obeyed every rule when it was written: a log that breaks one now is damaged. */
+function evolveStored(state: Coordination, event: RunEvent): Coordination {
+  try {
+    return evolve(state, event);
+  } catch (cause) {
+    if (!(cause instanceof InvariantViolation)) throw cause;
+    throw new CoordinationError("LEDGER_CORRUPT", `${event.runId}: ${cause.message}`, { cause });
+  }
+}

@@ -1,0 +1,32 @@
+/** Owns: what differs between `openclaw coordination` and `openclaw-coordination`, and what a test replaces. */
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { OperatorConfig } from "../openclaw/operator-config.ts";
+
+export interface CliHost {
+  /** How the user calls the commands, such as `openclaw coordination`. */
+  readonly program: string;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly config: OperatorConfig;
+  /** The release of Node.js, without the leading `v`. */
+  readonly nodeVersion: string;
+  stateDir(): Promise<string>;
+  now(): EpochMs;
+  /** Absent where nobody can answer. */
+  readonly confirm?: (question: string) => Promise<boolean>;
+  /** Sets the exit code of the process; the command still returns. */
+  failWith(exitCode: number): void;
+}
+
+export interface Output {
+  readonly terminal: Terminal;
+  /** Resolves when the text is on its way; `false` when nobody reads any more. */
+  write(text: string): Promise<boolean>;
+}
+
+export interface Terminal {
+  readonly isTTY: boolean;
+  readonly columns: number;
+  readonly colour: boolean;
+  readonly unicode: boolean;
+}

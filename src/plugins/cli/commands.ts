@@ -1,0 +1,30 @@
+/**
+ * Owns: the commands of `openclaw coordination` and `openclaw-coordination`.
+ *
+ * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
+ */
+import type { Command } from "commander";
+import type { CliHost } from "./cli-host.ts";
+import { addDoctor } from "./doctor-command.ts";
+import { addEvents } from "./events-command.ts";
+import { addList } from "./list-command.ts";
+import { addShow, addTimeline } from "./show-command.ts";
+import { addStatus } from "./status-command.ts";
+import { addDisable, addEnable } from "./switch-command.ts";
+import { addVerify } from "./verify-command.ts";
+
+const ADDITIONS = [
+  addEnable,
+  addDisable,
+  addStatus,
+  addList,
+  addShow,
+  addTimeline,
+  addEvents,
+  addVerify,
+  addDoctor,
+] as const;
+
+export function addCoordinationCommands(command: Command, host: CliHost): void {
+  for (const add of ADDITIONS) add(command, host);
+}

@@ -1,0 +1,189 @@
+/** Owns: what a healthy installation looks like. Each check is a function of what was found; finding it is `doctor`'s part. */
+import {
+  ERROR_CODES,
+  isCoordinationError,
+  type CoordinationError,
+} from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
+import type { Switches } from "../openclaw/operator-config.ts";
+import { bytes, count, instant } from "./quantities.ts";
+
+export interface Check {
+  readonly name: string;
+  readonly status: "ok" | "warn" | "fail";
+  readonly message: string;
+  readonly advice?: string;
+}
+
+/** What OpenClaw itself asks for. */
+const NODE_WANTED = [24, 16] as const;
+/** Below it the database driver crashes the process. */
+const NODE_MAJOR_MIN = 22;
+
+const DISK_BYTES = { fail: 64_000_000, warn: 1_000_000_000 } as const;
+
+export function nodeCheck(version: string): Check {
+  const name = "node";
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const { advice } = ERROR_CODES.RUNTIME_UNSUPPORTED;
+  if (major < NODE_MAJOR_MIN)
+    return { name, status: "fail", message: `Node.js ${version} cannot run the ledger`, advice };
+  const [wantedMajor, wantedMinor] = NODE_WANTED;
+  const isOld = major < wantedMajor || (major === wantedMajor && minor < wantedMinor);
+  return isOld
+    ? { name, status: "warn", message: `Node.js ${version} is older than OpenClaw asks for`, advice }
+    : { name, status: "ok", message: `Node.js ${version}` };
+}
+
+export function configChecks(switches: Switches | undefined, program: string): Check[] {
+  const enable = `Run \`${program} enable\`.`;
+  if (!switches) {
+    const message = "OpenClaw's configuration cannot be read from here";
+    return [
+      {
+        name: "config",
+        status: "warn",
+        message,
+        advice: "Run this command as `openclaw coordination doctor`.",
+      },
+    ];
+  }
+  const { phase1, pluginEnabled, conversationAccess, excluded } = switches;
+  if (isCoordinationError(phase1)) return [failed("config", phase1)];
+  const isWanted = phase1.enabled;
+  const verdict = (
+    name: string,
+    isGood: boolean,
+    texts: { readonly good: string; readonly bad: string; readonly advice?: string },
+  ): Check => {
+    if (isGood) return { name, status: "ok", message: texts.good };
+    // What is missing matters only to somebody who wants coordination.
+    return { name, status: isWanted ? "fail" : "warn", message: texts.bad, advice: texts.advice ?? enable };
+  };
+  return [
+    isWanted
+      ? { name: "flag", status: "ok", message: "coordination.phase1.enabled is true" }
+      : { name: "flag", status: "warn", message: "coordination is off", advice: enable },
+    verdict("plugin", pluginEnabled, {
+      good: "plugins.entries.coordination.enabled is true",
+      bad: "plugins.entries.coordination.enabled is not true",
+    }),
+    verdict("conversation-access", conversationAccess, {
+      good: "hooks.allowConversationAccess is true",
+      bad: "without hooks.allowConversationAccess a child never sees its envelope, and turns are not followed",
+    }),
+    verdict("plugin-lists", excluded === undefined, {
+      good: "plugins.allow and plugins.deny let the plugin load",
+      bad: excluded ?? "",
+      advice: "Change plugins.allow or plugins.deny in OpenClaw's configuration.",
+    }),
+  ];
+}
+
+/** What `stat` says of a file or folder. */
+export interface FileFacts {
+  readonly mode: number;
+  readonly uid: number;
+}
+
+export function privacyCheck(
+  name: string,
+  found: FileFacts | undefined,
+  wanted: { readonly path: string; readonly mode: number; readonly uid: number | undefined },
+): Check {
+  const { path, uid } = wanted;
+  if (!found) return { name, status: "ok", message: `${path} does not exist yet` };
+  // Root reads everything; the gateway may well be another user.
+  if (uid !== undefined && uid !== 0 && found.uid !== uid) {
+    const message = `${path} belongs to user ${found.uid}, and this is user ${uid}`;
+    return { name, status: "fail", message, advice: `Run \`chown -R ${uid}\` on it, or use its owner.` };
+  }
+  const mode = (found.mode & 0o777).toString(8);
+  if ((found.mode & 0o077) === 0) return { name, status: "ok", message: `${path} is private (mode ${mode})` };
+  const message = `${path} is open to other users (mode ${mode})`;
+  return { name, status: "warn", message, advice: `Run \`chmod ${wanted.mode.toString(8)} ${path}\`.` };
+}
+
+export function ledgerCheck(opened: "absent" | "opened" | CoordinationError): Check {
+  const name = "ledger";
+  if (opened === "absent")
+    return { name, status: "ok", message: "no ledger yet; the first spawn creates it" };
+  if (opened !== "opened") return failed(name, opened);
+  return { name, status: "ok", message: "opens, with a schema that this release reads" };
+}
+
+/** File systems on which SQLite's write-ahead log does not work: NFS, SMB, CIFS, SMB2. */
+const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x69_69, 0x51_7b, 0xff_53_4d_42, 0xfe_53_4d_42]);
+
+export function durabilityCheck(fileSystem: number): Check {
+  const name = "durability";
+  if (!NETWORK_FILE_SYSTEMS.has(fileSystem)) {
+    const message = "local disk; every writer sets WAL with synchronous=FULL and reads it back";
+    return { name, status: "ok", message };
+  }
+  const message = "the ledger is on a network file system, where its write-ahead log can be lost or damaged";
+  return { name, status: "fail", message, advice: "Put OPENCLAW_STATE_DIR on a local disk." };
+}
+
+export function diskCheck(freeBytes: number): Check {
+  const name = "disk";
+  const message = `${bytes(freeBytes)} free`;
+  if (freeBytes >= DISK_BYTES.warn) return { name, status: "ok", message };
+  return {
+    name,
+    status: freeBytes < DISK_BYTES.fail ? "fail" : "warn",
+    message,
+    advice: ERROR_CODES.LEDGER_FULL.advice,
+  };
+}
+
+export interface HealthFacts {
+  readonly state: "ok" | "degraded";
+  readonly failure?: { readonly code: string; readonly message: string; readonly atMs: number };
+  readonly uncoordinatedSpawns: number;
+}
+
+export function healthCheck(health: HealthFacts = { state: "ok", uncoordinatedSpawns: 0 }): Check {
+  const name = "health";
+  const { state, failure, uncoordinatedSpawns } = health;
+  if (!failure && state === "ok") return { name, status: "ok", message: "the gateway reported no failure" };
+  const what = failure
+    ? `${failure.code} at ${instant(failure.atMs)}: ${failure.message}`
+    : "the gateway did not say why";
+  const message = `${what}; ${count(uncoordinatedSpawns, "spawn")} went on without a record`;
+  const advice = failure && adviceOf(failure.code);
+  return {
+    name,
+    ...(state === "degraded"
+      ? { status: "fail", message: `degraded: ${message}` }
+      : { status: "warn", message: `working again after ${message}` }),
+    ...(advice !== undefined && { advice }),
+  };
+}
+
+/** The health file may come from a newer release, with a code that this one does not know. */
+export function adviceOf(code: string): string | undefined {
+  return Object.entries(ERROR_CODES).find(([known]) => known === code)?.[1].advice;
+}
+
+export function overdueCheck(views: readonly CoordinationView[], now: number): Check {
+  const name = "overdue-steps";
+  const overdue = views.flatMap(({ coordinationId, steps }) =>
+    steps
+      .filter(({ endedAtMs, deadlineAtMs }) => endedAtMs === undefined && (deadlineAtMs ?? now) < now)
+      .map(({ stepId }) => `${coordinationId}/${stepId}`),
+  );
+  if (overdue.length === 0)
+    return { name, status: "ok", message: `none among ${count(views.length, "running coordination")}` };
+  const some = overdue.slice(0, 3).join(", ") + (overdue.length > 3 ? ", ..." : "");
+  return {
+    name,
+    status: "warn",
+    message: `${count(overdue.length, "open step")} past the deadline: ${some}`,
+    advice: "Start the gateway: it looks at open steps at once and then every minute.",
+  };
+}
+
+export function failed(name: string, { code, message, advice }: CoordinationError): Check {
+  return { name, status: "fail", message: `${code}: ${message}`, advice };
+}

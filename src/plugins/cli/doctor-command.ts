@@ -1,0 +1,119 @@
+/** Owns: `doctor`: looking at the installation and saying what is wrong with it. It changes nothing. */
+import { statfsSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import type { Command } from "commander";
+import {
+  readCoordination,
+  type CoordinationView,
+} from "../../agents/coordination/runtime/coordination-view.ts";
+import { readSwitches } from "../openclaw/operator-config.ts";
+import type { CliHost, Terminal } from "./cli-host.ts";
+import {
+  configChecks,
+  diskCheck,
+  durabilityCheck,
+  healthCheck,
+  ledgerCheck,
+  nodeCheck,
+  overdueCheck,
+  privacyCheck,
+  type Check,
+} from "./doctor-checks.ts";
+import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
+import { paintFor, type Tone } from "./paint.ts";
+import { printable } from "./printable.ts";
+import { runningCoordinations } from "./running.ts";
+import {
+  asCoordinationError,
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "./run-command.ts";
+
+/** Enough to see that something hangs. */
+const RUNNING_MAX = 1_000;
+
+export function addDoctor(parent: Command, host: CliHost): void {
+  const command = withReaderOptions(parent.command("doctor"))
+    .description("Look for what keeps coordination from working, and say what to do")
+    .action((options: ReaderOptions) => runCommand(host, options, () => doctor(host, options)));
+  withExamples(command, host, ["doctor", "doctor --json"]);
+}
+
+async function doctor(host: CliHost, options: ReaderOptions): Promise<void> {
+  const checks = await checksOf(host, options);
+  const ok = checks.every(({ status }) => status !== "fail");
+  if (!ok) host.failWith(1);
+  if (options.json) await writeJson(host, { ok, checks });
+  else await host.stdout.write(render(checks, host.stdout.terminal));
+}
+
+async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]> {
+  const read = await host.config.read().catch(() => undefined);
+  const path = await ledgerPathFor(host, options);
+  const { readHealthBeside } = await loadComposition();
+  return [
+    nodeCheck(host.nodeVersion),
+    ...configChecks(read && readSwitches(read.config), host.program),
+    ...fileChecks(path),
+    ...(await ledgerChecks(host, options)),
+    healthCheck(readHealthBeside(path)),
+  ];
+}
+
+function fileChecks(path: string): Check[] {
+  const uid = process.getuid?.();
+  const folder = dirname(path);
+  const facts = (file: string) => statSync(file, { throwIfNoEntry: false });
+  const { type, bavail, bsize } = statfsSync(existing(folder));
+  return [
+    privacyCheck("ledger-folder", facts(folder), { path: folder, mode: 0o700, uid }),
+    privacyCheck("ledger-file", facts(path), { path, mode: 0o600, uid }),
+    durabilityCheck(type),
+    diskCheck(bavail * bsize),
+  ];
+}
+
+/** The folder itself or the nearest one above it that exists. */
+function existing(folder: string): string {
+  let nearest = folder;
+  while (!statSync(nearest, { throwIfNoEntry: false }) && dirname(nearest) !== nearest)
+    nearest = dirname(nearest);
+  return nearest;
+}
+
+async function ledgerChecks(host: CliHost, options: ReaderOptions): Promise<Check[]> {
+  try {
+    return await withLedger(host, options, async (reader) => {
+      const views: CoordinationView[] = [];
+      for await (const { runId } of runningCoordinations(reader)) {
+        const view = await readCoordination(reader, runId);
+        if (view) views.push(view);
+        if (views.length >= RUNNING_MAX) break;
+      }
+      return [ledgerCheck("opened"), overdueCheck(views, host.now())];
+    });
+  } catch (error) {
+    const failure = asCoordinationError(error);
+    return [ledgerCheck(failure.code === "LEDGER_NOT_FOUND" ? "absent" : failure)];
+  }
+}
+
+const LOOKS: Readonly<Record<Check["status"], { sign: string; ascii: string; tone: Tone }>> = {
+  ok: { sign: "✓", ascii: "+", tone: "good" },
+  warn: { sign: "!", ascii: "!", tone: "warning" },
+  fail: { sign: "✗", ascii: "x", tone: "bad" },
+};
+
+function render(checks: readonly Check[], terminal: Terminal): string {
+  const paint = paintFor(terminal);
+  const lines = checks.flatMap(({ name, status, message, advice }) => {
+    const { sign, ascii, tone } = LOOKS[status];
+    const text = printable(message, terminal.unicode);
+    const line = `${paint.tone(tone, terminal.unicode ? sign : ascii)} ${name.padEnd(20)} ${text}`;
+    return advice === undefined ? [line] : [line, `${" ".repeat(23)}${advice}`];
+  });
+  return `${lines.join("\n")}\n`;
+}

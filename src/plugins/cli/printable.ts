@@ -1,0 +1,43 @@
+/** Owns: making any text safe and measurable on a terminal: control characters, width in cells, cutting and padding. */
+
+const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+/** Controls, invisible and direction-changing characters; the zero-width joiner only builds emoji. */
+const HARMFUL = /(?!\u200d)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
+
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
+
+/** One line that cannot move the cursor, colour the terminal or reverse what stands beside it. */
+export function printable(text: string, unicode: boolean): string {
+  const oneLine = text.toWellFormed().replace(/\s+/g, " ").replace(HARMFUL, "\ufffd").trim();
+  return unicode ? oneLine : oneLine.replace(/[^\x20-\x7e]/gu, "?");
+}
+
+/** How many cells a terminal gives the text. */
+export function cellsOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length;
+  let cells = 0;
+  for (const { segment } of graphemes.segment(text)) cells += WIDE.test(segment) ? 2 : 1;
+  return cells;
+}
+
+/** Cuts or pads the text to exactly this many cells. */
+export function fit(text: string, cells: number, unicode: boolean): string {
+  const cut = shorten(text, cells, unicode);
+  return cut + " ".repeat(Math.max(0, cells - cellsOf(cut)));
+}
+
+/** Cuts the text to at most this many cells. */
+export function shorten(text: string, cells: number, unicode: boolean): string {
+  if (cellsOf(text) <= cells) return text;
+  const ellipsis = unicode ? "…" : "~";
+  let cut = "";
+  let used = 1;
+  for (const { segment } of graphemes.segment(text)) {
+    used += WIDE.test(segment) ? 2 : 1;
+    if (used > cells) break;
+    cut += segment;
+  }
+  return cells > 0 ? cut + ellipsis : "";
+}

@@ -1,0 +1,224 @@
+/** Owns: the picture of a timeline on a terminal. */
+import { stripVTControlCharacters } from "node:util";
+import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
+import type { Lane } from "../../agents/coordination/contracts/envelope.ts";
+import type { Terminal } from "./cli-host.ts";
+import { paintFor, type Paint } from "./paint.ts";
+import { cellsOf, fit, printable, shorten } from "./printable.ts";
+import { count, duration, instant } from "./quantities.ts";
+import { barOf, ticksOf, type Axis } from "./time-axis.ts";
+import type { Timeline, TimelineRow } from "./timeline.ts";
+
+const COLUMNS = { min: 60, max: 200, narrow: 80 } as const;
+const DURATION_CELLS = 7;
+const LANES: readonly Lane[] = ["control", "data", "escalation"];
+
+export interface TimelinePicture {
+  readonly timeline: Timeline;
+  readonly view: CoordinationView;
+  /** Absent once the text was deleted. */
+  readonly objective: string | undefined;
+}
+
+interface Drawing {
+  readonly terminal: Terminal;
+  readonly paint: Paint;
+  readonly columns: number;
+}
+
+export function renderTimeline(picture: TimelinePicture, terminal: Terminal): string {
+  const columns = Math.min(Math.max(terminal.columns, COLUMNS.min), COLUMNS.max);
+  const drawing: Drawing = { terminal, paint: paintFor(terminal), columns };
+  const { rows } = picture.timeline;
+  const body = rows.length > 0 ? chart(picture.timeline, drawing) : ["no step was admitted yet"];
+  return `${[...header(picture, drawing), "", ...body, "", legend(rows, drawing)].join("\n")}\n`;
+}
+
+function header(
+  { timeline, view, objective }: TimelinePicture,
+  { terminal, paint, columns }: Drawing,
+): string[] {
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const title = objective === undefined ? "(the objective is no longer kept)" : text(objective);
+  const failed = timeline.rows.filter(({ status }) => status === "failed" || status === "timed_out").length;
+  const facts = [
+    `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", duration(timeline.durationMs))}`,
+    count(timeline.rows.length, "step") + (failed > 0 ? `, ${paint.tone("bad", `${failed} failed`)}` : ""),
+    ...(view.conflicts.length > 0 ? [count(view.conflicts.length, "conflict")] : []),
+    ...(view.escalations.length > 0 ? [count(view.escalations.length, "escalation")] : []),
+    `started ${instant(timeline.startedAtMs)}`,
+  ];
+  const { traceId, causalRef } = view.trace;
+  const ids = [
+    text(timeline.coordinationId),
+    `owner ${text(view.ownerSession)}`,
+    ...(traceId ? [`trace ${text(traceId)}`] : []),
+    ...(causalRef ? [`after ${text(causalRef)}`] : []),
+  ];
+  const dot = terminal.unicode ? " · " : " | ";
+  return [
+    paint.tone("strong", shorten(title, columns, terminal.unicode)),
+    ...wrap(facts, dot, columns),
+    ...wrap(ids, dot, columns).map((line) => paint.tone("faint", line)),
+  ];
+}
+
+/** Ids are never cut: what does not fit goes to the next line. */
+function wrap(parts: readonly string[], separator: string, columns: number): string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const line = lines.at(-1);
+    const joined = line === undefined ? part : line + separator + part;
+    if (line !== undefined && cellsOf(stripVTControlCharacters(joined)) <= columns)
+      lines[lines.length - 1] = joined;
+    else lines.push(part);
+  }
+  return lines;
+}
+
+interface Layout {
+  readonly name: number;
+  readonly agent: number;
+  readonly lane: number;
+  readonly axis: Axis;
+}
+
+function chart(timeline: Timeline, drawing: Drawing): string[] {
+  const { terminal, paint } = drawing;
+  const labels = labelsOf(timeline.rows, terminal.unicode);
+  const layout = layOut(timeline, labels, drawing);
+  const ticks = ticksOf(layout.axis);
+  const grid = new Set(ticks.map(({ cell }) => cell));
+  let scale = "";
+  for (const { cell, label } of ticks) scale = scale.padEnd(cell) + label;
+  const cells = { name: "STEP", agent: "AGENT", lane: "LANE" };
+  const head = `${columnsOf(cells, layout, terminal).join("  ")}    ${scale.padEnd(layout.axis.cells)}  ${"TIME".padStart(DURATION_CELLS)}`;
+  const rows = timeline.rows.map((row, index) => {
+    const agent = printable(row.agentId, terminal.unicode);
+    const shown = { name: labels[index] ?? "", agent, lane: row.lane };
+    const [name = "", agentCell = "", lane = ""] = columnsOf(shown, layout, terminal);
+    const text = `${name}  ${agentCell}  ${paint.lane(row.lane, lane)}  ${paint.stepSign(row.status)} `;
+    const took = paint.stepStatus(row.status, duration(row.durationMs).padStart(DURATION_CELLS));
+    return `${text}${barRow(row, { axis: layout.axis, grid, drawing })}  ${took}`;
+  });
+  return [paint.tone("faint", head.trimEnd()), ...rows];
+}
+
+function columnsOf(
+  cells: { readonly name: string; readonly agent: string; readonly lane: string },
+  layout: Layout,
+  { unicode }: Terminal,
+): string[] {
+  return [
+    fit(cells.name, layout.name, unicode),
+    fit(cells.agent, layout.agent, unicode),
+    fit(cells.lane, layout.lane, unicode),
+  ];
+}
+
+function layOut({ rows, durationMs }: Timeline, labels: readonly string[], { columns }: Drawing): Layout {
+  const isNarrow = columns < COLUMNS.narrow;
+  const widest = (texts: readonly string[]): number =>
+    texts.reduce((cells, text) => Math.max(cells, cellsOf(text)), 0);
+  const within = (cells: number, min: number, max: number): number => Math.min(Math.max(cells, min), max);
+  const name = within(widest(labels), 4, Math.floor(columns * (isNarrow ? 0.26 : 0.3)));
+  const agent = within(widest(rows.map(({ agentId }) => agentId)), 5, Math.floor(columns * 0.13));
+  const lane = within(widest(rows.map((row) => row.lane)), 4, isNarrow ? 4 : 10);
+  const gaps = 2 + 2 + 2 + 2 + 2;
+  const cells = columns - name - agent - lane - DURATION_CELLS - gaps;
+  return { name, agent, lane, axis: { totalMs: Math.max(1, durationMs), cells } };
+}
+
+/** Names with the branches of the tree before them. */
+function labelsOf(rows: readonly TimelineRow[], unicode: boolean): string[] {
+  const branch = unicode
+    ? { more: "├╴", last: "└╴", through: "│ " }
+    : { more: "|-", last: "`-", through: "| " };
+  const labels: string[] = [];
+  const follows: boolean[] = [];
+  for (const { depth, name, stepId } of rows.toReversed()) {
+    let tree = depth > 0 ? (follows[depth] ? branch.more : branch.last) : "";
+    for (let level = depth - 1; level > 0; level -= 1) tree = (follows[level] ? branch.through : "  ") + tree;
+    follows.length = Math.min(follows.length, depth + 1);
+    follows[depth] = true;
+    labels.push(shortTree(tree, unicode) + printable(name ?? stepId, unicode));
+  }
+  return labels.reverse();
+}
+
+/** Deep nesting must leave room for the name. */
+function shortTree(tree: string, unicode: boolean): string {
+  const TREE_CELLS_MAX = 10;
+  return tree.length <= TREE_CELLS_MAX ? tree : (unicode ? "…" : "~") + tree.slice(1 - TREE_CELLS_MAX);
+}
+
+type Ink = "void" | "wait" | "work";
+
+interface BarParts {
+  readonly axis: Axis;
+  /** The cells with a tick. */
+  readonly grid: ReadonlySet<number>;
+  readonly drawing: Drawing;
+}
+
+function barRow(row: TimelineRow, { axis, grid, drawing }: BarParts): string {
+  const { terminal, paint } = drawing;
+  const cells = Array.from({ length: axis.cells }, (_, cell): { ink: Ink; text: string } => ({
+    ink: "void",
+    text: grid.has(cell) ? (terminal.unicode ? "┊" : ":") : " ",
+  }));
+  for (const { ink, cell, text } of inksOf(row, axis, terminal.unicode))
+    for (let offset = 0; offset < text.length; offset += 1)
+      cells[cell + offset] = { ink, text: text.charAt(offset) };
+  let line = "";
+  for (let from = 0; from < cells.length;) {
+    const ink = cells[from]?.ink ?? "void";
+    let to = from;
+    while (to < cells.length && cells[to]?.ink === ink) to += 1;
+    const text = cells.slice(from, to).reduce((joined, cell) => joined + cell.text, "");
+    line += ink === "work" ? paint.lane(row.lane, text) : paint.tone("faint", text);
+    from = to;
+  }
+  return line;
+}
+
+interface Stroke {
+  readonly ink: Ink;
+  readonly cell: number;
+  readonly text: string;
+}
+
+/** Thin while the host has not confirmed the child, solid while it works, fading where the end is not known yet. */
+function inksOf(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
+  const { startMs, durationMs, acknowledgedMs, status } = row;
+  const toMs = startMs + durationMs;
+  const whole = barOf({ fromMs: startMs, toMs }, axis, unicode);
+  const thin: Stroke = {
+    ink: "wait",
+    cell: whole.cell,
+    text: (unicode ? "┄" : ".").repeat(whole.text.length),
+  };
+  if (status === "waiting" || status === "dispatched") return [thin];
+  const solid = acknowledgedMs === undefined ? whole : barOf({ fromMs: acknowledgedMs, toMs }, axis, unicode);
+  const text = status === "running" ? fading(solid.text, unicode) : solid.text;
+  return [thin, { ink: "work", cell: solid.cell, text }];
+}
+
+function fading(bar: string, unicode: boolean): string {
+  const tail = unicode ? "▓▒░" : ">";
+  return bar.length > tail.length ? bar.slice(0, -tail.length) + tail : tail.slice(-bar.length);
+}
+
+function legend(rows: readonly TimelineRow[], { terminal, paint, columns }: Drawing): string {
+  const block = terminal.unicode ? "█" : "=";
+  const lanes = LANES.map((lane) => {
+    const steps = rows.filter((row) => row.lane === lane).length;
+    return `${paint.lane(lane, block)} ${lane} ${steps}`;
+  });
+  const statuses = [...new Set(rows.map(({ status }) => status))].map(
+    (status) => `${paint.stepSign(status)} ${status.replace("_", " ")}`,
+  );
+  const parts = [`lanes  ${lanes.join("  ")}`, statuses.join("  ")];
+  const oneLine = columns >= COLUMNS.narrow;
+  return parts.filter((part) => part !== "").join(oneLine ? "     " : "\n");
+}

@@ -1,0 +1,167 @@
+/** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
+import { existsSync, statSync } from "node:fs";
+import type { Command } from "commander";
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { isCoordinating, readSwitches, type Switches } from "../openclaw/operator-config.ts";
+import type { CliHost, Terminal } from "./cli-host.ts";
+import { adviceOf } from "./doctor-checks.ts";
+import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
+import { paintFor, type Paint } from "./paint.ts";
+import { printable } from "./printable.ts";
+import { bytes, count, instant } from "./quantities.ts";
+import { runningCoordinations } from "./running.ts";
+import {
+  errorJson,
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "./run-command.ts";
+
+type Status = Awaited<ReturnType<typeof statusOf>>;
+
+export function addStatus(parent: Command, host: CliHost): void {
+  const command = withReaderOptions(parent.command("status"))
+    .description("Show whether spawns are coordinated, and how the ledger is doing")
+    .action((options: ReaderOptions) =>
+      runCommand(host, options, async () => {
+        const status = await statusOf(host, options);
+        if (options.json) await writeJson(host, status);
+        else await host.stdout.write(render(status, host.stdout.terminal));
+      }),
+    );
+  withExamples(command, host, ["status", "status --json"]);
+}
+
+async function statusOf(host: CliHost, options: ReaderOptions) {
+  const read = await host.config.read().catch(() => undefined);
+  const path = await ledgerPathFor(host, options);
+  const { readHealthBeside } = await loadComposition();
+  const health = readHealthBeside(path) ?? { state: "ok" as const, uncoordinatedSpawns: 0 };
+  const { coordinations, error, ...open } = await contentsOf(host, options);
+  return {
+    ...switchesOf(read && readSwitches(read.config)),
+    ledger: { path, exists: existsSync(path), bytes: sizeOf(path), coordinations, ...(error && { error }) },
+    ...open,
+    health,
+    ...(read?.path !== undefined && { configPath: read.path }),
+  };
+}
+
+interface SwitchStatus {
+  /** `null`: the configuration cannot be read from here. */
+  readonly enabled: boolean | null;
+  readonly strict: boolean | null;
+  readonly agents?: readonly string[];
+  /** Why coordination is off although its flag is on. */
+  readonly problem?: string;
+}
+
+function switchesOf(switches: Switches | undefined): SwitchStatus {
+  if (!switches) return { enabled: null, strict: null };
+  const { phase1 } = switches;
+  if (isCoordinationError(phase1)) return { enabled: false, strict: null, problem: phase1.message };
+  const problem = phase1.enabled ? blockerIn(switches) : undefined;
+  return {
+    enabled: isCoordinating(switches),
+    strict: phase1.strict,
+    ...(phase1.agents && { agents: phase1.agents }),
+    ...(problem !== undefined && { problem }),
+  };
+}
+
+function blockerIn({ pluginEnabled, excluded }: Switches): string | undefined {
+  return excluded ?? (pluginEnabled ? undefined : "plugins.entries.coordination.enabled is not true");
+}
+
+type Contents = { readonly error?: object } & (
+  | { readonly coordinations: number; readonly running: number; readonly openSteps: number }
+  | { readonly coordinations: null; readonly running: null; readonly openSteps: null }
+);
+
+async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Contents> {
+  try {
+    return await withLedger(host, options, async (reader) => {
+      const [newest] = await reader.list({ limit: 1 });
+      let running = 0;
+      let openSteps = 0;
+      for await (const { summary } of runningCoordinations(reader)) {
+        running += 1;
+        openSteps += summary.steps.open;
+      }
+      return { coordinations: newest?.ordinal ?? 0, running, openSteps };
+    });
+  } catch (error) {
+    if (!isCoordinationError(error)) throw error;
+    if (error.code === "LEDGER_NOT_FOUND") return { coordinations: 0, running: 0, openSteps: 0 };
+    return { coordinations: null, running: null, openSteps: null, error: errorJson(error) };
+  }
+}
+
+/** With what the write-ahead log holds. */
+function sizeOf(path: string): number {
+  return [path, `${path}-wal`].reduce(
+    (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
+    0,
+  );
+}
+
+function render(status: Status, terminal: Terminal): string {
+  const paint = paintFor(terminal);
+  const { configPath } = status;
+  const contents = runningText(status);
+  const field = (name: string, value: string): string => `${paint.tone("faint", name.padEnd(13))} ${value}`;
+  const lines = [
+    ...alarm(status, paint, terminal),
+    field("coordination", switchText(status, paint)),
+    field("ledger", ledgerText(status, paint)),
+    ...(contents === undefined ? [] : [field("running", contents)]),
+    field("health", healthText(status, paint)),
+    ...(configPath === undefined ? [] : [field("config", configPath)]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function alarm({ health }: Status, paint: Paint, terminal: Terminal): string[] {
+  const { state, failure, uncoordinatedSpawns } = health;
+  if (state !== "degraded") return [];
+  const what = failure
+    ? `${failure.code}: ${printable(failure.message, terminal.unicode)} (${instant(failure.atMs)})`
+    : "the gateway did not say why";
+  return [
+    paint.tone("alarm", " COORDINATION IS DEGRADED "),
+    paint.tone("bad", `  ${what}`),
+    paint.tone("bad", `  ${count(uncoordinatedSpawns, "spawn")} went on without a record.`),
+    ...(failure ? [`  ${adviceOf(failure.code) ?? "Upgrade openclaw-coordination."}`] : []),
+    "",
+  ];
+}
+
+function switchText({ enabled, strict, agents, problem }: Status, paint: Paint): string {
+  if (enabled === null) return "unknown: OpenClaw's configuration cannot be read from here";
+  const details = [...(strict ? ["strict"] : []), ...(agents ? [`agents ${agents.join(", ")}`] : [])];
+  const extra = details.length > 0 ? ` (${details.join("; ")})` : "";
+  if (enabled) return paint.tone("good", "on") + extra;
+  return problem === undefined ? "off" : `${paint.tone("bad", "off")}: ${problem}`;
+}
+
+function ledgerText({ ledger }: Status, paint: Paint): string {
+  if (!ledger.exists) return `${ledger.path} (not created yet)`;
+  const size = `${ledger.path}, ${bytes(ledger.bytes)}`;
+  return ledger.coordinations === null
+    ? `${size}, ${paint.tone("bad", "cannot be read: run `doctor`")}`
+    : `${size}, ${count(ledger.coordinations, "coordination")}`;
+}
+
+function runningText({ running, openSteps }: Status): string | undefined {
+  return running === null ? undefined : `${count(running, "coordination")}, ${count(openSteps, "open step")}`;
+}
+
+function healthText({ health }: Status, paint: Paint): string {
+  const { state, failure, uncoordinatedSpawns } = health;
+  if (state === "degraded") return paint.tone("bad", "degraded");
+  if (!failure) return paint.tone("good", "ok");
+  const since = `${failure.code} at ${instant(failure.atMs)}`;
+  return `${paint.tone("good", "ok")} again after ${since}; ${count(uncoordinatedSpawns, "spawn")} went unrecorded`;
+}

@@ -1,0 +1,122 @@
+/**
+ * Owns: what each hook of the host means to the coordination.
+ *
+ * H2 a handler never throws into the host and answers within its budget. H3 whose child a session is comes from the
+ * ledger. An event reaches one module instance, any of them: nothing is kept here but in the shared runtime.
+ */
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
+import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
+import { makeRuntime } from "./make-runtime.ts";
+import { promptContext } from "./prompt-context.ts";
+import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
+import { currentRuntime, replaceRuntime, withRuntime, type SharedRuntime } from "./shared-runtime.ts";
+import { createSpawnHandlers, type SpawnHandlers } from "./spawn-handlers.ts";
+import { sentence } from "./spawn-result.ts";
+import { withinBudget } from "./within-budget.ts";
+
+/** A session's request is kept to this length, as the objective of what it may spawn. */
+const REQUEST_CHARS_MAX = 2_000;
+
+export interface HookHandlers extends SpawnHandlers {
+  subagentEnded(event: HookEvent<"subagent_ended">): Promise<void>;
+  beforePromptBuild(
+    event: HookEvent<"before_prompt_build">,
+    ctx: HookContext<"before_prompt_build">,
+  ): Promise<HookResult<"before_prompt_build">>;
+  agentEnded(event: HookEvent<"agent_end">, ctx: HookContext<"agent_end">): Promise<void>;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
+  const use = <T>(work: (runtime: SharedRuntime) => Promise<T>): Promise<T> =>
+    withinBudget(withRuntime(() => makeRuntime(api), work));
+  const quietly = async <T>(
+    hook: string,
+    work: (runtime: SharedRuntime) => Promise<T>,
+  ): Promise<T | undefined> => {
+    try {
+      return await use(work);
+    } catch (error) {
+      tell(api, hook, error);
+      return undefined;
+    }
+  };
+  return {
+    ...createSpawnHandlers({ api, use, quietly }),
+    subagentEnded: (event: HookEvent<"subagent_ended">) =>
+      quietly("subagent_ended", async (runtime) => {
+        await (await runtime.coordinator()).endChild(event.targetSessionKey as SessionKey, endingOf(event));
+      }),
+    beforePromptBuild: (event: HookEvent<"before_prompt_build">, ctx: HookContext<"before_prompt_build">) =>
+      quietly("before_prompt_build", (runtime) => beginTurn(runtime, event, ctx)),
+    agentEnded: (_: HookEvent<"agent_end">, ctx: HookContext<"agent_end">) =>
+      quietly("agent_end", async (runtime) => {
+        const { sessionKey, runId } = ctx;
+        if (sessionKey && runId) (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
+      }),
+    start: async (): Promise<void> => {
+      await replaceRuntime(makeRuntime(api));
+      await quietly("start", async (runtime) => {
+        try {
+          await runtime.coordinator();
+          runtime.health.succeeded();
+        } catch (error) {
+          runtime.health.failed(error, 0);
+        }
+      });
+    },
+    stop: async (): Promise<void> => {
+      await currentRuntime()?.close();
+    },
+  };
+}
+
+async function beginTurn(
+  runtime: SharedRuntime,
+  event: HookEvent<"before_prompt_build">,
+  { sessionKey, runId, inputProvenance }: HookContext<"before_prompt_build">,
+): Promise<HookResult<"before_prompt_build">> {
+  if (!sessionKey) return undefined;
+  const session = sessionKey as SessionKey;
+  const coordinator = await runtime.coordinator();
+  if (runId) coordinator.turnBegan(session, runId);
+  // A turn that another session caused carries that session's words, not a request to this one.
+  const request =
+    inputProvenance?.kind === "inter_session" ? undefined : (event.currentUserMessage ?? event.prompt);
+  if (request) runtime.requests.set(session, request.slice(0, REQUEST_CHARS_MAX));
+  const envelope = await coordinator.envelopeForChild(session);
+  return envelope && { appendSystemContext: promptContext(envelope) };
+}
+
+function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding {
+  const message = error ? { message: sentence(error) } : {};
+  switch (outcome) {
+    case "ok":
+      return { outcome: "completed" };
+    case "timeout":
+      return { outcome: "timed_out" };
+    case "killed":
+    case "reset":
+    case "deleted":
+      return { outcome: "cancelled", message: sentence(error ?? `the child session was ${outcome}`) };
+    case "error":
+      return { outcome: "failed", ...message };
+    case undefined:
+      return error ? { outcome: "failed", ...message } : { outcome: "completed" };
+    default:
+      return { outcome: "failed", message: `the host reports an outcome that this release does not know` };
+  }
+}
+
+/** A stopped plugin is no news; anything else is. */
+function tell(api: OpenClawPluginApi, hook: string, error: unknown): void {
+  if (isCoordinationError(error) && error.code === "LEDGER_CLOSED") return;
+  const runtime = currentRuntime();
+  if (runtime) runtime.health.failed(error, 0);
+  else
+    api.logger.error(
+      `coordination: ${hook} failed: ${error instanceof Error ? error.message : String(error)}`,
+    );
+}

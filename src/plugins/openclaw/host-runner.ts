@@ -1,0 +1,136 @@
+/**
+ * Owns: `AgentRunner` for OpenClaw subagents: what the host's task rows say of a spawn, and the envelope in the child's
+ * session entry (docs/openclaw.md, the carriers).
+ */
+import { hash } from "node:crypto";
+import type { CoordinationEnvelope } from "../../agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
+import type { ChildEnding, Observation } from "../../agents/coordination/contracts/observation.ts";
+import type { AgentRunner, SpawnQuery } from "../../agents/coordination/ports/agent-runner.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { OpenClawPluginApi } from "./sdk.ts";
+import { sentence } from "./spawn-result.ts";
+
+/** The host writes the row up to 0.1 s after the intent; clocks of one machine may still differ a little. */
+const ROW_EARLIER_MS_MAX = 1_000;
+
+type JsonObject = { [key: string]: string | number | JsonObject };
+
+type TaskRow = Awaited<
+  ReturnType<ReturnType<OpenClawPluginApi["runtime"]["tasks"]["async"]["runs"]["bindSession"]>["list"]>
+>[number];
+
+export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger): AgentRunner {
+  return {
+    observe: async (query) => {
+      try {
+        // Rows lie under the session that asked for the spawn, also for nested ones.
+        const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: query.sourceSession }).list();
+        const seen = observationOf(rows, query);
+        return seen.kind === "absent" && mayBeQueued(query) ? { kind: "unknown" } : seen;
+      } catch (error) {
+        logger.warn(
+          { session: query.sourceSession },
+          `the host's task rows are unreadable: ${messageOf(error)}`,
+        );
+        return { kind: "unknown" };
+      }
+    },
+    bind: async (envelope) => {
+      // Writing to an ACP child's entry races with the host's own set-up of it and can break the child.
+      if (isAcpSession(envelope.targetSession)) return;
+      try {
+        await bindEnvelope(runtime, envelope);
+      } catch (error) {
+        const { coordinationId: runId, stepId } = envelope;
+        logger.warn(
+          { runId, stepId },
+          `the envelope is not in the child's session entry: ${messageOf(error)}`,
+        );
+      }
+    },
+  };
+}
+
+async function bindEnvelope(
+  runtime: OpenClawPluginApi["runtime"],
+  envelope: CoordinationEnvelope,
+): Promise<void> {
+  await runtime.agent.session.patchSessionEntry({
+    sessionKey: envelope.targetSession,
+    agentId: agentOf(envelope.targetSession),
+    preserveActivity: true,
+    // The host merges the result shallowly: keep what other plugins wrote.
+    update: (entry) => ({
+      pluginExtensions: { ...entry.pluginExtensions, coordination: { envelope: plainJson(envelope) } },
+    }),
+  });
+}
+
+/** Without the properties that are undefined, which the host's JSON type does not know. */
+function plainJson(envelope: CoordinationEnvelope): JsonObject {
+  return JSON.parse(JSON.stringify(envelope)) as JsonObject;
+}
+
+function isAcpSession(sessionKey: SessionKey): boolean {
+  return sessionKey.split(":")[2] === "acp";
+}
+
+/**
+ * The host writes the row of an ACP child when its first turn starts, seconds after the spawn where the backend has to
+ * start first. Until then the turn waits in the host's memory: only a new process has lost it.
+ */
+function mayBeQueued({ childSessionKey, dispatchedAtMs }: SpawnQuery): boolean {
+  return (
+    childSessionKey !== undefined && isAcpSession(childSessionKey) && dispatchedAtMs >= performance.timeOrigin
+  );
+}
+
+function agentOf(sessionKey: SessionKey): string {
+  return sessionKey.split(":")[1] ?? "main";
+}
+
+export function observationOf(rows: readonly TaskRow[], query: SpawnQuery): Observation {
+  const row = rows.find((candidate) => isRowOf(candidate, query));
+  if (!row?.childSessionKey) return { kind: "absent" };
+  const child = { childSessionKey: row.childSessionKey as SessionKey, childRunId: row.runId ?? row.id };
+  const ending = endingOf(row);
+  return ending ? { kind: "ended", ...child, ...ending } : { kind: "running", ...child };
+}
+
+/** A child that we know is found by its key; a spawn whose answer was lost, by its task text. */
+function isRowOf(row: TaskRow, query: SpawnQuery): boolean {
+  const key = row.childSessionKey;
+  if (!key || key === query.sourceSession) return false;
+  if (query.childSessionKey) return key === query.childSessionKey;
+  return (
+    !query.taken.has(key as SessionKey) &&
+    row.createdAt >= query.dispatchedAtMs - ROW_EARLIER_MS_MAX &&
+    hash("sha256", row.title) === query.input.sha256
+  );
+}
+
+/** An orchestrator's row says "succeeded" when its first turn ends, though it still waits for its children: delivery tells. */
+function endingOf({ status, deliveryStatus, error }: TaskRow): ChildEnding | undefined {
+  if (deliveryStatus === "pending") return undefined;
+  switch (status) {
+    case "queued":
+    case "running":
+      return undefined;
+    case "succeeded":
+      return { outcome: "completed" };
+    case "timed_out":
+      return { outcome: "timed_out" };
+    case "cancelled":
+      return { outcome: "cancelled", ...(error && { message: sentence(error) }) };
+    case "failed":
+    case "lost":
+      return { outcome: "failed", message: sentence(error ?? `the host calls the child ${status}`) };
+    default:
+      return undefined;
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,25 @@
+/**
+ * Owns: wiring the plugin to the host. With the flag off it registers the CLI and nothing else (H1). With it on, hooks
+ * and the service load their code at first use, so that inspection loads no native module.
+ *
+ * `register` runs in several module instances of one process and again after every reload, and the host decides which
+ * instance hears which hook: all of them register everything, and the state they share lies in `shared-runtime.ts`.
+ */
+import { registerCoordinationCli } from "./register-cli.ts";
+import { registerCoordinationHooks } from "./register-hooks.ts";
+import { definePluginEntry, type OpenClawPluginApi } from "./sdk.ts";
+
+export default definePluginEntry({
+  id: "coordination",
+  name: "Coordination",
+  description: "Coordinates subagent spawns: envelope, lanes, causal ledger, recovery.",
+  register: (api) => {
+    registerCoordinationCli(api);
+    if (isEnabled(api)) registerCoordinationHooks(api);
+  },
+});
+
+function isEnabled({ pluginConfig }: OpenClawPluginApi): boolean {
+  const coordination = pluginConfig?.["coordination"] as { phase1?: { enabled?: unknown } } | undefined;
+  return coordination?.phase1?.enabled === true;
+}

@@ -1,0 +1,26 @@
+/** Owns: `openclaw coordination`, which is there whether the flag is on or off. */
+import { loadStatePaths, type OpenClawPluginApi } from "./sdk.ts";
+
+const DESCRIPTOR = {
+  name: "coordination",
+  description: "Inspect and switch the coordination of subagents",
+  hasSubcommands: true,
+};
+
+export function registerCoordinationCli(api: OpenClawPluginApi): void {
+  api.registerCli(
+    async ({ program, config }) => {
+      const { addCoordinationCommands } = await import("../cli/commands.ts");
+      const { processHost } = await import("../cli/process-host.ts");
+      const { hostOperatorConfig } = await import("./operator-config.ts");
+      const host = processHost({
+        program: "openclaw coordination",
+        config: hostOperatorConfig(config),
+        stateDir: async () => (await loadStatePaths()).resolveStateDir(process.env),
+      });
+      addCoordinationCommands(program.command(DESCRIPTOR.name).description(DESCRIPTOR.description), host);
+    },
+    // In machine mode the host keeps stdout to what we write there.
+    { descriptors: [{ ...DESCRIPTOR, machineOutput: ({ argv }) => argv.includes("--json") }] },
+  );
+}

@@ -1,0 +1,30 @@
+/** Owns: which hooks of the host the plugin listens to, with their order and budgets (docs/openclaw.md says why). */
+import type { OpenClawPluginApi } from "./sdk.ts";
+
+/** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `HOOK_BUDGET_MS`. */
+const HOST_TIMEOUT_MS = 10_000;
+
+/** After all other plugins, so that what is recorded is what the host will do. */
+const LAST = -1_000;
+
+export function registerCoordinationHooks(api: OpenClawPluginApi): void {
+  const handlers = lazy(async () => (await import("./hook-handlers.ts")).createHookHandlers(api));
+  const spawns = { matcher: ["sessions_spawn"] as const, priority: LAST, timeoutMs: HOST_TIMEOUT_MS };
+  api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeSpawn(event, ctx), spawns);
+  api.on("after_tool_call", async (event, ctx) => (await handlers()).afterSpawn(event, ctx), spawns);
+  api.on("subagent_ended", async (event) => (await handlers()).subagentEnded(event));
+  api.on("before_prompt_build", async (event, ctx) => (await handlers()).beforePromptBuild(event, ctx), {
+    timeoutMs: HOST_TIMEOUT_MS,
+  });
+  api.on("agent_end", async (event, ctx) => (await handlers()).agentEnded(event, ctx));
+  api.registerService({
+    id: "coordination",
+    start: async () => (await handlers()).start(),
+    stop: async () => (await handlers()).stop(),
+  });
+}
+
+function lazy<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined;
+  return () => (loaded ??= load());
+}

@@ -1,0 +1,80 @@
+/**
+ * Owns: the one runtime of this process. Module instances of the plugin share nothing but `globalThis`, and hooks of one
+ * coordination reach several of them, before and after reloads.
+ *
+ * The service owns the runtime: its start makes it, replacing what was there; its stop closes it and leaves a closed
+ * runtime behind, so that a late hook of a disabled plugin opens nothing (H1). All truth is in the ledger.
+ */
+import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { Phase1Config } from "../../agents/coordination/contracts/config.ts";
+import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { RunningCoordinator } from "../compose.ts";
+import type { HealthRecord } from "./health-record.ts";
+import type { Recent } from "./recent.ts";
+
+export interface SharedRuntime {
+  readonly config: Phase1Config;
+  readonly logger: Logger;
+  readonly health: HealthRecord;
+  /** Spawns between their two hooks, by tool call. */
+  readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
+  /** The newest request to each session, the objective of a coordination that it opens. */
+  readonly requests: Recent<string>;
+  /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */
+  coordinator(): Promise<RunningCoordinator>;
+  readonly closed: boolean;
+  close(): Promise<void>;
+}
+
+export interface PendingSpawn {
+  readonly coordinationId: CoordinationId;
+  readonly stepId: StepId;
+}
+
+const KEY = Symbol.for("openclaw-coordination.runtime");
+
+/** A reload replaces the runtime within this time; a hook in between waits for the new one. */
+const RELOAD_WAIT_MS = 2_000;
+const RELOAD_POLL_MS = 25;
+
+type Holder = { [KEY]?: SharedRuntime };
+
+export function currentRuntime(): SharedRuntime | undefined {
+  return (globalThis as Holder)[KEY];
+}
+
+export async function replaceRuntime(next: SharedRuntime): Promise<void> {
+  const previous = currentRuntime();
+  (globalThis as Holder)[KEY] = next;
+  await previous?.close();
+}
+
+/**
+ * Runs `work` on the open runtime; `make` is for a process whose service never starts.
+ *
+ * @throws CoordinationError what `work` throws, or `LEDGER_CLOSED` when the plugin is stopped.
+ */
+export async function withRuntime<T>(
+  make: () => SharedRuntime,
+  work: (runtime: SharedRuntime) => Promise<T>,
+): Promise<T> {
+  if (!currentRuntime()) await replaceRuntime(make());
+  const runtime = await openRuntime();
+  try {
+    return await work(runtime);
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "LEDGER_CLOSED") throw error;
+    // Closed under the call by a reload: once more on the runtime that replaced it.
+    return await work(await openRuntime());
+  }
+}
+
+async function openRuntime(): Promise<SharedRuntime> {
+  for (let waitedMs = 0; ; waitedMs += RELOAD_POLL_MS) {
+    const runtime = currentRuntime();
+    if (runtime && !runtime.closed) return runtime;
+    if (waitedMs >= RELOAD_WAIT_MS) throw new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
+    await new Promise((resolve) => setTimeout(resolve, RELOAD_POLL_MS));
+  }
+}

@@ -9,13 +9,14 @@ import { execFile, spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 import {
+  closeSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
   renameSync,
-  statSync,
+  rmSync,
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
@@ -47,6 +48,8 @@ export type GatewayOptions = {
   /** The host's default is on. */
   readonly toolSearch?: boolean;
   readonly readyTimeoutMs?: number;
+  /** Laid over the environment of the gateway and of its CLI. */
+  readonly env?: Readonly<Record<string, string>>;
 };
 
 export type AgentRun = {
@@ -81,6 +84,8 @@ export type Gateway = {
   updateConfig(mutate: (config: Json) => void): void;
   stop(graceMs?: number): Promise<void>;
   kill9(): Promise<void>;
+  /** Stops and deletes the home, which holds some 60 MB. */
+  dispose(): Promise<void>;
 };
 
 const HOST_ENTRY = fileURLToPath(new URL("../../node_modules/openclaw/openclaw.mjs", import.meta.url));
@@ -88,6 +93,7 @@ const PLUGIN_ID = "coordination";
 const CLI_TIMEOUT_MS = 180_000;
 const CALL_TIMEOUT_MS = 30_000;
 const AGENT_TIMEOUT_MS = 120_000;
+const STOP_GRACE_MS = 15_000;
 const PASSED_ON = /^(PATH|LANG|LC_.*|TZ|TMPDIR|NODE_EXTRA_CA_CERTS|SSL_CERT_(FILE|DIR)|(https?|no)_proxy)$/iu;
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -99,7 +105,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   mkdirSync(stateDir, { recursive: true });
   const port = await freePort();
   const token = randomBytes(16).toString("hex");
-  const env = environmentOf(home, { stateDir, configPath, token });
+  const env = { ...environmentOf(home, { stateDir, configPath, token }), ...options.env };
 
   const stored = existsSync(configPath) ? readJson(configPath) : {};
   const base = merge(stored, baseConfig({ home, port, token, modelBaseUrl: options.modelBaseUrl }));
@@ -109,9 +115,9 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 
   const logPath = join(home, "gateway-output.log");
   const startedAt = performance.now();
-  const logged = existsSync(logPath) ? statSync(logPath).size : 0;
-  const child = startProcess(["gateway", "run", "--port", String(port), "--verbose"], env, logPath);
   const log = (): string => (existsSync(logPath) ? readFileSync(logPath, "utf8") : "");
+  const logged = log().length;
+  const child = startProcess(["gateway", "run", "--port", String(port), "--verbose"], env, logPath);
   await untilReady({
     child,
     port,
@@ -120,6 +126,10 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   });
   const readyMs = Math.round(performance.now() - startedAt);
   const client = connectOnUse(port, token);
+  const stop = async (graceMs = STOP_GRACE_MS): Promise<void> => {
+    client.close();
+    await end(child, "SIGTERM", graceMs);
+  };
 
   return {
     home,
@@ -138,13 +148,14 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
       mutate(config);
       writeJson(configPath, config);
     },
-    stop: async (graceMs = 15_000) => {
-      client.close();
-      await end(child, "SIGTERM", graceMs);
-    },
+    stop,
     kill9: async () => {
       client.close();
       await end(child, "SIGKILL", 5_000);
+    },
+    dispose: async () => {
+      await stop();
+      rmSync(home, { recursive: true, force: true, maxRetries: 3 });
     },
   };
 }
@@ -232,6 +243,7 @@ function startProcess(args: readonly string[], env: NodeJS.ProcessEnv, logPath: 
   const stdio = ["ignore", output, output] as const;
   // A process group of its own, so that helpers of the gateway die with it.
   const child = spawn(process.execPath, [HOST_ENTRY, ...args], { env, detached: true, stdio: [...stdio] });
+  closeSync(output);
   killAtExit(child);
   return child;
 }

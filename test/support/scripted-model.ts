@@ -123,10 +123,12 @@ async function serve(
 ): Promise<void> {
   const path = (request.url ?? "").split("?")[0];
   if (request.method === "GET" && path === "/v1/models") {
-    return sendJson(response, 200, { object: "list", data: [{ id: "scripted", object: "model" }] });
+    sendJson(response, 200, { object: "list", data: [{ id: "scripted", object: "model" }] });
+    return;
   }
   if (request.method !== "POST" || path !== "/v1/chat/completions") {
-    return sendJson(response, 404, { error: { message: "not found" } });
+    sendJson(response, 404, { error: { message: "not found" } });
+    return;
   }
   const receivedAt = Date.now();
   const body = JSON.parse(await readBody(request)) as ChatRequest;
@@ -178,7 +180,7 @@ const HOST_WRITTEN = [
 const ANNOUNCED = /^\[Inter-session message\].* sourceTool=subagent_(?:announce|settle)\b/mu;
 
 /** Written by the host, mostly to tell a parent about its children (M2). It may quote a child's script. */
-function isAnnounce(text: string): boolean {
+export function isAnnounce(text: string): boolean {
   const body = text.replace(TIMESTAMP, "");
   return HOST_WRITTEN.some((start) => body.startsWith(start)) || ANNOUNCED.test(text);
 }
@@ -257,7 +259,8 @@ async function reply(response: ServerResponse, request: ChatRequest, turn: Turn)
     if (!waited) return;
   }
   if (turn.httpError) {
-    return sendJson(response, turn.httpError, { error: { message: "scripted failure", type: "scripted" } });
+    sendJson(response, turn.httpError, { error: { message: "scripted failure", type: "scripted" } });
+    return;
   }
   const calls = toolCallsOf(turn, request);
   const content = turn.say ?? (calls.length > 0 ? null : "");
@@ -267,7 +270,8 @@ async function reply(response: ServerResponse, request: ChatRequest, turn: Turn)
   if (!request.stream) {
     const message = { role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
     const choices = [{ index: 0, message, finish_reason: finish }];
-    return sendJson(response, 200, { ...base, object: "chat.completion", choices, usage });
+    sendJson(response, 200, { ...base, object: "chat.completion", choices, usage });
+    return;
   }
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
   const send = (choices: readonly unknown[], more: object = {}): void => {

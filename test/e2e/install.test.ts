@@ -1,0 +1,98 @@
+import { rmSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { startGateway, type Gateway } from "../support/gateway.ts";
+import { script, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+let model: ScriptedModel;
+let gateway: Gateway;
+
+beforeAll(async () => {
+  model = await startScriptedModel();
+  gateway = await startGateway({
+    modelBaseUrl: model.baseUrl,
+    plugin: { kind: "packed", tarball: inject("tarball") },
+    toolSearch: false,
+    // As after `plugins install` alone: no permission for hooks, no flag.
+    configPatch: { plugins: { entries: { coordination: { hooks: { allowConversationAccess: false } } } } },
+  });
+});
+
+afterAll(async () => {
+  await gateway.stop();
+  await model.close();
+  rmSync(gateway.home, { recursive: true, force: true });
+});
+
+async function json(...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await gateway.openclaw(["coordination", ...args, "--json"]);
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  return JSON.parse(stdout);
+}
+
+interface Listed {
+  readonly coordinationId: string;
+  readonly status: string;
+}
+
+describe("an operator with the packed plugin in a live gateway", () => {
+  it("enables coordination with one command, which says what it changes, and the next spawn is coordinated", async () => {
+    const shown = await json("enable", "--dry-run");
+    expect(shown).toMatchObject({ dryRun: true });
+    const enabled = (await json("enable")) as { changed: { path: string; to: unknown }[] };
+    const changes = Object.fromEntries(enabled.changed.map(({ path, to }) => [path, to]));
+    expect(changes).toMatchObject({
+      "plugins.entries.coordination.hooks.allowConversationAccess": true,
+      "plugins.entries.coordination.config.coordination.phase1.enabled": true,
+    });
+    await waitFor(() => gateway.log().split("loading coordination from").length >= 4, {
+      what: "the reload",
+      timeoutMs: 60_000,
+    });
+    const message = script({ spawn: [{ label: "child", task: script({ say: "result" }) }] }, { say: "ok" });
+    await gateway.agent({ sessionKey: "agent:main:operator", message: `Do it well. ${message}` });
+    const ended = await waitFor(
+      async () => ((await json("list")) as Listed[]).find(({ status }) => status === "success"),
+      { what: "the coordination to end", timeoutMs: 60_000, everyMs: 500 },
+    );
+    expect(ended).toMatchObject({
+      ownerSession: "agent:main:operator",
+      steps: { total: 1, open: 0, failed: 0 },
+    });
+    expect(await json("show", ended.coordinationId)).toMatchObject({
+      coordinationId: ended.coordinationId,
+      status: "success",
+      steps: [
+        {
+          stepId: "step-1",
+          attempt: 1,
+          status: "completed",
+          lane: "data",
+          idempotencyKey: `${ended.coordinationId}:step-1:1`,
+        },
+      ],
+      conflicts: [],
+      escalations: [],
+    });
+    expect(await json("verify")).toMatchObject({ ok: true, problems: [] });
+    expect(
+      ((await json("events", ended.coordinationId)) as { type: string }[]).map(({ type }) => type),
+    ).toContain("run.completed");
+  });
+
+  it("shows the timeline and a clean doctor", async () => {
+    const timeline = await gateway.openclaw(["coordination", "timeline"]);
+    expect(timeline.stdout).toContain("child");
+    const doctor = await gateway.openclaw(["coordination", "doctor"]);
+    expect([doctor.code, doctor.stdout]).toEqual([0, expect.any(String)]);
+  });
+
+  it("disables it again with one command", async () => {
+    expect(await json("disable")).toMatchObject({
+      changed: [
+        { path: "plugins.entries.coordination.config.coordination.phase1.enabled", from: true, to: false },
+      ],
+    });
+    expect(await json("status")).toMatchObject({ enabled: false });
+  });
+});

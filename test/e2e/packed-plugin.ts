@@ -1,0 +1,23 @@
+/** Packs and installs the plugin once for all end-to-end tests, as an operator would get it. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { TestProject } from "vitest/node";
+import { installInto, packInto } from "../../scripts/pack.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The packed plugin. */
+    tarball: string;
+    /** The same, unpacked, with its dependencies. */
+    pluginDir: string;
+  }
+}
+
+export default function setup(project: TestProject): () => void {
+  const folder = mkdtempSync(join(tmpdir(), "coordination-packed-"));
+  const tarball = packInto(folder);
+  project.provide("tarball", tarball);
+  project.provide("pluginDir", installInto(join(folder, "plugin"), tarball));
+  return () => rmSync(folder, { recursive: true, force: true });
+}

@@ -1,0 +1,106 @@
+/** What every end-to-end test needs: a scripted model, the real gateway with the plugin, and eyes on the ledger. */
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { inject } from "vitest";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
+import type { Coordination, Step } from "../../src/agents/coordination/ledger/state.ts";
+import type { RunEntry } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { openLedgerForReading, type LedgerReader } from "../../src/plugins/compose.ts";
+import { startGateway, type Gateway, type GatewayOptions } from "../support/gateway.ts";
+import { startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+export interface Stage {
+  readonly model: ScriptedModel;
+  gateway: Gateway;
+  readonly ledgerPath: string;
+  /** All coordinations of a session, oldest first, folded. */
+  of(sessionKey: string): Promise<Known[]>;
+  /** The session's newest coordination once it satisfies the condition. */
+  until(sessionKey: string, condition: (state: Known) => boolean, timeoutMs?: number): Promise<Known>;
+  events(state: Known): Promise<RunEvent[]>;
+  verify(): Promise<Verification>;
+  hasLedger(): boolean;
+  restart(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export type Known = Exclude<Coordination, { kind: "unopened" }>;
+
+/** Fast settling, so that tests need not wait for quiet time. */
+export const PHASE1 = { enabled: true, settleMs: 1_000, acknowledgeMs: 5_000, sweepMs: 2_000 } as const;
+
+export function pluginConfig(phase1: Record<string, unknown> = PHASE1) {
+  return { coordination: { phase1 } };
+}
+
+export async function openStage(options: Partial<GatewayOptions> = {}): Promise<Stage> {
+  const model = await startScriptedModel();
+  const base: GatewayOptions = {
+    modelBaseUrl: model.baseUrl,
+    plugin: { kind: "path", dir: inject("pluginDir") },
+    pluginConfig: pluginConfig(),
+    ...options,
+  };
+  const gateway = await startGateway(base);
+  const ledgerPath = join(gateway.stateDir, "coordination", "ledger.sqlite");
+  const stage: Stage = {
+    model,
+    gateway,
+    ledgerPath,
+    of: (sessionKey) => reading(ledgerPath, (ledger) => coordinationsOf(ledger, sessionKey)),
+    until: (sessionKey, condition, timeoutMs = 60_000) =>
+      waitFor(
+        async () => {
+          const newest = (await stage.of(sessionKey)).at(-1);
+          return newest && condition(newest) ? newest : undefined;
+        },
+        { what: `the coordination of ${sessionKey}`, timeoutMs, everyMs: 100 },
+      ),
+    events: ({ coordinationId }) =>
+      reading(ledgerPath, (ledger) => ledger.read(coordinationId, { from: 0, limit: 10_000 })),
+    verify: () => reading(ledgerPath, verifyLedger),
+    hasLedger: () => existsSync(join(gateway.stateDir, "coordination")),
+    restart: async () => {
+      stage.gateway = await startGateway({ ...base, home: gateway.home });
+    },
+    close: async () => {
+      await stage.gateway.stop();
+      await model.close();
+      rmSync(gateway.home, { recursive: true, force: true });
+    },
+  };
+  return stage;
+}
+
+async function reading<T>(path: string, work: (ledger: LedgerReader) => Promise<T>): Promise<T> {
+  const ledger = await openLedgerForReading(path);
+  try {
+    return await work(ledger);
+  } finally {
+    await ledger.close();
+  }
+}
+
+async function coordinationsOf(ledger: LedgerReader, sessionKey: string): Promise<Known[]> {
+  const entries = (await ledger.list({ limit: 1_000 })).filter(
+    ({ summary }) => summary.ownerSession === sessionKey,
+  );
+  return Promise.all(entries.toReversed().map((entry) => folded(ledger, entry)));
+}
+
+async function folded(ledger: LedgerReader, { runId }: RunEntry): Promise<Known> {
+  const state = fold(runId, await ledger.read(runId, { from: 0, limit: 10_000 }));
+  if (state.kind === "unopened") throw new Error(`${runId} has no events`);
+  return state;
+}
+
+export const hasEnded = (state: Known): boolean => state.kind === "ended";
+
+export function stepNamed(state: Known, name: string): Step {
+  const step = [...state.steps.values()].find(({ spec }) => spec.name === name);
+  if (!step) throw new Error(`no step is named ${name}`);
+  return step;
+}

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Json } from "../support/gateway.ts";
+import { script } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { hasEnded, openStage, PHASE1, pluginConfig, type Stage } from "./stage.ts";
+
+let stage: Stage;
+
+beforeAll(async () => {
+  stage = await openStage({ pluginConfig: pluginConfig({ ...PHASE1, enabled: false }) });
+});
+
+afterAll(() => stage.close());
+
+const spawning = script({ spawn: [{ label: "child", task: script({ say: "result" }) }] }, { say: "ok" });
+
+function announced(): number {
+  return stage.model.requests.filter(({ matched }) => matched === "announce").length;
+}
+
+const NOTHING = {
+  hookCount: 0,
+  services: [],
+  toolNames: [],
+  commands: [],
+  httpRoutes: 0,
+  gatewayDiscoveryServiceIds: [],
+};
+
+/** What the host says that the plugin has registered. */
+async function registered(): Promise<Json> {
+  const { stdout } = await stage.gateway.openclaw([
+    "plugins",
+    "inspect",
+    "coordination",
+    "--runtime",
+    "--json",
+  ]);
+  return (JSON.parse(stdout) as { plugin: Json }).plugin;
+}
+
+/** Turns the flag and waits until the host has replaced the plugin. */
+async function turn(enabled: boolean): Promise<void> {
+  const reloads = (): number => stage.gateway.log().split("loading coordination from").length;
+  const before = reloads();
+  let edits = 0;
+  await waitFor(
+    () => {
+      // The host refuses a reload at times and does not try again by itself: the edit must differ to be seen.
+      if (edits++ % 40 === 0) {
+        stage.gateway.updateConfig((config) => {
+          const entry = (config["plugins"] as Json)["entries"] as { coordination: Json };
+          entry.coordination["config"] = pluginConfig({
+            ...PHASE1,
+            enabled,
+            sweepMs: PHASE1.sweepMs + edits,
+          });
+        });
+      }
+      return reloads() >= before + 2;
+    },
+    { what: `the plugin to be reloaded with the flag ${enabled ? "on" : "off"}`, timeoutMs: 60_000 },
+  );
+}
+
+describe("the flag", () => {
+  it("off: spawns run as ever, and there is no hook, no service and no file", async () => {
+    const { status } = await stage.gateway.agent({ sessionKey: "agent:main:off", message: spawning });
+    expect(status).toBe("ok");
+    await waitFor(() => announced() === 1, { what: "the announcement", timeoutMs: 30_000 });
+    expect(stage.hasLedger()).toBe(false);
+    expect(await registered()).toMatchObject({ ...NOTHING, cliCommands: ["coordination"] });
+  });
+
+  it("off: the command line works and creates nothing", async () => {
+    const { code, stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ enabled: false, ledger: { exists: false } });
+    expect(stage.hasLedger()).toBe(false);
+  });
+
+  it("turned on while the gateway runs: the next spawn is coordinated", async () => {
+    await turn(true);
+    expect(await registered()).toMatchObject({ hookCount: 5, services: ["coordination"] });
+    await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
+    expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
+  });
+
+  it("reloaded while a child runs: the child's end is found by asking the host", async () => {
+    const slow = script(
+      { spawn: [{ label: "slow", task: script({ delayMs: 6_000, say: "late result" }) }] },
+      { say: "ok" },
+    );
+    await stage.gateway.agent({ sessionKey: "agent:main:reloaded", message: slow });
+    await stage.until("agent:main:reloaded", ({ steps }) =>
+      [...steps.values()].some(({ phase }) => phase.status === "running"),
+    );
+    await turn(true);
+    expect(await stage.until("agent:main:reloaded", hasEnded, 90_000)).toMatchObject({ status: "success" });
+  });
+
+  it("turned off while the gateway runs: the next spawn leaves no trace, and the ledger is sound", async () => {
+    await turn(false);
+    await stage.gateway.agent({ sessionKey: "agent:main:off-again", message: spawning });
+    const known = await stage.of("agent:main:hot");
+    expect(known).toHaveLength(1);
+    expect(await stage.of("agent:main:off-again")).toEqual([]);
+    expect((await stage.verify()).problems).toEqual([]);
+  });
+});

@@ -1,0 +1,188 @@
+/** Owns: one valid example of every contract, with every optional field present. */
+import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
+import type {
+  AgentId,
+  CoordinationId,
+  EpochMs,
+  SessionKey,
+  StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type { OpenWopPayloads } from "../../src/agents/coordination/contracts/openwop-events.ts";
+import type { ArbiterPolicy, CoordinationPlan } from "../../src/agents/coordination/contracts/plan.ts";
+
+export const RUN_ID = "co-1" as CoordinationId;
+export const OWNER = "agent:main:main" as SessionKey;
+export const CHILD = "agent:main:subagent:1" as SessionKey;
+export const AGENT = "main" as AgentId;
+export const STEP = "step-1" as StepId;
+export const OTHER_STEP = "step-2" as StepId;
+export const AT_MS = 1_767_323_045_678 as EpochMs;
+
+const ref = { sha256: "ab".repeat(32), bytes: 12 };
+
+export const ENVELOPE: CoordinationEnvelope = {
+  coordinationId: RUN_ID,
+  stepId: STEP,
+  parentStepId: "step-0" as StepId,
+  sourceSession: OWNER,
+  targetSession: CHILD,
+  intent: "execute",
+  priority: "normal",
+  deliveryMode: "at_least_once",
+  deadlineMs: AT_MS,
+  createdAtMs: AT_MS,
+  trace: { runId: "run-1", spanId: "span-1", causalRef: "co-1:3" },
+};
+
+export const POLICY: ArbiterPolicy = {
+  strategy: "priority_wins",
+  overrides: [{ resource: "file:/tmp/a", strategy: "manual_review" }],
+  highRisk: ["queue:*"],
+};
+
+export const PLAN: CoordinationPlan = {
+  coordinationId: RUN_ID,
+  objective: "write the release notes",
+  ownerSession: OWNER,
+  steps: [
+    {
+      stepId: STEP,
+      agent: AGENT,
+      task: "collect the changes",
+      dependsOn: [OTHER_STEP],
+      fanIn: { min: 1 },
+      input: { since: "v1", list: [1, null, { deep: true }] },
+      outputSchema: { type: "object" },
+      priority: "high",
+      timeoutMs: 60_000,
+      retry: { budget: 2, backoffMs: 500 },
+      resources: ["file:/tmp/a"],
+      deliveryMode: "best_effort",
+      lane: "control",
+      verify: { kind: "command" },
+    },
+    { stepId: OTHER_STEP, agent: AGENT, task: "write them up" },
+  ],
+  conflictPolicy: POLICY,
+  failurePolicy: { retryBudget: 1, timeoutPolicy: "fail_fast", escalationPolicy: "hitl" },
+};
+
+const about = { stepId: STEP, attempt: 1 };
+
+export const FACTS: FactPayloads = {
+  "coordination.created": {
+    origin: "observed",
+    ownerSession: OWNER,
+    ownerAgent: AGENT,
+    objective: ref,
+    trace: {
+      traceId: "0af7651916cd43dd8448eb211c80319c",
+      runId: "run-1",
+      spanId: "span-1",
+      causalRef: RUN_ID,
+    },
+    failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    settleMs: 3_000,
+    acknowledgeMs: 30_000,
+  },
+  "step.admitted": {
+    stepId: STEP,
+    parentStepId: "step-0" as StepId,
+    lane: "data",
+    runner: "subagent",
+    agentId: AGENT,
+    name: "research",
+    sourceSession: OWNER,
+    deliveryMode: "at_least_once",
+    priority: "normal",
+    input: ref,
+    timeoutMs: 60_000,
+    retryBudget: 0,
+    collect: false,
+    call: { toolCallId: "call-1", runId: "run-1", spanId: "span-1" },
+    problems: [{ code: "ENVELOPE_MALFORMED", path: "coordination.stepId" }],
+  },
+  "step.dispatched": { ...about, lane: "data", idempotencyKey: "co-1:step-1:1", deadlineAtMs: AT_MS },
+  "step.acknowledged": { ...about, childSessionKey: CHILD, childRunId: "run-2", via: "hook" },
+  "step.completed": { ...about, via: "hook", output: ref },
+  "step.failed": {
+    ...about,
+    error: { code: "child_failed", message: "the model gave up" },
+    cancelled: false,
+    via: "reconciled",
+  },
+  "step.timed_out": { ...about, deadlineAtMs: AT_MS, via: "deadline" },
+  "conflict.detected": {
+    conflictId: "conflict-1",
+    resource: "file:/tmp/a",
+    claims: [
+      { stepId: STEP, priority: "normal", claimedSequence: 4 },
+      { stepId: OTHER_STEP, priority: "high", claimedSequence: 7 },
+    ],
+  },
+  "conflict.resolved": {
+    conflictId: "conflict-1",
+    strategy: "owner_wins",
+    winner: STEP,
+    losers: [OTHER_STEP],
+    because: "earliest-claim",
+  },
+  "coordination.escalated": {
+    escalationId: "escalation-1",
+    stepId: STEP,
+    cause: "confidence",
+    kind: "approval",
+    confidence: { measured: 4_000, floor: 5_000 },
+    deadlineAtMs: AT_MS,
+  },
+  "coordination.terminal": {
+    status: "partial",
+    steps: { total: 4, completed: 1, failed: 1, timedOut: 1, cancelled: 1 },
+  },
+};
+
+const error = { code: "child_failed", message: "the model gave up" };
+
+export const OPENWOP: OpenWopPayloads = {
+  "run.started": { workflowId: "openclaw.observed-coordination" },
+  "run.completed": { durationMs: 1 },
+  "run.failed": { error, durationMs: 1 },
+  "run.cancelled": { reason: "asked to", durationMs: 1 },
+  "runOrchestrator.decided": {
+    agentId: "agent:main",
+    decision: { kind: "next-worker", nextWorkerIds: [STEP] },
+    iteration: 1,
+    causationHostId: "other-host",
+  },
+  "node.dispatched": { childRunId: "run-2", childWorkflowId: "workflow", childStatus: "running" },
+  "core.workflowChain.event": {
+    phase: "child.failed",
+    workerId: STEP,
+    parentRunId: RUN_ID,
+    childRunId: "run-2",
+    harvestedKeys: ["key"],
+    error,
+    causationHostId: "other-host",
+  },
+  "core.workflowChain.confidence-escalated": {
+    confidence: 0.4,
+    floor: 0.5,
+    escalationKind: "escalate",
+    parentRunId: RUN_ID,
+    workerId: STEP,
+    causationHostId: "other-host",
+  },
+  "interrupt.requested": {
+    kind: "approval",
+    key: "escalation-1",
+    data: {
+      artifactId: STEP,
+      artifactType: "coordination.step",
+      title: "step-1: confidence",
+      actions: ["accept"],
+    },
+    timeoutMs: 1,
+  },
+  "node.suspended": { nodeId: STEP, interruptId: "escalation-1", kind: "approval", key: "escalation-1" },
+};

@@ -1,0 +1,155 @@
+/** Owns: random histories: commands in any order, with duplicates, stale attempts and words of children that are not there. */
+import fc from "fast-check";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type {
+  AgentId,
+  CoordinationId,
+  EpochMs,
+  SessionKey,
+  StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { decide, type Decision } from "../../src/agents/coordination/dispatch/decide.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+
+export const RUN = "co-1" as CoordinationId;
+const START_MS = 1_767_323_045_678;
+
+const opening: fc.Arbitrary<Command> = fc.record({
+  type: fc.constant("openCoordination" as const),
+  origin: fc.constantFrom("observed" as const, "plan" as const),
+  ownerSession: fc.constant("agent:main:main" as SessionKey),
+  ownerAgent: fc.constant("main" as AgentId),
+  objective: fc.constant({ sha256: "0".repeat(64), bytes: 1 }),
+  trace: fc.constantFrom({}, { traceId: "trace-1" }, { traceId: "trace-1", runId: "run-1" }),
+  failurePolicy: fc.constant({
+    retryBudget: 0,
+    timeoutPolicy: "continue_with_partial" as const,
+    escalationPolicy: "none" as const,
+  }),
+  settleMs: fc.constantFrom(0, 3_000),
+  acknowledgeMs: fc.constantFrom(1_000, 30_000),
+});
+
+const stepIds = fc.integer({ min: 1, max: 5 }).map((number) => `step-${number}` as StepId);
+const attempts = fc.constantFrom(1, 1, 1, 1, 0, 2);
+const children = fc.integer({ min: 1, max: 4 }).map((number) => ({
+  childSessionKey: `agent:main:subagent:${number}` as SessionKey,
+  childRunId: `run-of-${number}`,
+}));
+const via = fc.constantFrom("hook" as const, "reconciled" as const, "deadline" as const);
+
+const spawning: fc.Arbitrary<Command> = fc
+  .record({
+    call: fc.integer({ min: 1, max: 6 }),
+    parent: fc.option(stepIds, { nil: undefined }),
+    child: fc.option(children, { nil: undefined, freq: 9 }),
+    timeoutMs: fc.constantFrom(1, 60_000),
+  })
+  .map(({ call, parent, child, timeoutMs }) => ({
+    type: "admitSpawn",
+    ...(parent && { parentStepId: parent }),
+    ...(child && { child }),
+    runner: "subagent",
+    agentId: "main" as AgentId,
+    sourceSession: "agent:main:main" as SessionKey,
+    input: { sha256: String(call).repeat(64), bytes: call },
+    timeoutMs,
+    collect: false,
+    call: call === 6 ? {} : { toolCallId: `call-${call}`, runId: "run-1" },
+  }));
+
+const about = { stepId: stepIds, attempt: attempts, via };
+
+const acknowledging: fc.Arbitrary<Command> = fc
+  .record({ ...about, child: children })
+  .map(({ child, ...rest }) => ({ type: "acknowledgeStep", ...rest, ...child }));
+
+const outcome: fc.Arbitrary<Command> = fc.oneof(
+  acknowledging,
+  acknowledging,
+  fc.record({ type: fc.constant("completeStep" as const), ...about }),
+  fc.record({ type: fc.constant("timeOutStep" as const), ...about }),
+  fc
+    .record({
+      ...about,
+      code: fc.constantFrom("spawn_refused" as const, "child_failed" as const, "child_cancelled" as const),
+    })
+    .map(({ code, ...rest }): Command => {
+      return {
+        type: "failStep",
+        ...rest,
+        error: { code, message: "x" },
+        cancelled: code === "child_cancelled",
+      };
+    }),
+);
+
+const settling: fc.Arbitrary<Command> = fc.constant({ type: "settleCoordination" });
+
+const anyCommand = fc.oneof(
+  { weight: 6, arbitrary: spawning },
+  { weight: 12, arbitrary: outcome },
+  { weight: 1, arbitrary: settling },
+  { weight: 1, arbitrary: opening },
+);
+
+export interface Move {
+  readonly command: Command;
+  /** How often the same command arrives in a row. */
+  readonly times: number;
+  /** Time that passes first; a clock may be put back. */
+  readonly afterMs: number;
+}
+
+const moveOf = (command: fc.Arbitrary<Command>): fc.Arbitrary<Move> =>
+  fc.record({
+    command,
+    times: fc.constantFrom(1, 1, 1, 2, 3),
+    afterMs: fc.oneof(fc.integer({ min: 0, max: 100_000 }), fc.integer({ min: -5_000, max: 0 })),
+  });
+
+/** Mostly opened first; sometimes not. */
+export const histories: fc.Arbitrary<Move[]> = fc
+  .tuple(
+    fc.array(moveOf(anyCommand), { maxLength: 2 }),
+    moveOf(opening),
+    fc.array(moveOf(spawning), { maxLength: 4 }),
+    fc.array(moveOf(anyCommand), { maxLength: 40 }),
+    fc.boolean(),
+  )
+  .map(([before, first, spawns, after, early]) => [...(early ? before : []), first, ...spawns, ...after]);
+
+export interface Played {
+  readonly state: Coordination;
+  readonly log: readonly RunEvent[];
+  readonly steps: readonly {
+    readonly before: Coordination;
+    readonly command: Command;
+    readonly now: EpochMs;
+    readonly decision: Decision;
+    readonly after: Coordination;
+  }[];
+}
+
+export function play(moves: readonly Move[]): Played {
+  let state: Coordination = unopened(RUN);
+  let now = START_MS;
+  const log: RunEvent[] = [];
+  const steps: Played["steps"][number][] = [];
+  for (const { command, times, afterMs } of moves) {
+    now += afterMs;
+    for (let time = 0; time < times; time += 1) {
+      const before = state;
+      const decision = decide(before, command, now as EpochMs);
+      if (decision.kind === "accepted") {
+        const recorded = record(before, decision.facts, now as EpochMs);
+        log.push(...recorded.events);
+        state = recorded.state;
+      }
+      steps.push({ before, command, now: now as EpochMs, decision, after: state });
+    }
+  }
+  return { state, log, steps };
+}

@@ -1,0 +1,196 @@
+/**
+ * Owns: a coordinator with everything outside of it made of values: time, ledger and a host that knows the truth about
+ * the children it made.
+ */
+import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ChildEnding, Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import type { AgentRunner, SpawnQuery } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { LaneRunner } from "../../src/agents/coordination/ports/lane-runner.ts";
+import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
+import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
+import {
+  createCoordinator,
+  type Coordinator,
+  type Settings,
+} from "../../src/agents/coordination/runtime/coordinator.ts";
+import { fakeClock, type FakeClock } from "./fake-clock.ts";
+import { memoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
+
+export const OWNER = "agent:main:main" as SessionKey;
+export const SETTINGS: Settings = {
+  stepTimeoutMs: 600_000,
+  settleMs: 3_000,
+  acknowledgeMs: 30_000,
+  sweepMs: 60_000,
+  contentMs: 86_400_000,
+};
+
+interface HostChild {
+  readonly childSessionKey: SessionKey;
+  readonly childRunId: string;
+  readonly sourceSession: SessionKey;
+  readonly sha256: string;
+  readonly createdAtMs: number;
+  ending?: ChildEnding;
+}
+
+/** The host: it makes children, lets them end, and answers truly when asked. */
+export interface FakeHost extends AgentRunner {
+  readonly children: Map<SessionKey, HostChild>;
+  readonly bound: CoordinationEnvelope[];
+  readonly asked: SpawnQuery[];
+  spawn(request: Pick<SpawnRequest, "sourceSession" | "input">): HostChild;
+  end(childSessionKey: SessionKey, ending: ChildEnding): void;
+  /** Replaces what `observe` says. */
+  says?: (query: SpawnQuery) => Promise<Observation>;
+}
+
+export function fakeHost(clock: Clock): FakeHost {
+  const children = new Map<SessionKey, HostChild>();
+  const truth = (query: SpawnQuery): Observation => {
+    const child = query.childSessionKey
+      ? children.get(query.childSessionKey)
+      : [...children.values()].find(
+          ({ childSessionKey, sourceSession, sha256, createdAtMs }) =>
+            !query.taken.has(childSessionKey) &&
+            sourceSession === query.sourceSession &&
+            sha256 === query.input.sha256 &&
+            createdAtMs >= query.dispatchedAtMs,
+        );
+    if (!child) return { kind: "absent" };
+    const { childSessionKey, childRunId, ending } = child;
+    return ending
+      ? { kind: "ended", childSessionKey, childRunId, ...ending }
+      : { kind: "running", childSessionKey, childRunId };
+  };
+  const host: FakeHost = {
+    children,
+    bound: [],
+    asked: [],
+    spawn: ({ sourceSession, input }) => {
+      const name = children.size + 1;
+      const child: HostChild = {
+        childSessionKey: `agent:main:subagent:${name}` as SessionKey,
+        childRunId: `child-run-${name}`,
+        sourceSession,
+        sha256: input.ref.sha256,
+        createdAtMs: clock.now(),
+      };
+      children.set(child.childSessionKey, child);
+      return child;
+    },
+    end: (childSessionKey, ending) => {
+      const child = children.get(childSessionKey);
+      if (child) child.ending = ending;
+    },
+    observe: (query) => {
+      host.asked.push(query);
+      return host.says ? host.says(query) : Promise.resolve(truth(query));
+    },
+    bind: (envelope) => {
+      host.bound.push(envelope);
+      return Promise.resolve();
+    },
+  };
+  return host;
+}
+
+/** Lanes without a limit that know what is under way. */
+export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unknown>> } {
+  const underway = new Set<Promise<unknown>>();
+  return {
+    underway,
+    run: async (_lane, _priority, work) => {
+      const running = work();
+      underway.add(running);
+      try {
+        return await running;
+      } finally {
+        underway.delete(running);
+      }
+    },
+    idle: async () => {
+      await Promise.allSettled(underway);
+    },
+  };
+}
+
+export interface LogLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  readonly message: string;
+}
+
+export interface World {
+  readonly clock: FakeClock;
+  readonly ledger: MemoryLedger;
+  readonly host: FakeHost;
+  readonly lines: LogLine[];
+  readonly settings: Settings;
+  /** A coordinator as a new process would make it, over a store that `wrap` may spoil. */
+  start(
+    wrap?: (store: MemoryStore) => MemoryStore,
+    outside?: { readonly clock: Clock; readonly runner: AgentRunner },
+  ): Coordinator;
+}
+
+export function world(settings: Partial<Settings> = {}): World {
+  const clock = fakeClock();
+  const ledger = memoryLedger();
+  const host = fakeHost(clock);
+  const lines: LogLine[] = [];
+  const say = (level: LogLine["level"]) => (_: unknown, message: string) => {
+    lines.push({ level, message });
+  };
+  const logger: Logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
+  let opened = 0;
+  const all = { ...SETTINGS, ...settings };
+  return {
+    clock,
+    ledger,
+    host,
+    lines,
+    settings: all,
+    start: (wrap = (store) => store, outside = { clock, runner: host }) => {
+      const store = wrap(ledger.open(clock));
+      return createCoordinator({
+        store,
+        content: store,
+        ...outside,
+        logger,
+        lanes: openLanes(),
+        settings: all,
+        newCoordinationId: () => `co-${(opened += 1)}` as CoordinationId,
+      });
+    },
+  };
+}
+
+export interface SpawnWords {
+  readonly task: string;
+  readonly trace?: string;
+  readonly source?: SessionKey;
+  readonly call?: string;
+}
+
+export function spawnOf({ task, trace = "trace-1", source = OWNER, call = task }: SpawnWords): SpawnRequest {
+  return {
+    sourceSession: source,
+    sourceAgent: "main" as AgentId,
+    traceId: trace,
+    spawn: {
+      runner: "subagent",
+      agentId: "main" as AgentId,
+      collect: false,
+      call: { toolCallId: call, runId: `run-${trace}` },
+    },
+    input: textOf(task),
+    objective: textOf(`objective of ${trace}`),
+  };
+}
+
+function textOf(text: string): SpawnRequest["input"] {
+  const hex = Buffer.from(text).toString("hex");
+  return { ref: { sha256: hex.padEnd(64, "0").slice(-64), bytes: text.length }, text };
+}

@@ -1,0 +1,208 @@
+/** Owns: a ledger with some of everything in it, made by the real coordinator, and the ways to damage copies of it. */
+import { readFileSync, writeFileSync } from "node:fs";
+import Database from "better-sqlite3";
+import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { chainHash, GENESIS_HASH, type EventRow } from "../../src/infra/sqlite/event-row.ts";
+import { childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "./ledger-fixtures.ts";
+import { manualClock, openTestLedger, TEST_EPOCH_MS } from "./temp-ledger.ts";
+
+const MORE_SPAWNS = 30;
+
+/** Runs `co-1` to `co-4`; `co-1` and `co-4` are of one trace, one after the other. */
+export async function buildLedger(path: string): Promise<void> {
+  const clock = manualClock();
+  const store = await openTestLedger(path, { clock });
+  let number = 0;
+  const newCoordinationId = (): CoordinationId => runIdOf(++number);
+  const begin = (): Coordinator => testCoordinator({ store, clock, newCoordinationId });
+  const first = begin();
+  const spawn = (
+    coordinator: Coordinator,
+    trace: string,
+    call: string,
+    source = OWNER,
+  ): Promise<SessionKey> => child(coordinator, trace, { call, source });
+  await first.endChild(await spawn(first, "one", "a"), { outcome: "completed" });
+  const [failing, cancelled] = [await spawn(first, "one", "b"), await spawn(first, "one", "c")];
+  await first.endChild(failing, { outcome: "failed", message: "it broke" });
+  await first.endChild(cancelled, { outcome: "cancelled" });
+  await spawn(first, "two", "nested", await spawn(first, "two", "d"));
+  await first.refuseSpawn(await claimOf(first, "two", { call: "refused", source: OWNER }), "not allowed");
+  await first.endChild(await spawn(first, "three", "e"), { outcome: "timed_out" });
+  for (let index = 0; index < MORE_SPAWNS; index += 1)
+    await first.endChild(await spawn(first, "three", `more-${index}`), { outcome: "completed" });
+  clock.set(TEST_EPOCH_MS + 5_000);
+  clock.fire();
+  await first.stop();
+  const second = begin();
+  await spawn(second, "one", "again");
+  await second.stop();
+  await store.close();
+}
+
+async function claimOf(
+  coordinator: Coordinator,
+  trace: string,
+  { call, source }: { readonly call: string; readonly source: SessionKey },
+): Promise<SpawnClaim> {
+  const admission = await coordinator.admitSpawn(spawnRequest({ call, trace, source }));
+  if (admission.kind === "refused") throw new Error(admission.reason);
+  const { coordinationId, stepId } = admission.envelope;
+  return { coordinationId, stepId, sourceSession: source, toolCallId: call };
+}
+
+async function child(
+  coordinator: Coordinator,
+  trace: string,
+  { call, source }: { readonly call: string; readonly source: SessionKey },
+): Promise<SessionKey> {
+  const claim = await claimOf(coordinator, trace, { call, source });
+  const childSessionKey = childSession(`${trace}-${call}`);
+  await coordinator.confirmSpawn(claim, { childSessionKey, childRunId: `host-${call}` });
+  return childSessionKey;
+}
+
+/** Damages a copy of the ledger as someone who knows SQLite: the triggers are dropped and put back word for word. */
+export function forge(path: string, sql: string | ((database: Database.Database) => void)): void {
+  const database = new Database(path);
+  const triggers = database
+    .prepare<[], { name: string; sql: string }>("select name, sql from sqlite_schema where type = 'trigger'")
+    .all();
+  database.pragma("foreign_keys = off");
+  for (const { name } of triggers) database.exec(`drop trigger ${name}`);
+  if (typeof sql === "string") database.exec(sql);
+  else sql(database);
+  for (const trigger of triggers) database.exec(trigger.sql);
+  database.pragma("wal_checkpoint(truncate)");
+  database.close();
+}
+
+type StoredRow = EventRow & { readonly event_key: number; readonly hash: Buffer };
+
+/** What a forger does who knows the hash: gives every event of a run the one it needs, and the run its head. */
+export function rehash(database: Database.Database, runId: CoordinationId): void {
+  const rows = database
+    .prepare<[string], StoredRow>(
+      "select event.* from event join run using (run_key) where run_id = ? order by sequence",
+    )
+    .all(runId);
+  let previous: Buffer = GENESIS_HASH;
+  for (const row of rows) {
+    previous = chainHash(previous, runId, row);
+    database.prepare("update event set hash = ? where event_key = ?").run(previous, row.event_key);
+  }
+  database
+    .prepare("update run set head_hash = ?, length = ? where run_id = ?")
+    .run(previous, rows.length, runId);
+}
+
+export async function verify(path: string): Promise<Verification> {
+  const store = await openTestLedger(path, { mode: "read" });
+  try {
+    return await verifyLedger(store);
+  } finally {
+    await store.close();
+  }
+}
+
+/** Everything that `read`, `list`, `find`, `references` and the texts say; or the code of the error that stops it. */
+export async function answersOf(path: string, known: Known): Promise<string> {
+  const store = await openTestLedger(path, { mode: "read" });
+  try {
+    const answers: unknown[] = [];
+    for (const query of [{}, { status: "running" }, { status: "ended" }, { idPrefix: "co-" }] as const)
+      answers.push(await store.list({ limit: 100, ...query }));
+    for (const runId of known.runIds)
+      answers.push(await store.read(runId, { from: 0, limit: 1_000 }), await store.references(runId));
+    for (const name of known.names) answers.push((await store.find(name)) ?? null);
+    for (const sha256 of known.texts) answers.push((await store.get(sha256)) ?? null);
+    return JSON.stringify(answers);
+  } finally {
+    await store.close();
+  }
+}
+
+export interface Known {
+  readonly runIds: readonly CoordinationId[];
+  readonly names: readonly string[];
+  readonly texts: readonly string[];
+}
+
+export function knownOf(path: string): Known {
+  const database = new Database(path, { readonly: true });
+  const all = (sql: string): string[] => database.prepare<[], string>(sql).pluck().all();
+  const known = {
+    runIds: all("select run_id from run order by run_key") as CoordinationId[],
+    names: [...all("select distinct name from reference order by name"), "nobody"],
+    texts: [...all("select sha256 from content order by sha256"), "0".repeat(64)],
+  };
+  database.close();
+  return known;
+}
+
+/** Where an event's values lie in the file: its columns follow each other in a record. */
+export interface Place {
+  readonly runId: CoordinationId;
+  readonly sequence: number;
+  readonly from: number;
+  readonly length: number;
+}
+
+export function placesOf(path: string): Place[] {
+  const file = readFileSync(path);
+  const database = new Database(path, { readonly: true });
+  const rows = database
+    .prepare<[], StoredRow & { run_id: CoordinationId }>(
+      "select event.*, run_id from event join run using (run_key) order by event_key",
+    )
+    .all();
+  database.close();
+  return rows.map(({ run_id: runId, ...row }) => {
+    const bytes = recordOf(row);
+    let from = file.indexOf(bytes);
+    while (from >= 0 && !isLive(file, from)) from = file.indexOf(bytes, from + 1);
+    if (from < 0) throw new Error(`where is ${runId}:${row.sequence}?`);
+    return { runId, sequence: row.sequence, from, length: bytes.length };
+  });
+}
+
+const PAGE_BYTES = 4_096;
+const TABLE_LEAF = 0x0d;
+/** Lengths, row id, column types, run key and sequence lie before the values in a record. */
+const RECORD_START_BYTES = 20;
+
+/** Whether the page counts what lies there as a row: pages also hold stale copies of rows that were moved. */
+function isLive(file: Buffer, at: number): boolean {
+  const page = at - (at % PAGE_BYTES);
+  if (file.readUInt8(page) !== TABLE_LEAF) return false;
+  const cells = file.readUInt16BE(page + 3);
+  return Array.from({ length: cells }, (_, index) => page + file.readUInt16BE(page + 8 + index * 2)).some(
+    (cell) => cell < at && cell >= at - RECORD_START_BYTES,
+  );
+}
+
+function recordOf(row: StoredRow): Buffer {
+  const timestamp = Buffer.alloc(6);
+  timestamp.writeUIntBE(row.timestamp_ms, 0, 6);
+  const texts = `${row.node_id ?? ""}${row.causation_id ?? ""}${row.payload}`;
+  return Buffer.concat([Buffer.from(row.type), timestamp, Buffer.from(texts), row.hash]);
+}
+
+export function flipBit(path: string, whole: Buffer, { at, bit }: { at: number; bit: number }): void {
+  const copy = Buffer.from(whole);
+  copy.writeUInt8(copy.readUInt8(at) ^ (1 << bit), at);
+  writeFileSync(path, copy);
+}
+
+/** Numbers in [0, 1) that are the same in every run (mulberry32). */
+export function seeded(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d_2b_79_f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

@@ -1,0 +1,185 @@
+/**
+ * Owns: valid appends, made by the real core, and a coordinator over a store with a host that is not there.
+ */
+import { hash } from "node:crypto";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type {
+  AgentId,
+  CoordinationId,
+  EpochMs,
+  SessionKey,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { ContentInput, ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
+import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
+import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
+import {
+  createCoordinator,
+  type Coordinator,
+  type Settings,
+} from "../../src/agents/coordination/runtime/coordinator.ts";
+import { pQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { TEST_EPOCH_MS } from "./temp-ledger.ts";
+
+export const OWNER = "agent:main:main" as SessionKey;
+export const AGENT = "main" as AgentId;
+
+export function runIdOf(name: string | number): CoordinationId {
+  return `co-${name}` as CoordinationId;
+}
+
+export function contentOf(text: string): ContentInput {
+  return { ref: { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }, text };
+}
+
+export function openingOf(traceId: string, ownerSession: SessionKey = OWNER): Command {
+  return {
+    type: "openCoordination",
+    origin: "observed",
+    ownerSession,
+    ownerAgent: AGENT,
+    objective: contentOf(`objective of ${traceId}`).ref,
+    trace: { traceId },
+    failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    settleMs: 1_000,
+    acknowledgeMs: 30_000,
+  };
+}
+
+export function spawnOf(call: string): Command {
+  return {
+    type: "admitSpawn",
+    runner: "subagent",
+    agentId: AGENT,
+    collect: false,
+    sourceSession: OWNER,
+    input: contentOf(`task of ${call}`).ref,
+    timeoutMs: 600_000,
+    call: { toolCallId: call, runId: "host-run" },
+  };
+}
+
+export function childSession(name: string | number): SessionKey {
+  return `agent:main:subagent:${name}` as SessionKey;
+}
+
+/** One coordination's log as it grows; each call yields the append of what the core decided. */
+export interface Author {
+  readonly runId: CoordinationId;
+  readonly state: Coordination;
+  /** What the newest state says: a writer that lost a race starts again from here. */
+  append(...commands: Command[]): AppendRequest;
+  /** As `append`, but the author forgets it: what a writer that loses a race has prepared. */
+  propose(...commands: Command[]): AppendRequest;
+}
+
+export function author(name: string | number, { from }: { readonly from?: Coordination } = {}): Author {
+  const runId = runIdOf(name);
+  const atMs = TEST_EPOCH_MS as EpochMs;
+  let state: Coordination = from ?? unopened(runId);
+  const write = (commands: readonly Command[]): { request: AppendRequest; after: Coordination } => {
+    const events: RunEvent[] = [];
+    let after = state;
+    for (const command of commands) {
+      const decision = decide(after, command, atMs);
+      if (decision.kind !== "accepted") throw new Error(`the fixture's ${command.type} was ${decision.kind}`);
+      const recorded = record(after, decision.facts, atMs);
+      events.push(...recorded.events);
+      after = recorded.state;
+    }
+    if (after.kind === "unopened") throw new Error("open the coordination first");
+    const references = events.flatMap(referencesOf);
+    return { request: { runId, events, summary: summarize(after), references, contents: [] }, after };
+  };
+  return {
+    runId,
+    get state() {
+      return state;
+    },
+    append: (...commands) => {
+      const { request, after } = write(commands);
+      state = after;
+      return request;
+    },
+    propose: (...commands) => write(commands).request,
+  };
+}
+
+/** An author whose first append opens the coordination and admits one spawn. */
+export function opened(name: string | number): { author: Author; request: AppendRequest } {
+  const writer = author(name);
+  return { author: writer, request: writer.append(openingOf(`trace-${name}`), spawnOf(`call-${name}`)) };
+}
+
+export const quietLogger: Logger = {
+  debug: () => undefined,
+  info: () => undefined,
+  warn: () => undefined,
+  error: () => undefined,
+};
+
+/** A host that cannot be asked, unless told otherwise. */
+export function silentRunner(observation: Observation = { kind: "unknown" }): AgentRunner {
+  return { observe: () => Promise.resolve(observation), bind: () => Promise.resolve() };
+}
+
+export const TEST_SETTINGS: Settings = {
+  stepTimeoutMs: 600_000,
+  settleMs: 1_000,
+  acknowledgeMs: 30_000,
+  sweepMs: 60_000,
+  contentMs: 7 * 24 * 3_600_000,
+};
+
+export interface TestCoordinatorParts {
+  readonly store: LedgerStore & ContentStore;
+  readonly clock: Clock;
+  readonly newCoordinationId: () => CoordinationId;
+  readonly runner?: AgentRunner;
+  readonly settings?: Partial<Settings>;
+}
+
+export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
+  const { store, clock, newCoordinationId, runner = silentRunner(), settings } = parts;
+  return createCoordinator({
+    store,
+    content: store,
+    runner,
+    clock,
+    newCoordinationId,
+    logger: quietLogger,
+    lanes: pQueueLanes(),
+    settings: { ...TEST_SETTINGS, ...settings },
+  });
+}
+
+export interface SpawnOptions {
+  readonly call: string;
+  readonly trace: string;
+  readonly source?: SessionKey;
+}
+
+/** What the host's spawn hook hands over. */
+export function spawnRequest({ call, trace, source = OWNER }: SpawnOptions): SpawnRequest {
+  return {
+    sourceSession: source,
+    sourceAgent: AGENT,
+    traceId: trace,
+    spawn: {
+      runner: "subagent",
+      agentId: AGENT,
+      collect: false,
+      call: { toolCallId: call, runId: `run-${trace}`, spanId: "00f067aa0ba902b7" },
+    },
+    input: contentOf(`task of ${call}`),
+    objective: contentOf(`objective of ${trace}`),
+  };
+}

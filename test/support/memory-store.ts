@@ -1,0 +1,127 @@
+/**
+ * Owns: `LedgerStore` and `ContentStore` in memory, with the meaning of the port (S1 to S3) and nothing kept that a
+ * ledger file would not keep: events are stored as text and decoded when they are read.
+ */
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Reference, Summary } from "../../src/agents/coordination/contracts/summary.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
+import type {
+  AppendRequest,
+  LedgerStore,
+  ListQuery,
+  RunEntry,
+  StoredProblem,
+} from "../../src/agents/coordination/ports/ledger-store.ts";
+
+export type MemoryStore = LedgerStore & ContentStore;
+
+interface Run {
+  readonly ordinal: number;
+  readonly events: string[];
+  readonly references: Reference[];
+  summary: Summary;
+}
+
+/** What lies on the disk: it outlives every store that was opened on it. */
+export interface MemoryLedger {
+  readonly runs: Map<CoordinationId, Run>;
+  readonly names: Map<string, { readonly runId: CoordinationId } & Omit<Reference, "name">>;
+  readonly contents: Map<string, { readonly text: string; readonly atMs: number }>;
+  /** Every event of the ledger, run by run, decoded. */
+  events(): RunEvent[][];
+  open(clock: Clock): MemoryStore;
+}
+
+export function memoryLedger(): MemoryLedger {
+  const ledger: MemoryLedger = {
+    runs: new Map(),
+    names: new Map(),
+    contents: new Map(),
+    events: () => [...ledger.runs.values()].map(({ events }) => events.map(decoded)),
+    open: (clock) => openStore(ledger, clock),
+  };
+  return ledger;
+}
+
+function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
+  let closed = false;
+  /** Answers like a driver on another thread: the work is done when asked for, the answer comes later. */
+  const answer = <T>(run: () => T): Promise<T> =>
+    new Promise((resolve) => {
+      if (closed) throw new CoordinationError("LEDGER_CLOSED", "the memory ledger is closed");
+      resolve(run());
+    });
+  return {
+    append: (request) =>
+      answer(() => {
+        appendTo(ledger, request, clock.now());
+      }),
+    read: (runId, { from, limit }) =>
+      answer(() =>
+        (ledger.runs.get(runId)?.events ?? []).slice(from, from + limit).map((text) => decoded(text)),
+      ),
+    list: (query) => answer(() => listRuns(ledger, query)),
+    find: (name) => answer(() => ledger.names.get(name)),
+    references: (runId) => answer(() => [...(ledger.runs.get(runId)?.references ?? [])]),
+    inspect: () => answer(() => inspect(ledger)),
+    get: (sha256) => answer(() => ledger.contents.get(sha256)?.text),
+    deleteBefore: (time) =>
+      answer(() => {
+        const old = [...ledger.contents].filter(([, { atMs }]) => atMs < time);
+        for (const [sha256] of old) ledger.contents.delete(sha256);
+        return old.length;
+      }),
+    close: () => {
+      closed = true;
+      return Promise.resolve();
+    },
+  };
+}
+
+/** S1: checks everything before it writes anything. */
+function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): void {
+  const { runId, events, summary, references, contents } = request;
+  if (events.length === 0) return;
+  const known = ledger.runs.get(runId);
+  const length = known?.events.length ?? 0;
+  const misplaced = events.findIndex(({ sequence }, index) => sequence !== length + index);
+  if (misplaced !== -1)
+    throw new CoordinationError(
+      "LEDGER_CONFLICT",
+      `${runId} has ${length} events; not so event ${misplaced}`,
+    );
+  const run = known ?? { ordinal: ledger.runs.size + 1, events: [], references: [], summary };
+  run.events.push(...events.map((event) => JSON.stringify(event)));
+  run.references.push(...references);
+  run.summary = summary;
+  ledger.runs.set(runId, run);
+  for (const { name, stepId } of references) ledger.names.set(name, stepId ? { runId, stepId } : { runId });
+  for (const { ref, text } of contents) ledger.contents.set(ref.sha256, { text, atMs });
+}
+
+function decoded(text: string): RunEvent {
+  return decodeEvent(JSON.parse(text));
+}
+
+function listRuns({ runs }: MemoryLedger, { limit, status, idPrefix = "", after }: ListQuery): RunEntry[] {
+  return [...runs]
+    .map(([runId, { ordinal, events, summary }]) => ({ runId, ordinal, length: events.length, summary }))
+    .filter(({ runId, ordinal }) => runId.startsWith(idPrefix) && (!after || ordinal < after.ordinal))
+    .filter(({ summary }) => !status || (summary.status === "running") === (status === "running"))
+    .toSorted((a, b) => b.ordinal - a.ordinal)
+    .slice(0, limit);
+}
+
+function inspect({ runs }: MemoryLedger): StoredProblem[] {
+  return [...runs].flatMap(([runId, { events }]) =>
+    events.flatMap((text, sequence): StoredProblem[] => {
+      const stored = JSON.parse(text) as { readonly sequence?: unknown };
+      return stored.sequence === sequence
+        ? []
+        : [{ kind: "event_missing", message: "a sequence is missing", runId, sequence }];
+    }),
+  );
+}

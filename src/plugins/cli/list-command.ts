@@ -1,7 +1,7 @@
 /** Owns: `list`. */
 import type { Command } from "commander";
 import type { CliHost, Terminal } from "./cli-host.ts";
-import { withLedger, withText, type RunEntry } from "./open-ledger.ts";
+import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration } from "./quantities.ts";
@@ -46,7 +46,7 @@ async function list(host: CliHost, options: ListOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const listed: Listed[] = [];
     for (const entry of await entriesOf(reader, filter, limit))
-      listed.push(listedOf(entry, await withText(reader, entry.summary.objective)));
+      listed.push(listedOf(entry, await textOf(reader, entry.summary.objective)));
     if (options.json) await writeJson(host, listed);
     else await host.stdout.write(renderList(listed, host.stdout.terminal, host.now()));
   });
@@ -84,7 +84,7 @@ async function entriesOf(reader: LedgerReader, filter: Filter, limit: number): P
   return matching.slice(0, limit);
 }
 
-function listedOf({ runId, summary }: RunEntry, objective: Awaited<ReturnType<typeof withText>>) {
+function listedOf({ runId, summary }: RunEntry, objective: string | null) {
   const { status, ownerSession, createdAtMs, steps } = summary;
   return { coordinationId: runId, status, objective, ownerSession, createdAtMs, steps };
 }
@@ -102,7 +102,7 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
   const lines = listed.map((entry, index) => {
     const { coordinationId, status, objective, createdAtMs, steps } = entry;
     const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
-    const about = objective.text === undefined ? "-" : shorten(text(objective.text), rest, unicode);
+    const about = objective === null ? "-" : shorten(text(objective), rest, unicode);
     const age = duration(Math.max(0, now - createdAtMs)).padEnd(7);
     return [
       text(coordinationId).slice(0, idChars).padEnd(idChars),

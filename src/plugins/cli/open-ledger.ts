@@ -1,5 +1,6 @@
 /** Owns: which ledger a command reads, and which coordination an id argument means. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { ContentRef } from "../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import {
   readCoordination,
@@ -79,11 +80,7 @@ export async function resolveId(reader: LedgerReader, id: string): Promise<Coord
   );
 }
 
-/** A text that events name by its hash, with the text while it is kept. */
-export async function withText(
-  reader: LedgerReader,
-  ref: CoordinationView["objective"],
-): Promise<CoordinationView["objective"] & { readonly text?: string }> {
-  const text = await reader.get(ref.sha256);
-  return text === undefined ? ref : { ...ref, text };
+/** The text that events name by this reference; `null` once it is no longer kept. */
+export async function textOf(reader: LedgerReader, { sha256 }: ContentRef): Promise<string | null> {
+  return (await reader.get(sha256)) ?? null;
 }

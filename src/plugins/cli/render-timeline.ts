@@ -17,7 +17,7 @@ export interface TimelinePicture {
   readonly timeline: Timeline;
   readonly view: CoordinationView;
   /** Absent once the text was deleted. */
-  readonly objective: string | undefined;
+  readonly objective: string | null;
 }
 
 interface Drawing {
@@ -39,7 +39,7 @@ function header(
   { terminal, paint, columns }: Drawing,
 ): string[] {
   const text = (value: string): string => printable(value, terminal.unicode);
-  const title = objective === undefined ? "(the objective is no longer kept)" : text(objective);
+  const title = objective === null ? "(the objective is no longer kept)" : text(objective);
   const failed = timeline.rows.filter(({ status }) => status === "failed" || status === "timed_out").length;
   const facts = [
     `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", duration(timeline.durationMs))}`,

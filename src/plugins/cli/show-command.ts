@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
 import type { CliHost, Terminal } from "./cli-host.ts";
-import { findCoordination, withLedger, withText } from "./open-ledger.ts";
+import { findCoordination, textOf, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { bytes, duration, instant } from "./quantities.ts";
@@ -33,9 +33,9 @@ export function addTimeline(parent: Command, host: CliHost): void {
 async function show(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const view = await findCoordination(reader, id);
-    const objective = await withText(reader, view.objective);
+    const objective = await textOf(reader, view.objective);
     if (options.json) await writeJson(host, { ...view, objective });
-    else await host.stdout.write(renderCoordination(view, objective.text, host.stdout.terminal));
+    else await host.stdout.write(renderCoordination(view, objective, host.stdout.terminal));
   });
 }
 
@@ -47,20 +47,16 @@ async function timeline(host: CliHost, id: string | undefined, options: ReaderOp
       await writeJson(host, rows);
       return;
     }
-    const { text: objective } = await withText(reader, view.objective);
+    const objective = await textOf(reader, view.objective);
     await host.stdout.write(renderTimeline({ timeline: rows, view, objective }, host.stdout.terminal));
   });
 }
 
-function renderCoordination(
-  view: CoordinationView,
-  objective: string | undefined,
-  terminal: Terminal,
-): string {
+function renderCoordination(view: CoordinationView, objective: string | null, terminal: Terminal): string {
   const paint = paintFor(terminal);
   const text = (value: string): string => printable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
-  const title = objective === undefined ? "(the objective is no longer kept)" : text(objective);
+  const title = objective === null ? "(the objective is no longer kept)" : text(objective);
   const ended = endedAtMs === undefined ? "" : `, ended ${instant(endedAtMs)}`;
   const took = endedAtMs === undefined ? "" : ` (${duration(endedAtMs - createdAtMs)})`;
   const lines = [

@@ -1,0 +1,153 @@
+/** Owns: ledgers as the gateway leaves them: recorded through the real coordinator into the real store. */
+import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { childSession, contentOf, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
+import { manualClock, openTestLedger, TEST_EPOCH_MS, type ManualClock } from "../support/temp-ledger.ts";
+
+export interface SpawnScript {
+  readonly name: string;
+  readonly agent?: string;
+  /** The name of the spawn whose child asks for this one. */
+  readonly under?: string;
+  readonly atMs: number;
+  readonly confirmedAtMs?: number;
+  readonly ends?: ChildEnding & { readonly atMs: number };
+}
+
+export interface CoordinationScript {
+  readonly id: string;
+  readonly objective: string;
+  readonly trace: string;
+  readonly spawns: readonly SpawnScript[];
+  /** When it is settled; absent: it stays open. */
+  readonly settledAtMs?: number;
+}
+
+interface Recorder {
+  readonly coordinator: Coordinator;
+  readonly clock: ManualClock;
+  readonly store: LedgerStore;
+}
+
+/** Times in scripts count from `TEST_EPOCH_MS`. */
+export async function recordLedger(path: string, scripts: readonly CoordinationScript[]): Promise<void> {
+  const clock = manualClock();
+  const store = await openTestLedger(path, { clock });
+  const ids = scripts.map(({ id }) => id as CoordinationId);
+  const newCoordinationId = (): CoordinationId => ids.shift() ?? ("co-unexpected" as CoordinationId);
+  const coordinator = testCoordinator({ store, clock, newCoordinationId });
+  for (const script of scripts) await record({ coordinator, clock, store }, script);
+  await coordinator.stop();
+  await store.close();
+}
+
+async function record({ coordinator, clock, store }: Recorder, script: CoordinationScript): Promise<void> {
+  const acts = script.spawns
+    .flatMap((spawn) => actsOf(coordinator, script, spawn))
+    .toSorted((a, b) => a.atMs - b.atMs);
+  for (const { atMs, act } of acts) {
+    clock.set(TEST_EPOCH_MS + atMs);
+    await act();
+  }
+  if (script.settledAtMs === undefined) return;
+  clock.set(TEST_EPOCH_MS + script.settledAtMs);
+  clock.fire();
+  for (let turns = 0; turns < 1_000; turns += 1) {
+    const [newest] = await store.list({ limit: 1 });
+    if (newest?.summary.status !== "running") return;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  throw new Error(`${script.id} was not settled`);
+}
+
+function actsOf(coordinator: Coordinator, { objective, trace }: CoordinationScript, spawn: SpawnScript) {
+  const { name, agent = "main", under, atMs, confirmedAtMs = atMs + 200, ends } = spawn;
+  const sourceSession: SessionKey = under === undefined ? OWNER : childSession(`${trace}-${under}`);
+  const child = childSession(`${trace}-${name}`);
+  const call = `call-${trace}-${name}`;
+  const base = spawnRequest({ call, trace, source: sourceSession });
+  let envelope: CoordinationEnvelope | undefined;
+  const admit = async () => {
+    const admission = await coordinator.admitSpawn({
+      ...base,
+      spawn: { ...base.spawn, name, agentId: agent as AgentId },
+      objective: contentOf(objective),
+    });
+    if (admission.kind !== "admitted") throw new Error(`${name} was refused: ${admission.reason}`);
+    envelope = admission.envelope;
+  };
+  const confirm = async () => {
+    if (!envelope) throw new Error(`${name} was not admitted`);
+    const { coordinationId, stepId } = envelope;
+    await coordinator.confirmSpawn(
+      { coordinationId, stepId, sourceSession, toolCallId: call },
+      { childSessionKey: child, childRunId: `run-of-${name}` },
+    );
+  };
+  return [
+    { atMs, act: admit },
+    ...(confirmedAtMs === Number.POSITIVE_INFINITY ? [] : [{ atMs: confirmedAtMs, act: confirm }]),
+    ...(ends ? [{ atMs: ends.atMs, act: () => coordinator.endChild(child, ends) }] : []),
+  ];
+}
+
+/** Seven steps over 47 seconds, two levels deep, one failed. */
+export const RESEARCH: CoordinationScript = {
+  id: "co-1f0c7a52-9e4b-4d6f-8a21-5b3c9d7e0f14",
+  objective: "Compare the three candidate queue libraries and recommend one",
+  trace: "8d18117895fdfe83fe614bb1360e9344",
+  settledAtMs: 47_000,
+  spawns: [
+    { name: "survey", agent: "research", atMs: 0, ends: { atMs: 21_400, outcome: "completed" } },
+    {
+      name: "read-docs",
+      agent: "reader",
+      under: "survey",
+      atMs: 1_900,
+      ends: { atMs: 11_200, outcome: "completed" },
+    },
+    {
+      name: "read-issues",
+      agent: "reader",
+      under: "survey",
+      atMs: 2_300,
+      ends: { atMs: 17_800, outcome: "failed", message: "the issue tracker answered 503 three times" },
+    },
+    {
+      name: "read-changelog",
+      agent: "reader",
+      under: "survey",
+      atMs: 11_900,
+      ends: { atMs: 18_100, outcome: "completed" },
+    },
+    { name: "benchmark", agent: "bench", atMs: 600, ends: { atMs: 38_900, outcome: "completed" } },
+    {
+      name: "run-1k",
+      agent: "bench",
+      under: "benchmark",
+      atMs: 5_200,
+      ends: { atMs: 16_000, outcome: "completed" },
+    },
+    {
+      name: "run-1m",
+      agent: "bench",
+      under: "benchmark",
+      atMs: 16_400,
+      ends: { atMs: 37_700, outcome: "completed" },
+    },
+  ],
+};
+
+/** One step that runs, one that the host has not confirmed. */
+export const OPEN: CoordinationScript = {
+  id: "co-9a3b0000-0000-4000-8000-000000000001",
+  objective: "Keep going",
+  trace: "11111111111111111111111111111111",
+  spawns: [
+    { name: "long-job", atMs: 60_000, confirmedAtMs: 65_000 },
+    { name: "just-asked", atMs: 68_000, confirmedAtMs: Number.POSITIVE_INFINITY },
+  ],
+};

@@ -1,0 +1,276 @@
+import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationView } from "../../src/agents/coordination/runtime/coordination-view.ts";
+import type { Health } from "../../src/agents/coordination/ports/health-sink.ts";
+import {
+  configChecks,
+  diskCheck,
+  durabilityCheck,
+  nodeCheck,
+  overdueCheck,
+  privacyCheck,
+} from "../../src/plugins/cli/doctor-checks.ts";
+import { applyChanges, planEnable, readSwitches } from "../../src/plugins/openclaw/operator-config.ts";
+import { tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
+import { memoryConfig, runCli, type CliSetting } from "./run-cli.ts";
+
+function enabledConfig(extra: object = {}): object {
+  const config: object = structuredClone(extra);
+  applyChanges(config, planEnable(config, {}));
+  return config;
+}
+
+async function status(setting: CliSetting): Promise<Record<string, unknown>> {
+  const { stdout, stderr, exitCode } = await runCli(["status", "--json"], setting);
+  expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+async function recordedState(path: string): Promise<string> {
+  const ledger = join(path, "coordination", "ledger.sqlite");
+  await recordLedger(ledger, [RESEARCH, OPEN]);
+  return ledger;
+}
+
+const DEGRADED: Health = {
+  state: "degraded",
+  failure: { code: "LEDGER_FULL", message: "the disk is full", atMs: TEST_EPOCH_MS },
+  uncoordinatedSpawns: 3,
+};
+
+describe("status", () => {
+  test("without a ledger and without a configuration answers and creates nothing", async () => {
+    using state = tempFolder();
+    expect(await status({ stateDir: state.path })).toEqual({
+      enabled: null,
+      strict: null,
+      ledger: {
+        path: join(state.path, "coordination", "ledger.sqlite"),
+        exists: false,
+        bytes: 0,
+        coordinations: 0,
+      },
+      running: 0,
+      openSteps: 0,
+      health: { state: "ok", uncoordinatedSpawns: 0 },
+    });
+    expect(readdirSync(state.path)).toEqual([]);
+  });
+
+  test("counts what the ledger holds and what is running", async () => {
+    using state = tempFolder();
+    await recordedState(state.path);
+    expect(await status({ stateDir: state.path })).toMatchObject({
+      ledger: { exists: true, bytes: expect.any(Number) as number, coordinations: 2 },
+      running: 1,
+      openSteps: 2,
+    });
+  });
+
+  test.each([
+    ["no entry", {}, { enabled: false, strict: false }],
+    ["the flag on", enabledConfig(), { enabled: true, strict: false }],
+    [
+      "the flag on and the plugin denied",
+      enabledConfig({ plugins: { deny: ["coordination"] } }),
+      { enabled: false, problem: 'plugins.deny has "coordination"' },
+    ],
+    [
+      "a misspelt setting",
+      { plugins: { entries: { coordination: { config: { coordination: { phase1: { enabld: true } } } } } } },
+      { enabled: false, strict: null, problem: expect.stringContaining("enabld") as string },
+    ],
+  ])("with %s tells whether spawns are coordinated", async (_, config, expected) => {
+    using state = tempFolder();
+    expect(await status({ stateDir: state.path, config: memoryConfig(config) })).toMatchObject(expected);
+  });
+
+  test("says loudly and first that spawns go on unrecorded, and what to do", async () => {
+    using state = tempFolder();
+    await recordedState(state.path);
+    writeFileSync(join(state.path, "coordination", "health.json"), JSON.stringify(DEGRADED));
+    expect(await status({ stateDir: state.path })).toMatchObject({ health: DEGRADED });
+    const { stdout } = await runCli(["status"], { stateDir: state.path, terminal: { colour: true } });
+    expect(stdout.split("\n")[0]).toContain("COORDINATION IS DEGRADED");
+    expect(stdout.split(" COORDINATION")[0]).toContain("\u001b[41m");
+    expect(stdout).toContain("LEDGER_FULL: the disk is full (2026-01-02 03:04:05Z)");
+    expect(stdout).toContain("3 spawns went on without a record.");
+    expect(stdout).toContain("Free space on the disk");
+  });
+
+  test("remembers a failure that is over, without alarm", async () => {
+    using state = tempFolder();
+    await recordedState(state.path);
+    writeFileSync(
+      join(state.path, "coordination", "health.json"),
+      JSON.stringify({ ...DEGRADED, state: "ok" }),
+    );
+    const { stdout } = await runCli(["status"], { stateDir: state.path });
+    expect(stdout).not.toContain("DEGRADED");
+    expect(stdout).toContain("ok again after LEDGER_FULL at 2026-01-02 03:04:05Z; 3 spawns went unrecorded");
+  });
+
+  test("of a ledger that cannot be read tells why, and the rest", async () => {
+    using state = tempFolder();
+    mkdirSync(join(state.path, "coordination"));
+    writeFileSync(join(state.path, "coordination", "ledger.sqlite"), "nonsense ".repeat(100));
+    expect(await status({ stateDir: state.path, config: memoryConfig(enabledConfig()) })).toMatchObject({
+      enabled: true,
+      ledger: { exists: true, bytes: 900, coordinations: null, error: { code: "LEDGER_CORRUPT" } },
+      running: null,
+    });
+  });
+});
+
+interface Check {
+  readonly name: string;
+  readonly status: string;
+  readonly message: string;
+  readonly advice?: string;
+}
+
+async function doctor(setting: CliSetting) {
+  const { stdout, exitCode } = await runCli(["doctor", "--json"], setting);
+  const { ok, checks } = JSON.parse(stdout) as { ok: boolean; checks: Check[] };
+  expect(exitCode).toBe(ok ? 0 : 1);
+  return { ok, checks, failed: checks.filter(({ status }) => status === "fail").map(({ name }) => name) };
+}
+
+describe("doctor", () => {
+  test("finds nothing wrong with a sound installation", async () => {
+    using state = tempFolder();
+    await recordedState(state.path);
+    const { ok, checks } = await doctor({ stateDir: state.path, config: memoryConfig(enabledConfig()) });
+    expect(ok).toBe(true);
+    expect(checks.map(({ name }) => name)).toEqual([
+      "node",
+      "flag",
+      "plugin",
+      "conversation-access",
+      "plugin-lists",
+      "ledger-folder",
+      "ledger-file",
+      "durability",
+      "disk",
+      "ledger",
+      "overdue-steps",
+      "health",
+    ]);
+    expect(checks.filter(({ name, status }) => name !== "disk" && status !== "ok")).toEqual([]);
+  });
+
+  test("before the first use has nothing to complain about but the flag, and creates nothing", async () => {
+    using state = tempFolder();
+    const { ok, checks } = await doctor({ stateDir: state.path, config: memoryConfig({}) });
+    expect(ok).toBe(true);
+    expect(checks.find(({ name }) => name === "flag")).toMatchObject({
+      status: "warn",
+      advice: "Run `openclaw coordination enable`.",
+    });
+    expect(readdirSync(state.path)).toEqual([]);
+  });
+
+  test("fails on what keeps an enabled plugin from working", async () => {
+    using state = tempFolder();
+    const phase1 = { enabled: true };
+    const config = memoryConfig({
+      plugins: { allow: ["other"], entries: { coordination: { config: { coordination: { phase1 } } } } },
+    });
+    const { failed } = await doctor({ stateDir: state.path, config });
+    expect(failed).toEqual(["plugin", "conversation-access", "plugin-lists"]);
+  });
+
+  test("fails on a damaged ledger, with its advice", async () => {
+    using state = tempFolder();
+    mkdirSync(join(state.path, "coordination"));
+    writeFileSync(join(state.path, "coordination", "ledger.sqlite"), "nonsense ".repeat(100));
+    const { failed, checks } = await doctor({ stateDir: state.path });
+    expect(failed).toEqual(["ledger"]);
+    expect(checks.find(({ name }) => name === "ledger")?.advice).toContain("verify");
+  });
+
+  test("fails while the gateway reports itself degraded", async () => {
+    using state = tempFolder();
+    await recordedState(state.path);
+    writeFileSync(join(state.path, "coordination", "health.json"), JSON.stringify(DEGRADED));
+    const { failed, checks } = await doctor({ stateDir: state.path });
+    expect(failed).toEqual(["health"]);
+    expect(checks.at(-1)?.message).toContain("3 spawns went on without a record");
+  });
+
+  test("warns of open steps past their deadline", async () => {
+    using state = tempFolder();
+    await recordedState(state.path);
+    const nowMs = TEST_EPOCH_MS + 3_600_000;
+    const { checks } = await doctor({ stateDir: state.path, nowMs });
+    expect(checks.find(({ name }) => name === "overdue-steps")).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining(`2 open steps past the deadline: ${OPEN.id}/step-1`) as string,
+    });
+  });
+
+  test("does not count a step that ended, however late", async () => {
+    using state = tempFolder();
+    const ledger = await recordedState(state.path);
+    const { stdout } = await runCli(["show", OPEN.id, "--ledger", ledger, "--json"]);
+    const view = JSON.parse(stdout) as CoordinationView;
+    const now = TEST_EPOCH_MS + 3_600_000;
+    const ended = view.steps.map((step) => ({ ...step, endedAtMs: now as EpochMs }));
+    expect(overdueCheck([view], now).status).toBe("warn");
+    expect(overdueCheck([{ ...view, steps: ended }], now).status).toBe("ok");
+  });
+
+  test("warns of a ledger that other users may read", async () => {
+    using state = tempFolder();
+    chmodSync(await recordedState(state.path), 0o644);
+    const { checks } = await doctor({ stateDir: state.path });
+    expect(checks.find(({ name }) => name === "ledger-file")).toMatchObject({
+      status: "warn",
+      advice: expect.stringContaining("chmod 600") as string,
+    });
+  });
+});
+
+describe("a check", () => {
+  test.each([
+    ["20.19.0", "fail"],
+    ["22.22.0", "warn"],
+    ["24.15.9", "warn"],
+    ["24.16.0", "ok"],
+    ["26.1.0", "ok"],
+  ])("of Node.js %s is %s", (version, expected) => {
+    expect(nodeCheck(version).status).toBe(expected);
+  });
+
+  test.each([
+    [63_000_000, "fail"],
+    [64_000_000, "warn"],
+    [999_999_999, "warn"],
+    [1_000_000_000, "ok"],
+  ])("of %i free bytes is %s", (free, expected) => {
+    expect(diskCheck(free).status).toBe(expected);
+  });
+
+  test("of a network file system fails, of a local one passes", () => {
+    expect(durabilityCheck(0x69_69).status).toBe("fail");
+    expect(durabilityCheck(0xef_53).status).toBe("ok");
+  });
+
+  test("of another user's file fails, except for root", () => {
+    const found = { mode: 0o100_600, uid: 1_000 };
+    expect(privacyCheck("file", found, { path: "x", mode: 0o600, uid: 1_001 }).status).toBe("fail");
+    expect(privacyCheck("file", found, { path: "x", mode: 0o600, uid: 1_000 }).status).toBe("ok");
+    expect(privacyCheck("file", found, { path: "x", mode: 0o600, uid: 0 }).status).toBe("ok");
+  });
+
+  test("of what an operator switched off on purpose does not fail", () => {
+    const checks = configChecks(
+      readSwitches({ plugins: { deny: ["coordination"] } }),
+      "openclaw coordination",
+    );
+    expect(checks.map(({ status }) => status)).not.toContain("fail");
+  });
+});

@@ -1,0 +1,174 @@
+import { describe, expect, test } from "vitest";
+import { isCoordinating, readSwitches } from "../../src/plugins/openclaw/operator-config.ts";
+import { memoryConfig, runCli } from "./run-cli.ts";
+
+const ENTRY = "plugins.entries.coordination";
+const ENABLED = {
+  plugins: {
+    entries: {
+      coordination: {
+        enabled: true,
+        hooks: { allowConversationAccess: true },
+        config: { coordination: { phase1: { enabled: true } } },
+      },
+    },
+  },
+};
+
+const yes = () => Promise.resolve(true);
+const no = () => Promise.resolve(false);
+
+describe("enable", () => {
+  test("sets the plugin, its access and the flag, and says so", async () => {
+    const config = memoryConfig({ gateway: { port: 1 } });
+    const { stdout, exitCode } = await runCli(["enable"], { config });
+    expect(exitCode).toBe(0);
+    expect(config.config).toEqual({ gateway: { port: 1 }, ...ENABLED });
+    expect(stdout).toContain(`  ${ENTRY}.enabled: (unset) → true\n`);
+    expect(stdout).toContain(`  ${ENTRY}.hooks.allowConversationAccess: (unset) → true\n`);
+    expect(stdout).toContain(`  ${ENTRY}.config.coordination.phase1.enabled: (unset) → true\n`);
+    expect(stdout).toContain("changed in openclaw.json");
+    expect(stdout).toContain("A running gateway takes this up by itself");
+    expect(stdout).toContain("`openclaw coordination timeline`");
+    expect(isCoordinating(readSwitches(config.config))).toBe(true);
+  });
+
+  test("as JSON tells old and new of each place", async () => {
+    const config = memoryConfig({ plugins: { entries: { coordination: { enabled: false } } } });
+    const { stdout } = await runCli(["enable", "--json"], { config });
+    expect(JSON.parse(stdout)).toEqual({
+      changed: [
+        { path: `${ENTRY}.enabled`, from: false, to: true },
+        { path: `${ENTRY}.hooks.allowConversationAccess`, from: null, to: true },
+        { path: `${ENTRY}.config.coordination.phase1.enabled`, from: null, to: true },
+      ],
+      dryRun: false,
+      configPath: "openclaw.json",
+    });
+  });
+
+  test("joins an exclusive list of plugins, and leaves an empty or missing one alone", async () => {
+    const exclusive = memoryConfig({ plugins: { allow: ["telegram"] } });
+    await runCli(["enable"], { config: exclusive });
+    expect(exclusive.config).toMatchObject({ plugins: { allow: ["telegram", "coordination"] } });
+    const empty = memoryConfig({ plugins: { allow: [] } });
+    await runCli(["enable"], { config: empty });
+    expect(empty.config).toMatchObject({ plugins: { allow: [] } });
+    const missing = memoryConfig({});
+    await runCli(["enable"], { config: missing });
+    expect(missing.config).not.toHaveProperty("plugins.allow");
+  });
+
+  test("warns of a deny list and of plugins switched off as a whole, and changes neither", async () => {
+    const config = memoryConfig({ plugins: { enabled: false, deny: ["coordination"] } });
+    const { stdout } = await runCli(["enable"], { config });
+    expect(stdout).toContain('warning plugins.deny has "coordination"');
+    expect(stdout).toContain("warning plugins.enabled is false");
+    expect(config.config).toMatchObject({ plugins: { enabled: false, deny: ["coordination"] } });
+  });
+
+  test("takes strict mode and a list of agents", async () => {
+    const config = memoryConfig({});
+    await runCli(["enable", "--strict", "--agents", "main, research,main"], { config });
+    expect(config.config).toHaveProperty(`${ENTRY}.config.coordination.phase1`, {
+      enabled: true,
+      strict: true,
+      agents: ["main", "research"],
+    });
+  });
+
+  test("refuses an empty agent id before it asks or writes", async () => {
+    const config = memoryConfig({});
+    const { stdout, exitCode } = await runCli(["enable", "--agents", "main,,x", "--json"], { config });
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID" } });
+    expect(config.writes).toBe(0);
+  });
+
+  test("where it is already so, says so and writes nothing", async () => {
+    const config = memoryConfig(structuredClone(ENABLED));
+    const { stdout, exitCode } = await runCli(["enable"], { config });
+    expect({ stdout, exitCode }).toEqual({ stdout: "coordination is already enabled\n", exitCode: 0 });
+    expect(config.writes).toBe(0);
+    const asJson = await runCli(["enable", "--json"], { config });
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ changed: [], dryRun: false });
+  });
+
+  test("refuses a configuration in which something else stands at the place", async () => {
+    const config = memoryConfig({ plugins: { entries: { coordination: "yes" } } });
+    const { stdout, exitCode } = await runCli(["enable", "--json"], { config });
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "CONFIG_INVALID" } });
+  });
+});
+
+describe("disable", () => {
+  test("sets the flag to false and nothing else", async () => {
+    const config = memoryConfig(structuredClone(ENABLED));
+    const { stdout } = await runCli(["disable", "--json"], { config });
+    const path = `${ENTRY}.config.coordination.phase1.enabled`;
+    expect(JSON.parse(stdout)).toMatchObject({ changed: [{ path, from: true, to: false }] });
+    const expected = structuredClone(ENABLED);
+    expected.plugins.entries.coordination.config.coordination.phase1.enabled = false;
+    expect(config.config).toEqual(expected);
+  });
+
+  test("where nothing is enabled, says so and writes nothing", async () => {
+    const config = memoryConfig({});
+    const { stdout, exitCode } = await runCli(["disable"], { config });
+    expect({ stdout, exitCode }).toEqual({ stdout: "coordination is already disabled\n", exitCode: 0 });
+    expect(config.writes).toBe(0);
+  });
+});
+
+describe("both", () => {
+  test("ask on a terminal, and change nothing without a yes", async () => {
+    const config = memoryConfig({});
+    const refused = await runCli(["enable"], { config, confirm: no });
+    expect(refused.exitCode).toBe(1);
+    expect(refused.stdout).toMatch(/→ true[\s\S]*nothing was changed\n$/);
+    expect(config.writes).toBe(0);
+    await runCli(["enable"], { config, confirm: yes });
+    expect(config.writes).toBe(1);
+  });
+
+  test("do not ask with --yes, nor where there is nothing to change", async () => {
+    let asked = 0;
+    const confirm = () => {
+      asked += 1;
+      return no();
+    };
+    const config = memoryConfig({});
+    await runCli(["enable", "--yes"], { config, confirm });
+    await runCli(["enable"], { config, confirm });
+    expect({ asked, writes: config.writes }).toEqual({ asked: 0, writes: 1 });
+  });
+
+  test("with --dry-run show the change and write nothing", async () => {
+    const config = memoryConfig(structuredClone(ENABLED));
+    const { stdout, exitCode } = await runCli(["disable", "--dry-run"], { config, confirm: no });
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain("phase1.enabled: true → false");
+    expect(stdout).toContain("dry run: nothing was changed in openclaw.json");
+    const asJson = await runCli(["disable", "--dry-run", "--json"], { config });
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ changed: [{ from: true, to: false }], dryRun: true });
+    expect(config.writes).toBe(0);
+  });
+
+  test("with --json keep stdout for the program: what a question is about and warnings go to stderr", async () => {
+    const asked = await runCli(["enable", "--json"], { config: memoryConfig({}), confirm: yes });
+    expect(asked.stderr).toContain("(unset) → true");
+    expect(JSON.parse(asked.stdout)).toMatchObject({ dryRun: false });
+    expect((await runCli(["enable", "--json"], { config: memoryConfig({}) })).stderr).toBe("");
+    const denied = memoryConfig({ plugins: { deny: ["coordination"] } });
+    expect((await runCli(["enable", "--json"], { config: denied })).stderr).toMatch(/^warning plugins\.deny/);
+  });
+
+  test.each(["enable", "disable"])("%s says where OpenClaw is not installed", async (command) => {
+    const { stderr, exitCode } = await runCli([command]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /^error CONFIG_NOT_WRITABLE: .* Run `openclaw coordination enable` where OpenClaw/,
+    );
+  });
+});

@@ -1,15 +1,15 @@
 /** The package's public surface. */
-export * from "./contracts/commands.ts";
+export type * from "./contracts/commands.ts";
 export * from "./contracts/config.ts";
 export * from "./contracts/envelope.ts";
 export * from "./contracts/errors.ts";
 export * from "./contracts/facts.ts";
 export * from "./contracts/ids.ts";
-export * from "./contracts/observation.ts";
+export type * from "./contracts/observation.ts";
 export * from "./contracts/openwop-events.ts";
 export * from "./contracts/plan.ts";
 export * from "./contracts/run-event.ts";
-export * from "./contracts/summary.ts";
+export type * from "./contracts/summary.ts";
 export * from "./contracts/validation.ts";
 export type * from "./ports/agent-runner.ts";
 export type * from "./ports/clock.ts";

@@ -1,0 +1,63 @@
+/** Heap held per open step by the running coordinator: folded states, timers and maps, after a collection. */
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { systemClock } from "../../src/infra/clock/system-clock.ts";
+import { childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
+import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+
+const STEPS_PER_COORDINATION = 8;
+
+export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
+  const coordinations = quick ? 100 : 500;
+  const samples: number[] = [];
+  for (let sample = 0; sample < 3; sample += 1) samples.push(await bytesPerStep(coordinations));
+  return [
+    {
+      name: "memory per open step",
+      compares: `heap after a collection, ${coordinations * STEPS_PER_COORDINATION} open steps in ${coordinations} coordinations, by open steps`,
+      value: Math.round(median(samples)),
+      unit: "bytes",
+      target: { is: "at most", value: 4_096 },
+      detail: { lowest: round(Math.min(...samples), 4), highest: round(Math.max(...samples), 4) },
+    },
+  ];
+}
+
+async function bytesPerStep(coordinations: number): Promise<number> {
+  using folder = tempFolder();
+  const store = await openTestLedger(folder.file("ledger.sqlite"), { clock: systemClock });
+  let number = 0;
+  const coordinator = testCoordinator({
+    store,
+    clock: systemClock,
+    newCoordinationId: () => runIdOf((number += 1)),
+  });
+  const before = heapBytes();
+  for (let trace = 0; trace < coordinations; trace += 1) {
+    for (let step = 0; step < STEPS_PER_COORDINATION; step += 1) {
+      const call = `call-${trace}-${step}`;
+      const admission = await coordinator.admitSpawn(spawnRequest({ call, trace: `trace-${trace}` }));
+      if (admission.kind === "refused") throw new Error(admission.reason);
+      const { coordinationId, stepId } = admission.envelope;
+      const claim = { coordinationId, stepId, sourceSession: OWNER };
+      await coordinator.confirmSpawn(claim, { childSessionKey: childSession(call), childRunId: call });
+    }
+  }
+  const bytes = heapBytes() - before;
+  await coordinator.stop();
+  await store.close();
+  return bytes / (coordinations * STEPS_PER_COORDINATION);
+}
+
+let collect: (() => void) | undefined;
+
+function heapBytes(): number {
+  if (!collect) {
+    setFlagsFromString("--expose-gc");
+    collect = runInNewContext("gc") as () => void;
+  }
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}

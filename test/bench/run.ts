@@ -1,0 +1,50 @@
+/**
+ * `node test/bench/run.ts [--quick] [--json] [--only NAME]`: measures this machine and prints what it found against the
+ * budgets of docs/architecture.md, missed ones too.
+ */
+import { parseArgs } from "node:util";
+import { isMet, type BenchOptions, type BenchRow } from "./bench-row.ts";
+
+type Measure = (options: BenchOptions) => Promise<BenchRow[]>;
+
+/** Each file exports `measure`; it is loaded when its turn comes, so that one does not weigh on the other's memory. */
+const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
+  append: () => import("./append.ts"),
+  memory: () => import("./memory.ts"),
+  scale: () => import("./scale.ts"),
+};
+
+const { values } = parseArgs({
+  options: {
+    quick: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    only: { type: "string" },
+  },
+});
+
+const rows: BenchRow[] = [];
+for (const [name, load] of Object.entries(BENCHES)) {
+  if (values.only !== undefined && values.only !== name) continue;
+  process.stderr.write(`measuring ${name} ...\n`);
+  const { measure } = await load();
+  rows.push(...(await measure({ quick: values.quick })));
+}
+process.stdout.write(values.json ? `${JSON.stringify(rows, null, 2)}\n` : rows.map(textOf).join("\n"));
+
+function textOf(row: BenchRow): string {
+  const detail = Object.entries(row.detail ?? {}).map(
+    ([name, value]) => `${name} ${value.toLocaleString("en")}`,
+  );
+  const lines = [
+    `${verdictOf(row)}  ${row.value.toLocaleString("en")} ${row.unit}  ${row.name}`,
+    `        ${row.compares}`,
+    ...(detail.length > 0 ? [`        ${detail.join(", ")}`] : []),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function verdictOf(row: BenchRow): string {
+  if (!row.target) return "      ";
+  const wanted = `${row.target.is} ${row.target.value.toLocaleString("en")}`;
+  return `${isMet(row) ? "met   " : "MISSED"} (${wanted})`;
+}

@@ -1,0 +1,157 @@
+/** Owns: the part of the conformance suite about what lies beside the log: the list, the references, the texts. */
+import { expect, it } from "vitest";
+import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { AppendRequest, RunEntry } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { childSession, contentOf, opened, spawnOf, type Author } from "../support/ledger-fixtures.ts";
+import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { readAll, type Open } from "./ledger-store-tested.ts";
+
+export function describeList(open: Open): void {
+  const idsOf = (entries: readonly RunEntry[]): string[] => entries.map(({ runId }) => runId);
+
+  it("lists newest first, with the newest summary and length", async () => {
+    await using tested = await open();
+    const first = opened("first");
+    const second = opened("second");
+    await tested.store.append(first.request);
+    await tested.store.append(second.request);
+    const next = first.author.append(spawnOf("more"));
+    await tested.store.append(next);
+    const entries = await tested.store.list({ limit: 10 });
+    expect(idsOf(entries)).toEqual([second.author.runId, first.author.runId]);
+    const length = first.request.events.length + next.events.length;
+    expect(entries[1]).toMatchObject({ length, summary: next.summary });
+  });
+
+  it("pages through all runs without missing or repeating one while others are added", async () => {
+    await using tested = await open();
+    for (let index = 0; index < 23; index += 1) await tested.store.append(opened(`run-${index}`).request);
+    const seen: string[] = [];
+    let page = await tested.store.list({ limit: 5 });
+    while (page.length > 0) {
+      seen.push(...idsOf(page));
+      await tested.store.append(opened(`later-${seen.length}`).request);
+      page = await tested.store.list({ limit: 5, after: page.at(-1)! });
+    }
+    expect(seen).toEqual(Array.from({ length: 23 }, (_, index) => `co-run-${22 - index}`));
+  });
+
+  it("tells running from ended runs", async () => {
+    await using tested = await open();
+    for (let index = 0; index < 6; index += 1) {
+      const { author: writer, request } = opened(`run-${index}`);
+      await tested.store.append(request);
+      if (index % 2 === 0) await tested.store.append(ended(writer));
+    }
+    const running = await tested.store.list({ limit: 10, status: "running" });
+    const over = await tested.store.list({ limit: 10, status: "ended" });
+    expect(idsOf(running)).toEqual(["co-run-5", "co-run-3", "co-run-1"]);
+    expect(idsOf(over)).toEqual(["co-run-4", "co-run-2", "co-run-0"]);
+    const [newest] = running;
+    const rest = await tested.store.list({ limit: 10, status: "running", after: newest! });
+    expect(idsOf(rest)).toEqual(["co-run-3", "co-run-1"]);
+  });
+
+  it("finds ids by their beginning, and takes no character for a wildcard", async () => {
+    await using tested = await open();
+    for (const name of ["ab-1", "ab-2", "abc", "b", "%", "_b-3"])
+      await tested.store.append(opened(name).request);
+    const named = async (idPrefix: string): Promise<string[]> =>
+      idsOf(await tested.store.list({ limit: 10, idPrefix }));
+    expect(await named("co-ab")).toEqual(["co-abc", "co-ab-2", "co-ab-1"]);
+    expect(await named("co-ab-1")).toEqual(["co-ab-1"]);
+    expect(await named("co-%")).toEqual(["co-%"]);
+    expect(await named("co-_")).toEqual(["co-_b-3"]);
+    expect(await named("CO-AB")).toEqual([]);
+    expect(await named("")).toHaveLength(6);
+  });
+}
+
+export function describeFind(open: Open): void {
+  it("finds the newest holder of a name, and the step where it names one", async () => {
+    await using tested = await open();
+    const stepId = "step-1" as StepId;
+    const first = opened("first");
+    const second = opened("second");
+    await tested.store.append({ ...first.request, references: [{ name: "n", stepId }, { name: "m" }] });
+    expect(await tested.store.find("n")).toEqual({ runId: first.author.runId, stepId });
+    await tested.store.append({ ...second.request, references: [{ name: "n" }] });
+    expect(await tested.store.find("n")).toEqual({ runId: second.author.runId });
+    await tested.store.append({ ...first.author.append(spawnOf("x")), references: [{ name: "n" }] });
+    expect(await tested.store.find("n")).toEqual({ runId: first.author.runId });
+    expect(await tested.store.find("m")).toEqual({ runId: first.author.runId });
+  });
+
+  it("finds nothing under a name that nothing holds", async () => {
+    await using tested = await open();
+    await tested.store.append(opened("a").request);
+    for (const name of ["", "nobody", "child:%", "trace:trace-a"])
+      expect(await tested.store.find(name)).toBeUndefined();
+  });
+
+  it("lists the references of a run in the order in which they were appended", async () => {
+    await using tested = await open();
+    const first = opened("first");
+    const references = [{ name: "z" }, { name: "a", stepId: "step-1" as StepId }];
+    await tested.store.append({ ...first.request, references });
+    await tested.store.append(opened("second").request);
+    await tested.store.append({ ...first.author.append(spawnOf("x")), references: [{ name: "m" }] });
+    expect(await tested.store.references(first.author.runId)).toEqual([...references, { name: "m" }]);
+    expect(await tested.store.references("co-none" as CoordinationId)).toEqual([]);
+  });
+}
+
+export function describeContent(open: Open): void {
+  const texts = ["plain", "", "ünïcode 🜁", "with\u0000nul", "x".repeat(200_000)];
+
+  it("gives back every text by its hash, and nothing for a hash it does not know", async () => {
+    await using tested = await open();
+    const contents = texts.map(contentOf);
+    await tested.store.append({ ...opened("a").request, contents });
+    for (const { ref, text } of contents) expect(await tested.store.get(ref.sha256)).toBe(text);
+    expect(await tested.store.get("0".repeat(64))).toBeUndefined();
+  });
+
+  it("deletes any number of old texts", async () => {
+    await using tested = await open();
+    const contents = Array.from({ length: 1_203 }, (_, index) => contentOf(`text ${index}`));
+    await tested.store.append({ ...opened("a").request, contents });
+    expect(await tested.store.deleteBefore((TEST_EPOCH_MS + 1) as EpochMs)).toBe(contents.length);
+    for (const { ref } of contents) expect(await tested.store.get(ref.sha256)).toBeUndefined();
+    expect(await tested.store.deleteBefore((TEST_EPOCH_MS + 1) as EpochMs)).toBe(0);
+  });
+
+  it("deletes old texts only, and leaves the log as it was", async () => {
+    await using tested = await open();
+    const { store, clock } = tested;
+    const old = contentOf("old");
+    const kept = contentOf("stored again later");
+    const { author: writer, request } = opened("a");
+    await store.append({ ...request, contents: [old, kept] });
+    clock.set(TEST_EPOCH_MS + 1_000);
+    const next = writer.append(spawnOf("x"));
+    await store.append({ ...next, contents: [kept] });
+    expect(await store.deleteBefore(TEST_EPOCH_MS as EpochMs)).toBe(0);
+    expect(await store.deleteBefore((TEST_EPOCH_MS + 1_000) as EpochMs)).toBe(1);
+    expect(await store.get(old.ref.sha256)).toBeUndefined();
+    expect(await store.get(kept.ref.sha256)).toBe(kept.text);
+    expect(await readAll(store, writer.runId)).toEqual([...request.events, ...next.events]);
+    expect(await store.inspect()).toEqual([]);
+  });
+}
+
+function ended(writer: Author): AppendRequest {
+  const stepId = "step-1" as StepId;
+  return writer.append(
+    {
+      type: "acknowledgeStep",
+      stepId,
+      attempt: 1,
+      childSessionKey: childSession(writer.runId),
+      childRunId: "r",
+      via: "hook",
+    },
+    { type: "completeStep", stepId, attempt: 1, via: "hook" },
+    { type: "settleCoordination" },
+  );
+}

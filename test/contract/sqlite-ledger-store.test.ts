@@ -1,0 +1,61 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { runIdOf } from "../support/ledger-fixtures.ts";
+import { describeLedgerStore } from "./ledger-store.suite.ts";
+import type { WriterReport } from "./racing-writer.ts";
+
+describeLedgerStore("SQLite", () => {
+  const folder = tempFolder();
+  const path = folder.file("ledger.sqlite");
+  return Promise.resolve({
+    open: (clock) => openTestLedger(path, { clock }),
+    appendUnknownEvent: (runId) => {
+      const database = new Database(path);
+      database
+        .prepare(
+          `insert into event (run_key, sequence, type, timestamp_ms, payload, hash)
+           select run_key, length, 'step.teleported', 0, '{}', zeroblob(32) from run where run_id = ?`,
+        )
+        .run(runId);
+      database.close();
+      return Promise.resolve();
+    },
+    [Symbol.asyncDispose]: () => {
+      folder[Symbol.dispose]();
+      return Promise.resolve();
+    },
+  });
+});
+
+describe("SQLite: two processes on one ledger", () => {
+  const writer = fileURLToPath(new URL("racing-writer.ts", import.meta.url));
+
+  const race = async (path: string, name: string): Promise<WriterReport> => {
+    const child = spawn(process.execPath, [writer, path, name], { stdio: ["ignore", "pipe", "inherit"] });
+    const chunks: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+    const [status] = (await once(child, "close")) as [number | null];
+    expect(status).toBe(0);
+    return JSON.parse(Buffer.concat(chunks).toString()) as WriterReport;
+  };
+
+  it("opens a fresh file from both at once and gives each place in a log to one of them", async () => {
+    using folder = tempFolder();
+    const path = folder.file("new-folder/ledger.sqlite");
+    const reports = await Promise.all(["left", "middle", "right"].map((name) => race(path, name)));
+    const store = await openTestLedger(path);
+    const events = await store.read(runIdOf("shared"), { from: 0, limit: 10_000 });
+    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
+    const calls = events.flatMap((event) =>
+      event.type === "step.admitted" ? [event.payload.call.toolCallId] : [],
+    );
+    expect(calls.toSorted()).toEqual(reports.flatMap(({ won }) => won).toSorted());
+    for (const { name, won } of reports) expect(won.every((call) => call.startsWith(name))).toBe(true);
+    expect(await store.inspect()).toEqual([]);
+    await store.close();
+  });
+});

@@ -1,0 +1,179 @@
+import { hash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
+import { opened, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+
+/** A ledger of two runs, one grown, one ended by hand, with a reference and a text. */
+async function ledgerIn(folder: TempFolder): Promise<string> {
+  const path = folder.file("ledger.sqlite");
+  const store = await openTestLedger(path);
+  const { author: writer, request } = opened("a");
+  await store.append(request);
+  await store.append(writer.append(spawnOf("more")));
+  const second = opened("b").request;
+  await store.append({ ...second, summary: { ...second.summary, status: "success" } });
+  await store.close();
+  return path;
+}
+
+const EVENT_COLUMNS = "run_key, sequence, type, timestamp_ms, payload, hash";
+const VALUES = "'step.completed', 0, '{}', zeroblob(32)";
+
+describe("the database itself", () => {
+  const forbidden: readonly [string, string][] = [
+    ["changing an event", "update event set payload = '{}' where event_key = 3"],
+    ["changing an event to what it is", "update event set payload = payload where event_key = 3"],
+    ["moving an event", "update event set sequence = 99 where event_key = 3"],
+    ["removing an event", "delete from event where event_key = 3"],
+    ["removing the newest event", "delete from event where event_key = (select max(event_key) from event)"],
+    ["removing all events", "delete from event"],
+    [
+      "replacing an event by its place",
+      `insert or replace into event (${EVENT_COLUMNS}) values (1, 2, ${VALUES})`,
+    ],
+    [
+      "replacing an event by its key",
+      `insert or replace into event (event_key, ${EVENT_COLUMNS}) values (3, 1, 10, ${VALUES})`,
+    ],
+    ["replacing an event in an update", "update or replace event set sequence = 1 where event_key = 3"],
+    [
+      "inserting over an event with upsert",
+      `insert into event (${EVENT_COLUMNS}) values (1, 2, ${VALUES}) on conflict do update set payload = '{}'`,
+    ],
+    ["inserting behind a gap", `insert into event (${EVENT_COLUMNS}) values (1, 11, ${VALUES})`],
+    ["inserting an event before the first", `insert into event (${EVENT_COLUMNS}) values (1, -1, ${VALUES})`],
+    ["inserting an event of no run", `insert into event (${EVENT_COLUMNS}) values (77, 0, ${VALUES})`],
+    [
+      "inserting an event without a hash",
+      `insert into event (${EVENT_COLUMNS}) values (1, 10, 'step.completed', 0, '{}', x'00')`,
+    ],
+    ["removing a run", "delete from run where run_key = 2"],
+    [
+      "replacing a run",
+      "insert or replace into run (run_id, length, head_hash, ended, summary) values ('co-a', 1, zeroblob(32), 0, '{}')",
+    ],
+    [
+      "removing a run where foreign keys are off",
+      "pragma foreign_keys = off; delete from run where run_key = 2",
+    ],
+    [
+      "replacing a run where foreign keys are off",
+      `pragma foreign_keys = off;
+       insert or replace into run (run_id, length, head_hash, ended, summary) values ('co-a', 1, zeroblob(32), 0, '{}')`,
+    ],
+    [
+      "replacing a run by its key where foreign keys are off",
+      `pragma foreign_keys = off;
+       insert or replace into run (run_key, run_id, length, head_hash, ended, summary)
+       values (1, 'co-z', 1, zeroblob(32), 0, '{}')`,
+    ],
+    ["renaming a run", "update run set run_id = 'co-c', length = length + 1 where run_key = 1"],
+    ["shortening a run", "update run set length = length - 1 where run_key = 1"],
+    ["changing a run's summary without an event", "update run set summary = '{}' where run_key = 1"],
+    ["reviving a run that ended", "update run set ended = 0, length = length + 1 where run_key = 2"],
+    ["changing a reference", "update reference set run_key = 2"],
+    ["removing a reference", "delete from reference"],
+    [
+      "replacing a reference",
+      "insert or replace into reference (reference_key, name, run_key) values (1, 'stolen', 2)",
+    ],
+    ["storing text where a number belongs", "insert into reference (name, run_key) values ('n', 'one')"],
+  ];
+
+  it.each(forbidden)("refuses %s, to every connection", async (_, sql) => {
+    using folder = tempFolder();
+    const path = await ledgerIn(folder);
+    const database = new Database(path);
+    // What a careless tool may have set.
+    database.pragma("recursive_triggers = off");
+    expect(() => database.exec(sql)).toThrow(
+      expect.objectContaining({ code: expect.stringMatching(/^SQLITE_CONSTRAINT/) as string }),
+    );
+    database.close();
+    const store = await openTestLedger(path, { mode: "read" });
+    expect(await store.inspect()).toEqual([]);
+    await store.close();
+  });
+
+  it("takes the next event of a run", async () => {
+    using folder = tempFolder();
+    const path = await ledgerIn(folder);
+    const database = new Database(path);
+    database.exec(`insert into event (${EVENT_COLUMNS}) values (1, 10, ${VALUES})`);
+    database.close();
+  });
+});
+
+describe("migrations", () => {
+  const folderUrl = new URL("../../src/infra/sqlite/migrations/", import.meta.url);
+
+  it("are numbered from 1 without a gap, and are what lies in the folder", () => {
+    const files = readdirSync(folderUrl).toSorted();
+    const migrations = loadMigrations();
+    expect(migrations.map(({ number }) => number)).toEqual(files.map((_, index) => index + 1));
+    const names = migrations.map(({ number, name }) => `${String(number).padStart(6, "0")}_${name}.sql`);
+    expect(names).toEqual(files);
+  });
+
+  it("are recorded in the ledger with their hashes, and its version is the number of the last", async () => {
+    using folder = tempFolder();
+    const database = new Database(await ledgerIn(folder));
+    const rows = database.prepare("select number, name, sha256 from migration order by number").all();
+    const expected = readdirSync(folderUrl)
+      .toSorted()
+      .map((file, index) => {
+        const sha256 = hash("sha256", readFileSync(new URL(file, folderUrl), "utf8"));
+        return { number: index + 1, name: file.slice(7, -4), sha256 };
+      });
+    expect(rows).toEqual(expected);
+    expect(database.pragma("user_version", { simple: true })).toBe(expected.length);
+    database.close();
+  });
+
+  it.each([
+    ["was edited after it ran", "update migration set sha256 = '0' where number = 1"],
+    ["is missing from the record", "delete from migration"],
+  ])("stop a release when one %s", async (_, sql) => {
+    using folder = tempFolder();
+    const path = await ledgerIn(folder);
+    const database = new Database(path);
+    database.exec(sql);
+    database.close();
+    await expect(openTestLedger(path)).rejects.toMatchObject({
+      code: "LEDGER_CORRUPT",
+      message: expect.stringContaining("migration 1") as string,
+    });
+    const reader = await openTestLedger(path, { mode: "read" });
+    expect(await reader.inspect()).toMatchObject([{ kind: "schema_changed" }]);
+    await reader.close();
+  });
+});
+
+describe("a changed schema", () => {
+  it.each([
+    ["a dropped trigger", "drop trigger event_no_update", "event_no_update was changed or dropped"],
+    [
+      "a weakened trigger",
+      "drop trigger event_no_delete; create trigger event_no_delete before delete on event begin select 1; end",
+      "event_no_delete was changed",
+    ],
+    ["an added trigger", "create trigger extra after insert on event begin select 1; end", "extra was added"],
+    ["an added table", "create table extra (a)", "extra was added"],
+    ["a dropped index", "drop index reference_by_name", "reference_by_name was changed or dropped"],
+  ])("is reported: %s", async (_, sql, message) => {
+    using folder = tempFolder();
+    const path = await ledgerIn(folder);
+    const database = new Database(path);
+    database.exec(sql);
+    database.close();
+    const store = await openTestLedger(path, { mode: "read" });
+    const problems = await store.inspect();
+    await store.close();
+    expect(problems).toEqual([
+      { kind: "schema_changed", message: expect.stringContaining(message) as string },
+    ]);
+  });
+});

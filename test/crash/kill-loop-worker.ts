@@ -1,0 +1,91 @@
+/**
+ * A process that runs the real coordinator on a real ledger and spawns, confirms, refuses and ends steps at random, many
+ * at once, until it is killed. What has been acknowledged to it, it tells its parent, one line each on descriptor 3.
+ */
+import { writeSync } from "node:fs";
+import { once } from "node:events";
+import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import { systemClock } from "../../src/infra/clock/system-clock.ts";
+import { childSession, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
+import { seeded } from "../support/ledger-fixtures-damage.ts";
+import { openTestLedger } from "../support/temp-ledger.ts";
+
+export interface Acknowledged {
+  readonly operation: "admitted" | "confirmed" | "ended";
+  readonly runId: CoordinationId;
+  readonly stepId: string;
+  /** The tool call of a spawn, or the session of a child. */
+  readonly key: string;
+}
+
+const ACKNOWLEDGEMENTS_FD = 3;
+const TASKS = 12;
+const TRACES = 3;
+
+const [, , path = "", round = "0"] = process.argv;
+const random = seeded(Number(round) + 1);
+const pick = (count: number): number => Math.floor(random() * count);
+
+function tell(acknowledged: Acknowledged): void {
+  writeSync(ACKNOWLEDGEMENTS_FD, `${JSON.stringify(acknowledged)}\n`);
+}
+
+const startedAtMs = Date.now();
+
+/** A host that remembers some of what the processes before asked of it; of this one's spawns the hooks tell. */
+const runner: AgentRunner = {
+  observe: ({ childSessionKey, dispatchedAtMs }) => {
+    if (dispatchedAtMs >= startedAtMs) return Promise.resolve({ kind: "unknown" });
+    const key = childSessionKey ?? childSession(`found-${round}-${dispatchedAtMs}-${pick(1e9)}`);
+    const child = { childSessionKey: key, childRunId: "host-run" };
+    const answers: readonly Observation[] = [
+      { kind: "unknown" },
+      { kind: "absent" },
+      { kind: "running", ...child },
+      { kind: "ended", ...child, outcome: "completed" },
+    ];
+    return Promise.resolve(answers[pick(answers.length)] ?? { kind: "unknown" });
+  },
+  bind: () => Promise.resolve(),
+};
+
+async function spawnAndEnd(call: string): Promise<void> {
+  const request = spawnRequest({ call, trace: `trace-${round}-${pick(TRACES)}` });
+  const admission = await coordinator.admitSpawn(request);
+  if (admission.kind === "refused") throw new Error(admission.reason);
+  const { coordinationId: runId, stepId } = admission.envelope;
+  tell({ operation: "admitted", runId, stepId, key: call });
+  const claim = { coordinationId: runId, stepId, sourceSession: OWNER, toolCallId: call };
+  if (pick(8) === 0) {
+    await coordinator.refuseSpawn(claim, "not today");
+    tell({ operation: "ended", runId, stepId, key: call });
+    return;
+  }
+  const child: SessionKey = childSession(call);
+  await coordinator.confirmSpawn(claim, { childSessionKey: child, childRunId: `host-${call}` });
+  tell({ operation: "confirmed", runId, stepId, key: child });
+  if (pick(5) === 0) return;
+  const outcome = (["completed", "failed", "cancelled", "timed_out"] as const)[pick(4)] ?? "completed";
+  await coordinator.endChild(child, { outcome });
+  tell({ operation: "ended", runId, stepId, key: child });
+}
+
+let spawned = 0;
+async function workOn(task: number): Promise<never> {
+  for (;;) await spawnAndEnd(`call-${round}-${task}-${(spawned += 1)}`);
+}
+
+process.stdout.write("ready\n");
+await once(process.stdin, "data");
+const store = await openTestLedger(path, { clock: systemClock });
+let opened = 0;
+const coordinator = testCoordinator({
+  store,
+  runner,
+  clock: systemClock,
+  newCoordinationId: () => `co-${round}-${(opened += 1)}` as CoordinationId,
+  settings: { settleMs: 5, acknowledgeMs: 100, sweepMs: 20 },
+});
+await Promise.all([coordinator.start(), ...Array.from({ length: TASKS }, (_, task) => workOn(task))]);

@@ -1,0 +1,131 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { expect, it } from "vitest";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { seeded } from "../support/ledger-fixtures-damage.ts";
+import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import type { Acknowledged } from "./kill-loop-worker.ts";
+
+/** `LOOP_ROUNDS=5000` for a night. */
+const ROUNDS = Number(process.env["LOOP_ROUNDS"] ?? 200);
+const CHECK_EVERY = 25;
+const TEST_TIMEOUT_MS = 90_000 + ROUNDS * 1_000;
+/** A worker is killed after it has told of so many operations at most, and then so many milliseconds later at most. */
+const ACKNOWLEDGEMENTS_MAX = 60;
+const DELAY_MS_MAX = 12;
+
+const worker = fileURLToPath(new URL("kill-loop-worker.ts", import.meta.url));
+
+interface Worker {
+  readonly process: ChildProcess;
+  readonly ready: Promise<unknown>;
+}
+
+/** Node takes longer to start than a round takes: the next worker starts while this one works. */
+function startWorker(path: string, round: number): Worker {
+  const child = spawn(process.execPath, [worker, path, String(round)], {
+    stdio: ["pipe", "pipe", "inherit", "pipe"],
+  });
+  return { process: child, ready: once(child.stdout as Readable, "data") };
+}
+
+/** Lets a worker work, kills it at a random moment and returns what it had been told of as done. */
+async function workAndKill({ process: child, ready }: Worker, random: () => number): Promise<Acknowledged[]> {
+  const told: Buffer[] = [];
+  const killAt = Math.floor(random() * ACKNOWLEDGEMENTS_MAX);
+  const delayMs = random() * DELAY_MS_MAX;
+  let count = 0;
+  let killing: NodeJS.Timeout | undefined;
+  (child.stdio[3] as Readable).on("data", (chunk: Buffer) => {
+    told.push(chunk);
+    count += chunk.filter((byte) => byte === 10).length;
+    if (count >= killAt) killing ??= setTimeout(() => child.kill("SIGKILL"), delayMs);
+  });
+  await ready;
+  child.stdin?.write("go\n");
+  const [code, signal] = (await once(child, "close")) as [number | null, string | null];
+  expect({ code, signal }).toEqual({ code: null, signal: "SIGKILL" });
+  const lines = Buffer.concat(told).toString().split("\n");
+  // A line that the kill tore was not acknowledged to anyone.
+  return lines.slice(0, -1).map((line) => JSON.parse(line) as Acknowledged);
+}
+
+/** How often each thing happened according to the log, and that every log is gapless. */
+async function happened(store: LedgerStore): Promise<Map<string, number>> {
+  const counts = new Map<string, number>();
+  const count = (what: string): void => void counts.set(what, (counts.get(what) ?? 0) + 1);
+  for (let page = await store.list({ limit: 500 }); page.length > 0;) {
+    for (const { runId, length } of page) {
+      const events = await store.read(runId, { from: 0, limit: 100_000 });
+      expect(events.map(({ sequence }) => sequence)).toEqual(Array.from({ length }, (_, index) => index));
+      for (const event of events) for (const what of meaningOf(event)) count(what);
+    }
+    page = await store.list({ limit: 500, after: page.at(-1)! });
+  }
+  return counts;
+}
+
+function meaningOf(event: RunEvent): string[] {
+  switch (event.type) {
+    case "step.admitted":
+      return [`admitted ${event.payload.call.toolCallId}`, `step ${event.runId} ${event.payload.stepId}`];
+    case "step.acknowledged":
+      return [
+        `confirmed ${event.payload.childSessionKey}`,
+        `acknowledged ${event.runId} ${event.payload.stepId}`,
+      ];
+    case "step.completed":
+    case "step.failed":
+    case "step.timed_out":
+      return [`ended ${event.runId} ${event.payload.stepId}`];
+    case "coordination.terminal":
+      return [`terminal ${event.runId}`];
+    default:
+      return [];
+  }
+}
+
+function whatOf({ operation, runId, stepId, key }: Acknowledged): string {
+  return operation === "ended" ? `ended ${runId} ${stepId}` : `${operation} ${key}`;
+}
+
+async function checkLedger(path: string, acknowledged: readonly Acknowledged[]): Promise<void> {
+  const store = await openTestLedger(path, { mode: "read" });
+  const counts = await happened(store);
+  await store.close();
+  expect(acknowledged.map(whatOf).filter((what) => counts.get(what) !== 1)).toEqual([]);
+  expect([...counts].filter(([, times]) => times !== 1)).toEqual([]);
+}
+
+it(
+  `no acknowledged operation is lost or done twice when the process is killed ${ROUNDS} times at random moments`,
+  { timeout: TEST_TIMEOUT_MS },
+  async () => {
+    using folder = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    const random = seeded(20_261_122);
+    const acknowledged: Acknowledged[] = [];
+    let next = startWorker(path, 0);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const current = next;
+      next = startWorker(path, round + 1);
+      acknowledged.push(...(await workAndKill(current, random)));
+      if (round % CHECK_EVERY === CHECK_EVERY - 1) await checkLedger(path, acknowledged);
+    }
+    next.process.kill("SIGKILL");
+    await checkLedger(path, acknowledged);
+    expect(acknowledged.length).toBeGreaterThan(ROUNDS * 10);
+    const store = await openTestLedger(path);
+    const verification = await verifyLedger(store);
+    await store.close();
+    expect(verification).toMatchObject({ ok: true, problems: [] });
+    process.stdout.write(
+      `${ROUNDS} kills: ${acknowledged.length} acknowledged operations, ${verification.events} events in ` +
+        `${verification.coordinations} coordinations\n`,
+    );
+  },
+);

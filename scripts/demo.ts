@@ -178,6 +178,8 @@ async function keep({ port, token, home, stateDir, configPath }: Gateway): Promi
   const env = `OPENCLAW_STATE_DIR=${stateDir} OPENCLAW_CONFIG_PATH=${configPath}`;
   process.stdout.write(`From another terminal:  ${env} npx openclaw coordination list\n`);
   const alive = setInterval(() => undefined, 60_000);
+  // Until now Ctrl-C would have killed the gateway at once; from here on it is stopped as at any end.
+  process.removeAllListeners("SIGINT");
   await new Promise((resolve) => process.once("SIGINT", resolve));
   clearInterval(alive);
 }

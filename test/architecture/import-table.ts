@@ -1,0 +1,59 @@
+/**
+ * The import table of docs/architecture.md as data: for every folder with code, what its files may import. `types` are
+ * folders of which only types may come; `lazy` those that may only be loaded when they are needed.
+ */
+export interface ImportRule {
+  /** Folders, from `src/`; a folder may always import itself. */
+  readonly folders?: readonly string[];
+  readonly types?: readonly string[];
+  readonly lazy?: readonly string[];
+  /** Packages; `node:*` stands for every built-in module. */
+  readonly packages?: readonly string[];
+}
+
+const CORE = "agents/coordination";
+const contracts = `${CORE}/contracts`;
+const ledger = `${CORE}/ledger`;
+const openwop = `${CORE}/openwop`;
+const dispatch = `${CORE}/dispatch`;
+const ports = `${CORE}/ports`;
+const runtime = `${CORE}/runtime`;
+
+export const IMPORTS: Readonly<Record<string, ImportRule>> = {
+  [CORE]: { folders: [contracts, runtime], types: [ports] },
+  [contracts]: { packages: ["zod"] },
+  [ledger]: { folders: [contracts] },
+  [openwop]: { folders: [contracts, ledger] },
+  [dispatch]: { folders: [contracts, ledger, openwop] },
+  [ports]: { types: [contracts] },
+  [runtime]: { folders: [contracts, ledger, openwop, dispatch], types: [ports] },
+  "infra/clock": { types: [contracts, ports] },
+  "infra/health": { types: [ports], packages: ["node:*"] },
+  "infra/lanes": { types: [contracts, ports], packages: ["p-queue"] },
+  "infra/log": { types: [ports], packages: ["pino"] },
+  "infra/sqlite": { folders: [contracts], types: [ports], packages: ["better-sqlite3", "node:*"] },
+  plugins: {
+    folders: [contracts, runtime, "infra/clock", "infra/health", "infra/lanes", "infra/log", "infra/sqlite"],
+    types: [ports],
+    packages: ["node:*"],
+  },
+  "plugins/cli": {
+    folders: [contracts, runtime, "plugins/openclaw"],
+    types: [ports, "plugins"],
+    lazy: ["plugins"],
+    packages: ["commander", "node:*"],
+  },
+  "plugins/openclaw": {
+    folders: [contracts, runtime, "plugins"],
+    types: [ports, "plugins/cli"],
+    lazy: ["plugins/cli"],
+    packages: ["openclaw", "zod", "node:*"],
+  },
+};
+
+/** The only file that imports both infra and runtime: it puts them together. */
+export const COMPOSE = "plugins/compose.ts";
+/** The only file that imports the host. */
+export const SDK = "plugins/openclaw/sdk.ts";
+/** What the host loads with the plugin, and must not pull in the parts of a running coordinator. */
+export const ENTRY = "plugins/openclaw/index.ts";

@@ -1,0 +1,167 @@
+import { existsSync, readFileSync } from "node:fs";
+import { join, posix } from "node:path";
+import { describe, expect, it } from "vitest";
+import { COMPOSE, ENTRY, IMPORTS, SDK, type ImportRule } from "./import-table.ts";
+import { importsOf, sourceFiles, SRC, type Import } from "./read-imports.ts";
+
+const files = sourceFiles();
+const code = files.filter((file) => file.endsWith(".ts"));
+const imports = code.flatMap((file) => importsOf(file));
+
+/** Why an import breaks the table, or nothing. */
+function broken({ file, line, target, isPackage, kind }: Import): string[] {
+  const folder = posix.dirname(file);
+  const rule = IMPORTS[folder];
+  const at = `${file}:${line} imports ${target} (${kind})`;
+  if (!rule) return [`${at}: ${folder} is not in the table`];
+  if (isPackage) return mayImport(rule, target, file) ? [] : [`${at}: ${folder} may not`];
+  const allowed = [folder, ...foldersFor(rule, kind)];
+  return allowed.includes(posix.dirname(target)) ? [] : [`${at}: ${folder} may not`];
+}
+
+function foldersFor(
+  { folders = [], types = [], lazy = [] }: ImportRule,
+  kind: Import["kind"],
+): readonly string[] {
+  if (kind === "value") return folders;
+  return [...folders, ...(kind === "types" ? types : lazy)];
+}
+
+function mayImport({ packages = [] }: ImportRule, specifier: string, file: string): boolean {
+  if (specifier.startsWith("node:")) return packages.includes("node:*");
+  const name = specifier
+    .split("/")
+    .slice(0, specifier.startsWith("@") ? 2 : 1)
+    .join("/");
+  return packages.includes(name) && (name !== "openclaw" || file === SDK);
+}
+
+describe("the import table", () => {
+  it("has a line for every folder with code, and for no other", () => {
+    const folders = new Set(code.map((file) => posix.dirname(file)));
+    expect([...folders].filter((folder) => !IMPORTS[folder])).toEqual([]);
+    expect(Object.keys(IMPORTS).filter((folder) => !folders.has(folder))).toEqual([]);
+  });
+
+  it("is kept by every import", () => {
+    expect(imports.length).toBeGreaterThan(100);
+    expect(imports.flatMap(broken)).toEqual([]);
+  });
+
+  it("allows nothing that no file needs any more", () => {
+    const used = new Set(
+      imports.map(({ file, target }) => `${posix.dirname(file)} ${posix.dirname(target)}`),
+    );
+    const unused = Object.entries(IMPORTS).flatMap(([folder, { folders = [] }]) =>
+      folders.filter((target) => !used.has(`${folder} ${target}`)).map((target) => `${folder} ${target}`),
+    );
+    expect(unused).toEqual([]);
+  });
+
+  const from = (file: string, text: string): string[] => importsOf(file, text).flatMap(broken);
+
+  it.each([
+    ["agents/coordination/ledger/x.ts", 'import { decide } from "../dispatch/decide.ts";'],
+    ["agents/coordination/dispatch/x.ts", 'import { createRunLog } from "../runtime/run-log.ts";'],
+    ["agents/coordination/dispatch/x.ts", 'import type { Clock } from "../ports/clock.ts";'],
+    ["agents/coordination/contracts/x.ts", 'import type { Step } from "../ledger/state.ts";'],
+    ["agents/coordination/contracts/x.ts", 'import { join } from "node:path";'],
+    ["agents/coordination/runtime/x.ts", 'import { nothing } from "../ports/clock.ts";'],
+    [
+      "agents/coordination/runtime/x.ts",
+      'import { systemClock } from "../../../infra/clock/system-clock.ts";',
+    ],
+    ["agents/coordination/runtime/x.ts", 'export * from "pino";'],
+    ["agents/coordination/gates/x.ts", 'import { z } from "zod";'],
+    ["infra/log/x.ts", 'import type { RunLog } from "../../agents/coordination/runtime/run-log.ts";'],
+    ["infra/lanes/x.ts", 'import pino from "pino";'],
+    ["infra/lanes/x.ts", 'type P = import("pino").Logger;'],
+    ["plugins/openclaw/index.ts", 'import { pQueueLanes } from "../../infra/lanes/p-queue-lanes.ts";'],
+    ["plugins/openclaw/index.ts", 'import { addCoordinationCommands } from "../cli/commands.ts";'],
+    ["plugins/openclaw/index.ts", 'import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";'],
+    ["plugins/openclaw/index.ts", 'const later = () => import("openclaw/plugin-sdk/config");'],
+    ["plugins/cli/x.ts", 'import { openSqliteLedger } from "../../infra/sqlite/sqlite-ledger-store.ts";'],
+    ["plugins/cli/x.ts", 'import { fakeClock } from "../../../test/support/fake-clock.ts";'],
+    ["plugins/cli/x.ts", 'const later = () => import("../../infra/sqlite/migrate.ts");'],
+  ])("would notice in %s: %s", (file, text) => {
+    expect(from(file, text)).toHaveLength(1);
+  });
+
+  it.each([
+    ["plugins/openclaw/index.ts", 'import type { LedgerReader } from "../compose.ts";'],
+    ["plugins/openclaw/index.ts", 'const later = () => import("../compose.ts");'],
+    ["plugins/openclaw/sdk.ts", 'export { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";'],
+    ["agents/coordination/runtime/x.ts", 'import { type Clock } from "../ports/clock.ts";'],
+  ])("allows in %s: %s", (file, text) => {
+    expect(from(file, text)).toEqual([]);
+  });
+});
+
+describe("the tree", () => {
+  it("puts infra and runtime together in one file only", () => {
+    const importsBoth = code.filter((file) => {
+      const own = imports.filter((each) => each.file === file && each.kind !== "types");
+      const from = (prefix: string): boolean => own.some(({ target }) => target.startsWith(prefix));
+      return from("infra/") && from("agents/coordination/runtime/");
+    });
+    expect(importsBoth).toEqual([COMPOSE]);
+  });
+
+  it("imports the host in one file only", () => {
+    const host = imports.filter(({ target }) => target === "openclaw" || target.startsWith("openclaw/"));
+    expect([...new Set(host.map(({ file }) => file))]).toEqual([SDK]);
+  });
+
+  it("reaches the parts of a running coordinator from the plugin's entry only lazily", () => {
+    const reached = new Set<string>();
+    const visit = (file: string): void => {
+      if (reached.has(file)) return;
+      reached.add(file);
+      for (const each of imports)
+        if (each.file === file && each.kind === "value" && !each.isPackage) visit(each.target);
+    };
+    visit(ENTRY);
+    expect([...reached].filter((file) => file === COMPOSE || file.startsWith("infra/"))).toEqual([]);
+    expect(reached.has(SDK)).toBe(true);
+  });
+
+  it("imports nothing from outside of src, and only files that are there", () => {
+    const paths = imports.filter(({ isPackage }) => !isPackage).map(({ target }) => target);
+    expect(paths.filter((target) => target.startsWith("..") || !existsSync(join(SRC, target)))).toEqual([]);
+    const shared = code.filter((file) => readFileSync(join(SRC, file), "utf8").includes("../shared"));
+    expect(shared).toEqual([]);
+  });
+
+  it("has no folder that could hold anything", () => {
+    const vague = /(^|\/)(utils?|helpers?|common|shared|managers?|misc|lib)(\/|\.ts$)/u;
+    expect(files.filter((file) => vague.test(file))).toEqual([]);
+  });
+
+  it("names its files in kebab case", () => {
+    const named = /^([a-z][a-z0-9-]*\/)*([a-z][a-z0-9]*(-[a-z0-9]+)*\.ts|\d{6}_[a-z0-9_]+\.sql)$/u;
+    expect(files.filter((file) => !named.test(file))).toEqual([]);
+  });
+
+  it("has no cycle of imports between files", () => {
+    const edges = new Map<string, string[]>();
+    for (const { file, target, isPackage, kind } of imports)
+      if (!isPackage && kind === "value") edges.set(file, [...(edges.get(file) ?? []), target]);
+    const done = new Set<string>();
+    const cycles: string[] = [];
+    const visit = (file: string, path: readonly string[]): void => {
+      if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(" > "));
+      if (done.has(file) || path.includes(file)) return;
+      for (const target of edges.get(file) ?? []) visit(target, [...path, file]);
+      done.add(file);
+    };
+    for (const file of edges.keys()) visit(file, []);
+    expect(cycles).toEqual([]);
+  });
+
+  it("keeps its migrations gapless", () => {
+    const migrations = files
+      .filter((file) => file.endsWith(".sql"))
+      .map((file) => Number(posix.basename(file).slice(0, 6)));
+    expect(migrations).toEqual(migrations.map((_, index) => index + 1));
+  });
+});

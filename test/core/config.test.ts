@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+
+const phase1 = (config: object): unknown => ({ coordination: { phase1: config } });
+
+describe("the plugin's configuration", () => {
+  it.each([undefined, null, {}, { coordination: {} }, phase1({})])(
+    "is off and has every default for %j",
+    (value) => {
+      const config = parsePluginConfig(value);
+      expect(config).toMatchObject({
+        enabled: false,
+        strict: false,
+        stepTimeoutMs: 86_400_000,
+        settleMs: 3_000,
+      });
+      const { acknowledgeMs, sweepMs, contentRetentionDays } = config;
+      for (const number of [acknowledgeMs, sweepMs, contentRetentionDays]) expect(number).toBeGreaterThan(0);
+      expect(config.agents).toBeUndefined();
+    },
+  );
+
+  it("keeps what is set", () => {
+    const set = { enabled: true, strict: true, agents: ["main"], stepTimeoutMs: 1_000, settleMs: 0 };
+    expect(parsePluginConfig(phase1(set))).toMatchObject(set);
+  });
+
+  it.each([
+    [{ enabled: "yes" }, 'coordination.phase1.enabled: expected boolean, got string "yes"'],
+    [{ strict: 1 }, "coordination.phase1.strict: expected boolean, got number 1"],
+    [{ agents: "main" }, 'coordination.phase1.agents: expected array, got string "main"'],
+    [{ agents: [""] }, 'coordination.phase1.agents[0]: expected at least 1 characters, got string ""'],
+    [{ stepTimeoutMs: 999 }, "coordination.phase1.stepTimeoutMs: expected at least 1000, got number 999"],
+    [{ settleMs: -1 }, "coordination.phase1.settleMs: expected at least 0, got number -1"],
+    [{ acknowledgeMs: 0 }, "coordination.phase1.acknowledgeMs: expected at least 1000, got number 0"],
+    [{ sweepMs: 5 }, "coordination.phase1.sweepMs: expected at least 1000, got number 5"],
+    [{ sweepMs: 1e12 }, "coordination.phase1.sweepMs: expected at most 2678400000, got number 1000000000000"],
+    [{ contentRetentionDays: 1.5 }, "coordination.phase1.contentRetentionDays: expected int, got number 1.5"],
+    [{ enable: true }, 'coordination.phase1: expected no key "enable", got it'],
+  ])("refuses %j and says what is wrong with it", (config, message) => {
+    expect(() => parsePluginConfig(phase1(config))).toThrow(
+      expect.objectContaining({ code: "CONFIG_INVALID", recovery: "fix-config", message }),
+    );
+  });
+
+  it("refuses a value that is no object, and keys beside the ones it knows", () => {
+    expect(() => parsePluginConfig("on")).toThrow('(root): expected object, got string "on"');
+    expect(() => parsePluginConfig({ phase1: {} })).toThrow('(root): expected no key "phase1", got it');
+  });
+});

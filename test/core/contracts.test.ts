@@ -1,0 +1,245 @@
+import { describe, expect, it } from "vitest";
+import type { z } from "zod";
+import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
+import { FACT_PAYLOADS, QM2_EVENT_TYPES } from "../../src/agents/coordination/contracts/facts.ts";
+import { OPENWOP_PAYLOADS } from "../../src/agents/coordination/contracts/openwop-events.ts";
+import {
+  arbiterPolicySchema,
+  coordinationPlanSchema,
+  coordinationStepSchema,
+  parsePlan,
+} from "../../src/agents/coordination/contracts/plan.ts";
+import {
+  parseBounded,
+  parseOrThrow,
+  PLAN_BOUNDS,
+} from "../../src/agents/coordination/contracts/validation.ts";
+import { ENVELOPE, FACTS, OPENWOP, PLAN, POLICY } from "../support/arbitraries-examples.ts";
+
+interface Contract {
+  readonly name: string;
+  readonly schema: z.ZodType;
+  readonly valid: object;
+  /** Paths that may be absent. */
+  readonly optional: readonly string[];
+  readonly strict: boolean;
+}
+
+const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
+  envelope: ["parentStepId", "deadlineMs", "trace.runId", "trace.spanId", "trace.causalRef"],
+  policy: ["strategy", "overrides", "highRisk"],
+  plan: ["conflictPolicy.strategy", "conflictPolicy.overrides", "conflictPolicy.highRisk"],
+  step: [
+    ...["dependsOn", "fanIn", "input", "outputSchema", "priority", "timeoutMs", "retry", "retry.backoffMs"],
+    ...["resources", "deliveryMode", "lane", "verify"],
+  ],
+  "coordination.created": ["trace.traceId", "trace.runId", "trace.spanId", "trace.causalRef"],
+  "step.admitted": ["parentStepId", "name", "call.toolCallId", "call.runId", "call.spanId", "problems"],
+  "step.completed": ["output"],
+  "conflict.resolved": ["winner"],
+  "coordination.escalated": ["stepId", "confidence"],
+  "run.completed": ["durationMs"],
+  "run.failed": ["durationMs"],
+  "run.cancelled": ["reason", "durationMs"],
+  "runOrchestrator.decided": ["causationHostId"],
+  "node.dispatched": ["childStatus"],
+  "core.workflowChain.event": ["childRunId", "harvestedKeys", "error", "causationHostId"],
+  "core.workflowChain.confidence-escalated": ["workerId", "causationHostId"],
+  "interrupt.requested": ["timeoutMs"],
+};
+
+const STRICT = [
+  ...["envelope", "policy", "plan", "step", "runOrchestrator.decided", "node.dispatched"],
+  ...["core.workflowChain.event", "core.workflowChain.confidence-escalated", "interrupt.requested"],
+];
+
+function contract(name: string, schema: z.ZodType, valid: object): Contract {
+  return { name, schema, valid, optional: OPTIONAL[name] ?? [], strict: STRICT.includes(name) };
+}
+
+const CONTRACTS: readonly Contract[] = [
+  contract("envelope", coordinationEnvelopeSchema, ENVELOPE),
+  contract("policy", arbiterPolicySchema, POLICY),
+  contract("plan", coordinationPlanSchema, { ...PLAN, steps: PLAN.steps.slice(1) }),
+  contract("step", coordinationStepSchema, PLAN.steps[0]!),
+  ...Object.entries(FACT_PAYLOADS).map(([type, schema]) =>
+    contract(type, schema, FACTS[type as keyof typeof FACTS]),
+  ),
+  ...Object.entries(OPENWOP_PAYLOADS).map(([type, schema]) =>
+    contract(type, schema, OPENWOP[type as keyof typeof OPENWOP]),
+  ),
+];
+
+const problemsOf = (
+  schema: z.ZodType,
+  value: unknown,
+): readonly { path: string; expected: string; received: string }[] => {
+  const parsed = parseBounded(schema, value, PLAN_BOUNDS);
+  return parsed.ok ? [] : parsed.problems;
+};
+
+/** The fields of a value by path, objects and what is in them; items of arrays are left to their own schemas. */
+function fieldsOf(value: object, prefix = ""): string[] {
+  return Object.entries(value).flatMap(([key, field]: [string, unknown]) => {
+    const path = prefix + key;
+    // What is in these may be any JSON.
+    const isFree = ["input", "outputSchema", "verify", "fanIn", "data"].includes(path);
+    return isObject(field) && !isFree ? [path, ...fieldsOf(field, `${path}.`)] : [path];
+  });
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** A copy in which one field is changed, or removed where `change` returns `undefined`. */
+function changed(value: object, path: string, change: (field: unknown) => unknown): object {
+  const copy = structuredClone(value) as Record<string, unknown>;
+  const keys = path.split(".");
+  const last = keys.pop() ?? "";
+  const holder = keys.reduce((at, key) => at[key] as Record<string, unknown>, copy);
+  const next = change(holder[last]);
+  if (next === undefined) Reflect.deleteProperty(holder, last);
+  else holder[last] = next;
+  return copy;
+}
+
+describe.each(CONTRACTS)("the contract of $name", ({ schema, valid, optional, strict }) => {
+  it("takes a valid example as it is", () => {
+    expect(parseBounded(schema, valid, PLAN_BOUNDS)).toEqual({ ok: true, value: valid });
+  });
+
+  it.each(fieldsOf(valid))("refuses a wrong %s and says where, what was expected and what came", (path) => {
+    const problems = problemsOf(
+      schema,
+      changed(valid, path, (field) => (isObject(field) ? 7 : { nothing: "valid" })),
+    );
+    const problem = problems.find((each) => each.path === path);
+    expect(problem, JSON.stringify(problems)).toBeDefined();
+    expect(problem?.expected).toMatch(/\S/u);
+    expect(problem?.expected).not.toMatch(/invalid|undefined/iu);
+    expect(problem?.received).toMatch(/^(an object|number 7)$/u);
+  });
+
+  it.each(fieldsOf(valid))("takes %s as absent only where it is optional", (path) => {
+    const problems = problemsOf(
+      schema,
+      changed(valid, path, () => undefined),
+    );
+    if (optional.includes(path)) expect(problems).toEqual([]);
+    else expect(problems).toContainEqual(expect.objectContaining({ path, received: "nothing" }));
+  });
+
+  it(
+    strict ? "refuses a key that it does not know" : "keeps going over a key that a later release may add",
+    () => {
+      const problems = problemsOf(schema, { ...valid, later: 1 });
+      if (strict)
+        expect(problems).toContainEqual({ path: "(root)", expected: 'no key "later"', received: "it" });
+      else expect(problems).toEqual([]);
+    },
+  );
+
+  it.each([undefined, null, 1, "text", true, [], Symbol("s"), 1n, () => 1])(
+    "refuses %s in its place",
+    (value) => {
+      expect(problemsOf(schema, value)).toEqual([expect.objectContaining({ path: "(root)" })]);
+    },
+  );
+});
+
+describe("the set of contracts", () => {
+  it("has an example of every event type", () => {
+    expect(Object.keys(FACTS)).toEqual(Object.keys(FACT_PAYLOADS));
+    expect(Object.keys(OPENWOP)).toEqual(Object.keys(OPENWOP_PAYLOADS));
+  });
+
+  it("has the ten event types of QM2 and this host's own step.admitted as facts, and no other", () => {
+    expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, "step.admitted"].toSorted());
+    expect(QM2_EVENT_TYPES).toHaveLength(10);
+  });
+
+  it("fills in the default strategy of a policy", () => {
+    expect(arbiterPolicySchema.parse({})).toEqual({ strategy: "owner_wins" });
+  });
+});
+
+describe("a problem's wording", () => {
+  const wording = (change: object): unknown =>
+    problemsOf(coordinationEnvelopeSchema, { ...ENVELOPE, ...change });
+
+  it.each([
+    [{ priority: "urgent" }, 'one of "low", "normal", "high", "critical"', 'string "urgent"'],
+    [{ stepId: "" }, "at least 1 characters", 'string ""'],
+    [{ stepId: "x".repeat(200) }, "at most 128 characters", "a string of 200 characters"],
+    [{ createdAtMs: -1 }, "at least 0", "number -1"],
+    [{ createdAtMs: 1.5 }, "int", "number 1.5"],
+    [{ createdAtMs: Number.NaN }, "number", "number NaN"],
+    [{ createdAtMs: true }, "number", "boolean true"],
+    [{ trace: null }, "object", "null"],
+    [{ trace: [1, 2] }, "object", "an array of 2 items"],
+  ])("of %j is what was expected and what came", (change, expected, received) => {
+    expect(wording(change)).toEqual([{ path: Object.keys(change)[0], expected, received }]);
+  });
+
+  it("names the forms that a union allows", () => {
+    const step = { ...PLAN.steps[0], fanIn: "some" };
+    expect(problemsOf(coordinationStepSchema, step)).toEqual([
+      { path: "fanIn", expected: 'one of "all", "any" or object', received: 'string "some"' },
+    ]);
+  });
+
+  it("is put into one INPUT_INVALID error by parseOrThrow", () => {
+    const parse = (): unknown =>
+      parseOrThrow(
+        coordinationEnvelopeSchema,
+        { ...ENVELOPE, stepId: 1, intent: 2 },
+        { what: "envelope", bounds: PLAN_BOUNDS },
+      );
+    expect(parse).toThrow(
+      /^envelope: stepId: expected string, got number 1; intent: expected one of "execute"/u,
+    );
+    expect(parse).toThrow(expect.objectContaining({ code: "INPUT_INVALID", recovery: "fix-input" }));
+  });
+});
+
+describe("parsePlan", () => {
+  it("takes a valid plan as it is", () => {
+    expect(parsePlan(PLAN)).toEqual({ ok: true, value: PLAN });
+  });
+
+  it("fills in defaults as the schema does", () => {
+    expect(parsePlan({ ...PLAN, conflictPolicy: {} })).toMatchObject({
+      ok: true,
+      value: { conflictPolicy: { strategy: "owner_wins" } },
+    });
+  });
+
+  it("names the step and the field that is wrong, for the first twenty problems", () => {
+    const steps = Array.from({ length: 100 }, (_, index) => ({
+      ...PLAN.steps[1],
+      agent: index % 2 ? AGENT_WRONG : "a",
+    }));
+    const parsed = parsePlan({ ...PLAN, steps });
+    const problems = parsed.ok ? [] : parsed.problems;
+    expect(problems).toHaveLength(20);
+    expect(problems[0]).toEqual({ path: "steps[1].agent", expected: "string", received: "number 7" });
+    expect(problems[19]?.path).toBe("steps[39].agent");
+  });
+
+  it.each([
+    ["objective", { objective: 1 }],
+    ["steps", { steps: [] }],
+    ["steps", { steps: 5 }],
+    ["steps[0]", { steps: [null] }],
+    ["failurePolicy.retryBudget", { failurePolicy: { ...PLAN.failurePolicy, retryBudget: 101 } }],
+    ["(root)", { extra: 1 }],
+  ])("names %s where that is wrong", (path, change) => {
+    expect(parsePlan({ ...PLAN, ...change })).toEqual({
+      ok: false,
+      problems: [expect.objectContaining({ path })],
+    });
+  });
+});
+
+const AGENT_WRONG = 7;

@@ -1,0 +1,363 @@
+import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import {
+  coordinationEnvelopeSchema,
+  UNBOUND_TARGET,
+} from "../../src/agents/coordination/contracts/envelope.ts";
+import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
+import {
+  nextDeadline,
+  planDispatch,
+  planRecovery,
+} from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import {
+  outcomeCommand,
+  ruleOnObservation,
+} from "../../src/agents/coordination/dispatch/rule-on-observation.ts";
+import { unopened } from "../../src/agents/coordination/ledger/state.ts";
+import {
+  childName,
+  referencesOf,
+  summarize,
+  traceName,
+} from "../../src/agents/coordination/ledger/summary.ts";
+import {
+  ack,
+  ACKNOWLEDGE_MS,
+  at,
+  childKey,
+  complete,
+  contentRef,
+  fail,
+  given,
+  OPEN,
+  OWNER,
+  RUN,
+  SETTLE,
+  SETTLE_MS,
+  spawn,
+  stepId,
+  timeOut,
+  TIMEOUT_MS,
+  waiting,
+} from "./scene.ts";
+
+const dispatchedScene = given(OPEN, spawn("a"));
+const runningScene = given(OPEN, spawn("a"), ack(1));
+/** The host enforces its own limit, from a later start: it is given this long to tell. */
+const OVERDUE_MS = 1_000 + TIMEOUT_MS + ACKNOWLEDGE_MS;
+
+describe("planDispatch", () => {
+  it.each([
+    ["an unopened coordination", unopened(RUN)],
+    ["an ended coordination", given(OPEN, SETTLE).state],
+  ])("plans nothing for %s, ever", (_, state) => {
+    expect(nextDeadline(state)).toBeUndefined();
+    expect(planDispatch(state, at(1e12))).toEqual([]);
+    expect(planRecovery(state)).toEqual([]);
+  });
+
+  it("asks about a spawn that was not acknowledged in time", () => {
+    const { state } = dispatchedScene;
+    const due = at(1_000 + ACKNOWLEDGE_MS);
+    expect(nextDeadline(state)).toBe(due);
+    expect(planDispatch(state, at(999 + ACKNOWLEDGE_MS))).toEqual([]);
+    expect(planDispatch(state, due)).toEqual([
+      { kind: "askHost", effectId: "co-1:step-1:1:ask", stepId: "step-1", attempt: 1 },
+    ]);
+  });
+
+  it("asks about a child whose deadline has passed", () => {
+    const { state } = runningScene;
+    expect(nextDeadline(state)).toBe(at(OVERDUE_MS));
+    expect(planDispatch(state, at(OVERDUE_MS - 1))).toEqual([]);
+    expect(planDispatch(state, at(OVERDUE_MS))).toHaveLength(1);
+  });
+
+  it("ends a coordination without open steps after a quiet time", () => {
+    const { state } = given(OPEN, spawn("a"), fail(1));
+    expect(nextDeadline(state)).toBe(at(2_000 + SETTLE_MS));
+    expect(planDispatch(state, at(1_999 + SETTLE_MS))).toEqual([]);
+    expect(planDispatch(state, at(2_000 + SETTLE_MS))).toEqual([
+      { kind: "endCoordination", effectId: "co-1:end" },
+    ]);
+  });
+
+  it("looks at each open step by its own time, and at the earliest first", () => {
+    const { state } = given(OPEN, spawn("a"), ack(1), spawn("b", { timeoutMs: 1 }), spawn("c"));
+    expect(nextDeadline(state)).toBe(at(3_000 + ACKNOWLEDGE_MS));
+    const planned = planDispatch(state, at(4_000 + ACKNOWLEDGE_MS));
+    expect(planned.map((effect) => effect.effectId)).toEqual(["co-1:step-2:1:ask", "co-1:step-3:1:ask"]);
+  });
+
+  it("recovers every open step, due or not, and no other", () => {
+    const { state } = given(OPEN, spawn("a"), ack(1), spawn("b"), spawn("c"), fail(3));
+    expect(planRecovery(state).map(({ effectId }) => effectId)).toEqual([
+      "co-1:step-1:1:ask",
+      "co-1:step-2:1:ask",
+    ]);
+  });
+
+  it("has a deadline for a step that is not dispatched yet", () => {
+    expect(nextDeadline(waiting().state)).toBeDefined();
+  });
+});
+
+describe("ruleOnObservation", () => {
+  const seenChild = { childSessionKey: childKey("seen"), childRunId: "run-seen" };
+  const RUNNING: Observation = { kind: "running", ...seenChild };
+  const ended = (outcome: "completed" | "failed" | "cancelled" | "timed_out"): Observation => ({
+    kind: "ended",
+    ...seenChild,
+    outcome,
+  });
+  const rule = (running: boolean, ms: number, seen: Observation): string[] =>
+    ruleOnObservation(
+      (running ? runningScene : dispatchedScene).state,
+      { stepId: stepId(1), attempt: 1, now: at(ms) },
+      seen,
+    ).map((command) => {
+      const code = command.type === "failStep" ? ` ${command.error.code}` : "";
+      return `${command.type}${code}${"via" in command ? ` ${command.via}` : ""}`;
+    });
+
+  const early = 2_000;
+  const unconfirmed = 2_000 + ACKNOWLEDGE_MS;
+  const late = OVERDUE_MS;
+  const ack = "acknowledgeStep reconciled";
+  const over = "timeOutStep deadline";
+
+  interface Seen {
+    readonly running: boolean;
+    readonly ms: number;
+    readonly seen: Observation;
+    readonly expected: readonly string[];
+  }
+
+  it.each<[string, Seen]>([
+    [
+      "concludes nothing from silence",
+      { running: false, ms: early, seen: { kind: "unknown" }, expected: [] },
+    ],
+    [
+      "concludes nothing from silence about a child",
+      { running: true, ms: unconfirmed, seen: { kind: "unknown" }, expected: [] },
+    ],
+    [
+      "times out what is silent past its deadline",
+      { running: false, ms: late, seen: { kind: "unknown" }, expected: [over] },
+    ],
+    [
+      "times out a child that is silent past its deadline",
+      { running: true, ms: late, seen: { kind: "unknown" }, expected: [over] },
+    ],
+    ["gives a spawn time to appear", { running: false, ms: early, seen: { kind: "absent" }, expected: [] }],
+    [
+      "fails a spawn that did not appear",
+      {
+        running: false,
+        ms: unconfirmed,
+        seen: { kind: "absent" },
+        expected: ["failStep spawn_not_confirmed reconciled"],
+      },
+    ],
+    ["gives a child time to appear", { running: true, ms: early, seen: { kind: "absent" }, expected: [] }],
+    [
+      "calls a child lost that the host forgot",
+      {
+        running: true,
+        ms: unconfirmed,
+        seen: { kind: "absent" },
+        expected: ["failStep child_lost reconciled"],
+      },
+    ],
+    ["acknowledges what the host runs", { running: false, ms: early, seen: RUNNING, expected: [ack] }],
+    ["leaves a running child alone", { running: true, ms: unconfirmed, seen: RUNNING, expected: [] }],
+    [
+      "times out a child that runs past its deadline",
+      { running: true, ms: late, seen: RUNNING, expected: [over] },
+    ],
+    [
+      "acknowledges and times out what runs past its deadline",
+      { running: false, ms: late, seen: RUNNING, expected: [ack, over] },
+    ],
+    [
+      "records an end that it missed",
+      { running: true, ms: early, seen: ended("completed"), expected: ["completeStep reconciled"] },
+    ],
+    [
+      "records a child and its end",
+      { running: false, ms: early, seen: ended("completed"), expected: [ack, "completeStep reconciled"] },
+    ],
+    [
+      "records an end past the deadline as what it was",
+      { running: true, ms: late, seen: ended("completed"), expected: ["completeStep reconciled"] },
+    ],
+    [
+      "records a failure",
+      { running: true, ms: early, seen: ended("failed"), expected: ["failStep child_failed reconciled"] },
+    ],
+    [
+      "records a cancellation",
+      {
+        running: true,
+        ms: early,
+        seen: ended("cancelled"),
+        expected: ["failStep child_cancelled reconciled"],
+      },
+    ],
+    [
+      "records the host's time-out",
+      { running: true, ms: early, seen: ended("timed_out"), expected: ["timeOutStep reconciled"] },
+    ],
+  ])("%s", (_, { running, ms, seen, expected }) => {
+    expect(rule(running, ms, seen)).toEqual(expected);
+  });
+
+  it.each([
+    ["a coordination that ended", given(OPEN, spawn("a"), fail(1), SETTLE).state, 1],
+    ["a step that ended", given(OPEN, spawn("a"), fail(1)).state, 1],
+    ["another attempt", runningScene.state, 2],
+    ["a step that it does not know", given(OPEN).state, 1],
+    ["a step that was never dispatched", waiting().state, 0],
+  ])("rules nothing on %s", (_, state, attempt) => {
+    expect(ruleOnObservation(state, { stepId: stepId(1), attempt, now: at(late) }, ended("failed"))).toEqual(
+      [],
+    );
+  });
+
+  it.each(["failed", "cancelled"] as const)(
+    "keeps the host's sentence about a %s child within its bound",
+    (outcome) => {
+      const about = { stepId: stepId(1), attempt: 1 };
+      const message = `${"x".repeat(BOUNDS.errorMessageCharsMax - 1)}🜁 and more`;
+      const command = outcomeCommand(about, { outcome, message }, "hook") as Command & { type: "failStep" };
+      expect(command.error.message.length).toBeLessThanOrEqual(BOUNDS.errorMessageCharsMax);
+      expect(command.error.message.isWellFormed()).toBe(true);
+      expect(command).toMatchObject({ type: "failStep", cancelled: outcome === "cancelled" });
+      const silent = outcomeCommand(about, { outcome }, "hook") as Command & { type: "failStep" };
+      expect(silent.error.message).toMatch(/^the child run/u);
+    },
+  );
+});
+
+describe("envelopeOf", () => {
+  it("is the ledger's record of a step", () => {
+    const { state } = given(OPEN, spawn("a", { parentStepId: stepId(7) }), ack(1));
+    const envelope = envelopeOf(state, stepId(1));
+    expect(envelope).toEqual({
+      coordinationId: "co-1",
+      stepId: "step-1",
+      parentStepId: "step-7",
+      sourceSession: OWNER,
+      targetSession: childKey(1),
+      intent: "execute",
+      priority: "normal",
+      deliveryMode: "at_least_once",
+      deadlineMs: at(1_000 + TIMEOUT_MS),
+      createdAtMs: at(1_000),
+      trace: { runId: "run-1", spanId: "span-1", causalRef: "co-1:6" },
+    });
+    expect(coordinationEnvelopeSchema.parse(envelope)).toEqual(envelope);
+  });
+
+  it("has no target before the acknowledgement and no deadline after the end", () => {
+    expect(envelopeOf(dispatchedScene.state, stepId(1))).toMatchObject({ targetSession: UNBOUND_TARGET });
+    const after = envelopeOf(given(OPEN, spawn("a"), ack(1), complete(1)).state, stepId(1));
+    expect(after).toMatchObject({ targetSession: childKey(1) });
+    expect(after).not.toHaveProperty("deadlineMs");
+    expect(envelopeOf(given(OPEN, spawn("a", { call: {} })).state, stepId(1))?.trace).toEqual({
+      causalRef: "co-1:4",
+    });
+  });
+
+  it("is nothing for a step that the ledger does not know", () => {
+    expect(envelopeOf(unopened(RUN), stepId(1))).toBeUndefined();
+    expect(envelopeOf(given(OPEN).state, stepId(1))).toBeUndefined();
+  });
+});
+
+describe("L3: the cause of", () => {
+  const parent = childKey(1);
+  const { log } = given(
+    ...[OPEN, spawn("a"), ack(1), spawn("b", { parentStepId: stepId(1), sourceSession: parent })],
+    ...[fail(2, "spawn_refused"), complete(1), SETTLE],
+  );
+  const find = (type: string, step?: number): (typeof log)[number] | undefined =>
+    log.find((event) => event.type === type && (!step || event.nodeId === `step-${step}`));
+  const phase = (name: string, step: number): (typeof log)[number] | undefined =>
+    log.find(
+      (event) => "phase" in event.payload && event.payload.phase === name && event.nodeId === `step-${step}`,
+    );
+
+  it("the opening is nothing", () => {
+    expect(log[0]).not.toHaveProperty("causationId");
+  });
+
+  it.each([
+    ["a spawn of the owner", find("step.admitted", 1), find("coordination.created")],
+    ["a spawn of a child", find("step.admitted", 2), find("step.acknowledged", 1)],
+    ["a dispatch", find("step.dispatched", 2), find("step.admitted", 2)],
+    ["an acknowledgement", find("step.acknowledged", 1), find("step.dispatched", 1)],
+    ["a completion", find("step.completed", 1), find("step.acknowledged", 1)],
+    ["a failed spawn", find("step.failed", 2), find("step.dispatched", 2)],
+    ["the end", find("coordination.terminal"), find("step.completed", 1)],
+    ["dispatch.began", phase("dispatch.began", 1), find("runOrchestrator.decided")],
+    ["dispatch.succeeded", phase("dispatch.succeeded", 1), phase("dispatch.began", 1)],
+    ["child.completed", phase("child.completed", 1), phase("dispatch.succeeded", 1)],
+    ["dispatch.failed", phase("dispatch.failed", 2), phase("dispatch.began", 2)],
+    ["run.completed", find("run.completed"), find("coordination.terminal")],
+  ])("%s is the event that brought it about", (_, effect, cause) => {
+    expect(effect?.causationId).toBeDefined();
+    expect(effect?.causationId).toBe(cause?.eventId);
+  });
+
+  it("a spawn whose parent is not acknowledged is the opening", () => {
+    const scene = given(OPEN, spawn("a"), spawn("b", { parentStepId: stepId(1) }));
+    const admitted = scene.log.filter(({ type }) => type === "step.admitted");
+    expect(admitted.map(({ causationId }) => causationId)).toEqual(["co-1:0", "co-1:0"]);
+  });
+});
+
+describe("what is kept beside the log", () => {
+  it("is a summary that counts open and failed steps", () => {
+    const scene = given(
+      OPEN,
+      spawn("a"),
+      spawn("b"),
+      spawn("c"),
+      spawn("d"),
+      ack(2),
+      complete(2),
+      fail(3),
+      timeOut(4),
+    );
+    const { state } = scene;
+    if (state.kind === "unopened") throw new Error("unopened");
+    expect(summarize(state)).toEqual({
+      status: "running",
+      ownerSession: OWNER,
+      objective: contentRef("objective"),
+      createdAtMs: at(0),
+      steps: { total: 4, open: 1, failed: 2 },
+    });
+    const over = given(OPEN, SETTLE).state;
+    if (over.kind === "unopened") throw new Error("unopened");
+    expect(summarize(over).status).toBe("success");
+  });
+
+  it("is a reference for the trace and one for each child, and no other", () => {
+    const { log } = given(OPEN, spawn("a"), ack(1), complete(1), SETTLE);
+    expect(log.flatMap(referencesOf)).toEqual([
+      { name: traceName(OWNER, "trace-1") },
+      { name: childName(childKey(1)), stepId: "step-1" },
+    ]);
+    expect(given({ ...OPEN, trace: {} } as typeof OPEN).log.flatMap(referencesOf)).toEqual([]);
+  });
+
+  it("never takes a trace for a child", () => {
+    expect(traceName(OWNER, "x")).not.toBe(childName(OWNER));
+  });
+});

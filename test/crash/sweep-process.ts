@@ -1,0 +1,78 @@
+/** Owns: a gateway process that dies, or meets one error, at a given call to one of its ports. */
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { World } from "../support/fake-clock-host.ts";
+import type { MemoryStore } from "../support/memory-store.ts";
+
+/** What goes wrong at the call: the process dies before or after it did its work, or the call fails and life goes on. */
+export const FAULTS = ["dies before", "dies after", "fails"] as const;
+
+export interface Fault {
+  readonly kind: (typeof FAULTS)[number];
+  /** The number of the port call, over all processes of a schedule. */
+  readonly atCall: number;
+}
+
+export interface Process {
+  readonly coordinator: Coordinator;
+  /** Resolves when the process dies. */
+  readonly died: Promise<"died">;
+  readonly isDead: () => boolean;
+}
+
+export interface Calls {
+  count: number;
+}
+
+export function startProcess(world: World, calls: Calls, fault: Fault | undefined): Process {
+  const death = Promise.withResolvers<"died">();
+  const wakes = new Set<() => void>();
+  let dead = false;
+  const die = (): void => {
+    dead = true;
+    for (const cancel of wakes) cancel();
+    death.resolve("died");
+  };
+  /** A dead process hears no answer: its calls are never settled. */
+  const silence = (): Promise<never> => new Promise(() => undefined);
+  const call = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (dead) return silence();
+    calls.count += 1;
+    const faulty = fault?.atCall === calls.count ? fault.kind : undefined;
+    if (faulty === "dies before") die();
+    if (faulty === "fails") throw new CoordinationError("LEDGER_FULL", "the disk is full for a moment");
+    if (isDead()) return silence();
+    const answer = await work();
+    if (faulty === "dies after") die();
+    return isDead() ? silence() : answer;
+  };
+  const isDead = (): boolean => dead;
+  const clock: Clock = {
+    now: () => world.clock.now(),
+    wakeAt: (atMs, run) => {
+      if (dead) return () => undefined;
+      const cancel = world.clock.wakeAt(atMs, run);
+      wakes.add(cancel);
+      return cancel;
+    },
+  };
+  const runner: AgentRunner = {
+    observe: (query) => call(() => world.host.observe(query)),
+    bind: (envelope) => call(() => world.host.bind(envelope)),
+  };
+  const coordinator = world.start((store) => spoiled(store, call), { clock, runner });
+  return { coordinator, died: death.promise, isDead };
+}
+
+function spoiled(store: MemoryStore, call: <T>(work: () => Promise<T>) => Promise<T>): MemoryStore {
+  return {
+    ...store,
+    append: (request) => call(() => store.append(request)),
+    read: (runId, range) => call(() => store.read(runId, range)),
+    list: (query) => call(() => store.list(query)),
+    find: (name) => call(() => store.find(name)),
+    deleteBefore: (time) => call(() => store.deleteBefore(time)),
+  };
+}

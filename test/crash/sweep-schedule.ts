@@ -1,0 +1,186 @@
+/**
+ * Owns: seeded schedules of what a gateway does, run with a fault at one port call and a new process after each death.
+ * What was promised to the host, and what the host knows, is remembered for the checks.
+ */
+import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ChildEnding } from "../../src/agents/coordination/contracts/observation.ts";
+import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
+import type { SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { OWNER, spawnOf, world, type World } from "../support/fake-clock-host.ts";
+import { startProcess, type Calls, type Fault, type Process } from "./sweep-process.ts";
+
+export interface SpawnStory {
+  readonly call: string;
+  /** Which of the tasks it is: two spawns may look the same. */
+  readonly task: string;
+  readonly trace: string;
+  /** Spawned by the child of an earlier story, where that has one. */
+  readonly parent?: number;
+  readonly host: "makes a child" | "refuses" | "forgets";
+  readonly ending?: ChildEnding;
+  /** Whether a hook tells of the end; else only the host's records do. */
+  readonly endIsHeard: boolean;
+  /** Runs side by side with the story before it. */
+  readonly parallel: boolean;
+}
+
+/** What one story came to, as far as anybody outside the ledger was told. */
+export interface Told {
+  readonly story: SpawnStory;
+  admitted?: CoordinationEnvelope;
+  child?: SessionKey;
+  confirmed?: CoordinationEnvelope;
+  /** The host refused, and the ledger took note. */
+  refusalNoted?: boolean;
+}
+
+export interface Played {
+  readonly world: World;
+  readonly told: readonly Told[];
+  readonly calls: number;
+  readonly deaths: number;
+}
+
+/** mulberry32: the same seed gives the same schedule for ever. */
+export function random(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function storiesOf(seed: number): SpawnStory[] {
+  const next = random(seed);
+  const oneOf = <T>(items: readonly T[]): T => items[Math.floor(next() * items.length)]!;
+  const endings: readonly (ChildEnding | undefined)[] = [
+    ...([{ outcome: "completed" }, { outcome: "completed" }, { outcome: "failed", message: "x" }] as const),
+    ...([{ outcome: "cancelled" }, { outcome: "timed_out" }, undefined] as const),
+  ];
+  return Array.from({ length: 1 + Math.floor(next() * 4) }, (_, index) => {
+    const parent = index > 0 && next() < 0.4 ? Math.floor(next() * index) : undefined;
+    const ending = oneOf(endings);
+    return {
+      call: `call-${index}`,
+      task: next() < 0.3 ? "same" : `task-${index}`,
+      trace: next() < 0.25 ? "trace-2" : "trace-1",
+      ...(parent !== undefined && { parent }),
+      host: oneOf(["makes a child", "makes a child", "makes a child", "refuses", "forgets"] as const),
+      ...(ending && { ending }),
+      endIsHeard: next() < 0.7,
+      parallel: parent === undefined && next() < 0.5,
+    };
+  });
+}
+
+const SETTINGS = { stepTimeoutMs: 120_000, sweepMs: 60_000, acknowledgeMs: 30_000, settleMs: 3_000 };
+/** By then every deadline has passed and every sweep that it takes has run. */
+const LONG_MS = 20 * 60_000;
+
+export async function play(seed: number, fault?: Fault): Promise<Played> {
+  const next = random(seed + 1);
+  const w = world(SETTINGS);
+  const calls: Calls = { count: 0 };
+  let deaths = 0;
+  let process: Process;
+  const boot = async (): Promise<void> => {
+    process = startProcess(w, calls, fault);
+    const started = await Promise.race([process.coordinator.start(), process.died]);
+    if (started === "died") await reboot();
+  };
+  const reboot = async (): Promise<void> => {
+    deaths += 1;
+    await w.clock.advance(Math.floor(next() * 40_000));
+    await boot();
+  };
+  /** `undefined` when the call failed or nobody lived to hear the answer. */
+  const ask = async <T>(work: (process: Process) => Promise<T>): Promise<T | undefined> => {
+    const asked = process;
+    return Promise.race([work(asked).catch(() => undefined), asked.died.then(() => undefined)]);
+  };
+  const told: Told[] = storiesOf(seed).map((story) => ({ story }));
+  await boot();
+  for (const group of sideBySide(told)) {
+    await Promise.all(group.map((each) => tell(w, { told, each, ask })));
+    if (process!.isDead()) await reboot();
+    await w.clock.advance(Math.floor(next() * 5_000));
+    if (process!.isDead()) await reboot();
+  }
+  for (const [index] of told.entries()) {
+    await end(w, told[index]!, ask);
+    if (process!.isDead()) await reboot();
+  }
+  await w.clock.advance(LONG_MS);
+  if (process!.isDead()) {
+    await reboot();
+    await w.clock.advance(LONG_MS);
+  }
+  await process!.coordinator.stop();
+  return { world: w, told, calls: calls.count, deaths };
+}
+
+function sideBySide(told: readonly Told[]): Told[][] {
+  const groups: Told[][] = [];
+  for (const each of told) {
+    const last = groups.at(-1);
+    if (each.story.parallel && last) last.push(each);
+    else groups.push([each]);
+  }
+  return groups;
+}
+
+type Ask = <T>(work: (process: Process) => Promise<T>) => Promise<T | undefined>;
+
+/** The host's side of one spawn: asked before, made or refused, told after. */
+async function tell(
+  w: World,
+  { told, each, ask }: { readonly told: readonly Told[]; readonly each: Told; readonly ask: Ask },
+): Promise<void> {
+  const { task, trace, parent, call } = each.story;
+  const source = parent === undefined ? OWNER : told[parent]?.child;
+  if (!source) return;
+  const request = spawnOf({ task, trace, call, source });
+  const admission = await ask(({ coordinator }) => coordinator.admitSpawn(request));
+  // Strict: what could not be recorded is not spawned, and a dead gateway spawns nothing.
+  if (admission?.kind !== "admitted") return;
+  each.admitted = admission.envelope;
+  if (each.story.host === "refuses") await refuse(each, ask);
+  else if (each.story.host === "makes a child") await make(w, { each, request, ask });
+}
+
+async function refuse(each: Told, ask: Ask): Promise<void> {
+  const claim = claimOf(each);
+  const noted = await ask(({ coordinator }) =>
+    coordinator.refuseSpawn(claim, "not allowed").then(() => true),
+  );
+  each.refusalNoted = noted === true;
+}
+
+async function make(
+  w: World,
+  { each, request, ask }: { readonly each: Told; readonly request: SpawnRequest; readonly ask: Ask },
+): Promise<void> {
+  const { childSessionKey, childRunId } = w.host.spawn(request);
+  const claim = claimOf(each);
+  each.child = childSessionKey;
+  const confirmed = await ask(({ coordinator }) =>
+    coordinator.confirmSpawn(claim, { childSessionKey, childRunId }),
+  );
+  if (confirmed) each.confirmed = confirmed;
+}
+
+function claimOf({ admitted, story }: Told): SpawnClaim {
+  if (!admitted) throw new Error(`${story.call} was not admitted`);
+  const { coordinationId, stepId, sourceSession } = admitted;
+  return { coordinationId, stepId, sourceSession, toolCallId: story.call };
+}
+
+async function end(w: World, { child, story }: Told, ask: Ask): Promise<void> {
+  const { ending, endIsHeard } = story;
+  if (!child || !ending) return;
+  w.host.end(child, ending);
+  if (endIsHeard) await ask(({ coordinator }) => coordinator.endChild(child, ending));
+}

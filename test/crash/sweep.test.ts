@@ -1,0 +1,146 @@
+/**
+ * Every port call of many schedules is made to fail once: the process dies before it, or after it, or the call fails.
+ * `SWEEP_SCHEDULES` sets how many schedules with a fault are played.
+ */
+import { describe, expect, it } from "vitest";
+import { isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { play, storiesOf, type Played, type Told } from "./sweep-schedule.ts";
+import { FAULTS, type Fault } from "./sweep-process.ts";
+
+const SCHEDULES = Number(process.env["SWEEP_SCHEDULES"] ?? 600);
+
+type Of<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
+const only = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Of<T>[] =>
+  events.filter((event): event is Of<T> => event.type === type);
+
+async function check(played: Played): Promise<void> {
+  const { world, told } = played;
+  const runs = world.ledger.events();
+  const events = runs.flat();
+  expect((await verifyLedger(world.ledger.open(world.clock))).problems).toEqual([]);
+  for (const run of runs) {
+    expect(only(run, "coordination.terminal"), "D5: one end").toHaveLength(1);
+    expect(run.findLast(isFact)?.type, "D5: nothing after it").toBe("coordination.terminal");
+  }
+  checkOnce(events);
+  const outcomes = outcomesOf(events);
+  for (const each of told) {
+    checkAdmission(each, outcomes);
+    checkChild(each, { events, outcomes });
+  }
+}
+
+const keyOf = ({
+  coordinationId,
+  stepId,
+}: {
+  readonly coordinationId: string;
+  readonly stepId: string;
+}): string => `${coordinationId}:${stepId}`;
+
+/** What was answered to the host is in the ledger, and came to an end. */
+function checkAdmission(
+  { story, admitted, refusalNoted }: Told,
+  outcomes: ReadonlyMap<string, string>,
+): void {
+  if (!admitted) return;
+  const outcome = outcomes.get(keyOf(admitted));
+  expect(outcome, JSON.stringify(story)).toBeDefined();
+  if (refusalNoted) expect(outcome, JSON.stringify(story)).toBe("failed");
+}
+
+/** A child that the host made has one step, which ended as the host knows that the child did. */
+function checkChild(
+  { story, child, confirmed }: Told,
+  {
+    events,
+    outcomes,
+  }: { readonly events: readonly RunEvent[]; readonly outcomes: ReadonlyMap<string, string> },
+): void {
+  if (!child) return;
+  const where = JSON.stringify(story);
+  const holders = only(events, "step.acknowledged").filter(
+    ({ payload }) => payload.childSessionKey === child,
+  );
+  expect(holders, where).toHaveLength(1);
+  const [{ runId: coordinationId, payload }] = holders as [(typeof holders)[number]];
+  const { stepId } = payload;
+  if (confirmed) expect(stepId, where).toBe(confirmed.stepId);
+  expect(outcomes.get(keyOf({ coordinationId, stepId })), where).toBe(story.ending?.outcome ?? "timed_out");
+}
+
+/** D2: nothing is recorded twice. */
+function checkOnce(events: readonly RunEvent[]): void {
+  const keys = only(events, "step.dispatched").map(({ payload }) => payload.idempotencyKey);
+  const calls = only(events, "step.admitted").map(({ payload }) => payload.call.toolCallId);
+  const children = only(events, "step.acknowledged").map(({ payload }) => payload.childSessionKey);
+  for (const names of [keys, calls, children])
+    expect(new Set(names).size, names.join(" ")).toBe(names.length);
+}
+
+/** How each step ended, by `coordinationId:stepId`. */
+function outcomesOf(events: readonly RunEvent[]): Map<string, string> {
+  const outcomes = new Map<string, string>();
+  for (const event of events) {
+    const outcome = outcomeOf(event);
+    if (outcome === undefined || !event.nodeId) continue;
+    const key = `${event.runId}:${event.nodeId}`;
+    expect(outcomes.has(key), `${key} ended twice`).toBe(false);
+    outcomes.set(key, outcome);
+  }
+  return outcomes;
+}
+
+function outcomeOf(event: RunEvent): string | undefined {
+  if (event.type === "step.completed") return "completed";
+  if (event.type === "step.timed_out") return "timed_out";
+  if (event.type !== "step.failed") return undefined;
+  return event.payload.cancelled ? "cancelled" : "failed";
+}
+
+/** Seeds in turn, and for each every call of its undisturbed run with every fault. */
+async function* faults(): AsyncGenerator<{ readonly seed: number; readonly fault: Fault }> {
+  for (let seed = 1; ; seed += 1) {
+    const { calls } = await play(seed);
+    for (let atCall = 1; atCall <= calls; atCall += 1)
+      for (const kind of FAULTS) yield { seed, fault: { kind, atCall } };
+  }
+}
+
+/** The undisturbed runs have up to hundreds of calls: every n-th of them, so that many seeds are met. */
+const STRIDE = 11;
+
+describe("a gateway", () => {
+  it("that nothing happens to tells the truth about every spawn", async () => {
+    for (let seed = 1; seed <= 60; seed += 1) await check(await play(seed));
+  });
+
+  it(`that fails at any call of a port keeps every promise (${SCHEDULES} schedules)`, async () => {
+    let played = 0;
+    let met = 0;
+    let deaths = 0;
+    for await (const { seed, fault } of faults()) {
+      if (met++ % STRIDE !== 0) continue;
+      try {
+        const result = await play(seed, fault);
+        deaths += result.deaths;
+        await check(result);
+      } catch (error) {
+        throw new Error(
+          `seed ${seed}, ${fault.kind} call ${fault.atCall}: ${JSON.stringify(storiesOf(seed))}`,
+          { cause: error },
+        );
+      }
+      if ((played += 1) >= SCHEDULES) break;
+    }
+    expect(deaths).toBeGreaterThan(SCHEDULES / 3);
+  });
+
+  it("that fails at each call of one schedule in turn keeps every promise", async () => {
+    const { calls } = await play(7);
+    const early = Math.min(calls, 60);
+    for (let atCall = 1; atCall <= early; atCall += 1)
+      for (const kind of FAULTS) await check(await play(7, { kind, atCall }));
+  });
+});

@@ -1,0 +1,47 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { z } from "zod";
+import { FACT_PAYLOADS, QM2_EVENT_TYPES } from "../../src/agents/coordination/contracts/facts.ts";
+import { OPENWOP_PAYLOADS } from "../../src/agents/coordination/contracts/openwop-events.ts";
+import { tableRows } from "./read-tables.ts";
+
+const page = readFileSync(join(import.meta.dirname, "../../docs/events.md"), "utf8");
+const PAYLOADS: Readonly<Record<string, z.ZodObject>> = { ...FACT_PAYLOADS, ...OPENWOP_PAYLOADS };
+
+/** As the page writes a payload: each field in backquotes, with a question mark where it may be absent. */
+function fieldsOf({ shape }: z.ZodObject): string {
+  return Object.entries(shape as Readonly<Record<string, z.ZodType>>)
+    .map(([name, field]) => `\`${name}\`${field.safeParse(undefined).success ? "?" : ""}`)
+    .join(", ");
+}
+
+const quoted = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
+
+describe("docs/events.md", () => {
+  it("lists every event type with its payload fields, and no other", () => {
+    const rows = tableRows(page, "type").map(([type, , payload]) => [type, payload]);
+    expect(rows).toEqual(Object.entries(PAYLOADS).map(([type, schema]) => [`\`${type}\``, fieldsOf(schema)]));
+  });
+
+  it("says what each event means", () => {
+    for (const [type, meaning] of tableRows(page, "type")) expect(meaning, type).toMatch(/\S{2,}/u);
+  });
+
+  it("has a projection of every fact, to types that there are", () => {
+    const rows = tableRows(page, "fact");
+    expect(rows.map(([fact = ""]) => quoted(fact)[0])).toEqual(Object.keys(FACT_PAYLOADS));
+    const targets = rows.flatMap(([, target = ""]) => quoted(target)).filter((name) => name.includes("."));
+    for (const target of targets) expect([...Object.keys(OPENWOP_PAYLOADS), "error.code"]).toContain(target);
+  });
+
+  it("has a cause of every fact but the first", () => {
+    const named = tableRows(page, "event").flatMap(([event = ""]) => quoted(event));
+    const facts = Object.keys(FACT_PAYLOADS).filter((type) => type !== "coordination.created");
+    expect(named).toEqual(expect.arrayContaining(facts));
+  });
+
+  it("counts the types that QM2 demands", () => {
+    expect(page).toContain(`(${QM2_EVENT_TYPES.length} of ${Object.keys(FACT_PAYLOADS).length})`);
+  });
+});

@@ -22,7 +22,7 @@ const runtime = `${CORE}/runtime`;
 export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [CORE]: { folders: [contracts, runtime], types: [ports] },
   [contracts]: { packages: ["zod"] },
-  [ledger]: { folders: [contracts] },
+  [ledger]: { folders: [contracts], packages: ["immutable"] },
   [openwop]: { folders: [contracts, ledger] },
   [dispatch]: { folders: [contracts, ledger, openwop] },
   [ports]: { types: [contracts] },

@@ -48,7 +48,7 @@ describe("list", () => {
         objective: "Stop soon",
         ownerSession: "agent:main:main",
         createdAtMs: TEST_EPOCH_MS + 200_000,
-        steps: { total: 1, open: 0, failed: 1 },
+        steps: { total: 1, open: 0, failed: 0 },
       },
       expect.objectContaining({
         coordinationId: OPEN.id,

@@ -1,3 +1,4 @@
+import { OrderedMap } from "immutable";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
@@ -233,7 +234,7 @@ describe("an admitted spawn", () => {
     const open = scene.state as OpenCoordination;
     const [step] = open.steps.values();
     const ids = Array.from({ length: BOUNDS.stepsPerCoordinationMax }, (_, index) => stepId(index + 1));
-    const full: Coordination = { ...open, steps: new Map(ids.map((id) => [id, step!])) };
+    const full: Coordination = { ...open, steps: OrderedMap(ids.map((id) => [id, step!])) };
     expect(decide(full, spawn("b"), at(0))).toMatchObject({ kind: "refused", code: "TOO_MANY_STEPS" });
   });
 });

@@ -1,3 +1,4 @@
+import { OrderedMap } from "immutable";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
@@ -10,7 +11,7 @@ import {
   planRecovery,
 } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { isOpen, unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { isEnded, unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { histories, play, RUN, type Move, type Played } from "../support/arbitraries.ts";
@@ -34,7 +35,7 @@ const only = <T extends RunEvent["type"]>(
   log.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 
 const stepsOf = (state: Coordination): Exclude<Coordination, { kind: "unopened" }>["steps"] =>
-  state.kind === "unopened" ? new Map<never, never>() : state.steps;
+  state.kind === "unopened" ? OrderedMap<never, never>() : state.steps;
 
 describe("for every history of commands", () => {
   it("L2: sequences are gapless, ids follow from them, and times are the command's", () =>
@@ -130,7 +131,8 @@ describe("for every history of commands", () => {
         ["step.completed", "step.failed", "step.timed_out"].includes(type),
       );
       expect(new Set(ends.map(({ nodeId }) => nodeId)).size).toBe(ends.length);
-      if (state.kind === "ended") expect([...state.steps.values()].filter(isOpen)).toEqual([]);
+      if (state.kind === "ended")
+        expect([...state.steps.values()].filter(({ phase }) => !isEnded(phase))).toEqual([]);
     }));
 
   it("D5: an end absorbs whatever comes after it", () =>

@@ -8,6 +8,7 @@ import { describe, expect, it } from "vitest";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
+import { viewCoordination } from "../../src/agents/coordination/runtime/coordination-view.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryLedger } from "../support/memory-store.ts";
@@ -27,8 +28,18 @@ function folded(events: readonly RunEvent[]): object {
   if (!first) throw new Error("a run without events");
   const state = fold(first.runId, events);
   if (state.kind === "unopened") throw new Error("a run that was not opened");
-  const steps = [...state.steps.values()];
-  return { summary: summarize(state), references: events.flatMap(referencesOf), state: { ...state, steps } };
+  // What a state says, not how it is laid out in memory.
+  const { openSteps, lastFactId, nextSequence, iterations } = state;
+  const causes = [...state.steps.values()].map(({ lastFactId: fact, chainEventId: chain }) => ({
+    fact,
+    chain,
+  }));
+  return {
+    summary: summarize(state),
+    references: events.flatMap(referencesOf),
+    view: viewCoordination(state),
+    position: { nextSequence, iterations, lastFactId, openSteps, causes },
+  };
 }
 
 describe("the recorded histories", () => {

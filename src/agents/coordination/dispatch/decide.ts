@@ -16,10 +16,17 @@ import type {
 import { BOUNDS } from "../contracts/bounds.ts";
 import { unreachable } from "../contracts/errors.ts";
 import type { FactPayloads, StepAdmitted, TerminalStatus } from "../contracts/facts.ts";
-import { addMs, idempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { childOf, isOpen, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
+import {
+  childOf,
+  isEnded,
+  openStepsOf,
+  type Coordination,
+  type OpenCoordination,
+  type Step,
+} from "../ledger/state.ts";
 
 export type RefusalCode =
   | "NOT_OPENED"
@@ -73,8 +80,8 @@ function openCoordination(state: Coordination, command: Command & { type: "openC
 
 function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
   const { type: _, child, ...given } = command;
-  const earlier = child ? holderOf(state, child.childSessionKey) : sameCall(state, command);
-  if (earlier) return { kind: "replay", stepId: earlier.spec.stepId };
+  const earlier = child ? state.children.get(child.childSessionKey) : sameCall(state, command);
+  if (earlier) return { kind: "replay", stepId: earlier };
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
   }
@@ -106,14 +113,15 @@ function acknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedC
 }
 
 /** D2: the same tool call asking for the same work, which the host has not answered yet. */
-function sameCall(state: OpenCoordination, command: AdmitSpawn): Step | undefined {
+function sameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
   const { toolCallId, runId } = command.call;
   if (!toolCallId || !runId) return undefined;
-  for (const step of state.steps.values()) {
+  for (const step of openStepsOf(state)) {
     const { call, input, sourceSession } = step.spec;
     const same =
       call.toolCallId === toolCallId && call.runId === runId && sourceSession === command.sourceSession;
-    if (same && step.phase.status === "dispatched" && input.sha256 === command.input.sha256) return step;
+    if (same && step.phase.status === "dispatched" && input.sha256 === command.input.sha256)
+      return step.spec.stepId;
   }
   return undefined;
 }
@@ -149,21 +157,13 @@ function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Dec
   }
   if (step.phase.status !== "dispatched")
     return refuse("STEP_ENDED", `step ${command.stepId} is ${step.phase.status}`);
-  const holder = holderOf(state, command.childSessionKey);
-  if (holder)
-    return refuse("CHILD_TAKEN", `${command.childSessionKey} already works on ${holder.spec.stepId}`);
+  const holder = state.children.get(command.childSessionKey);
+  if (holder) return refuse("CHILD_TAKEN", `${command.childSessionKey} already works on ${holder}`);
   const { type: _, ...payload } = command;
   return { kind: "accepted", stepId: command.stepId, facts: [{ type: "step.acknowledged", payload }] };
 }
 
 /** H3: a child session works on one step; the reference for its key could name only one. */
-function holderOf(state: OpenCoordination, childSessionKey: SessionKey): Step | undefined {
-  for (const step of state.steps.values()) {
-    if (childOf(step.phase)?.childSessionKey === childSessionKey) return step;
-  }
-  return undefined;
-}
-
 function endStep(state: OpenCoordination, command: CompleteStep | FailStep | TimeOutStep): Decision {
   const step = state.steps.get(command.stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${command.stepId}`);
@@ -171,7 +171,7 @@ function endStep(state: OpenCoordination, command: CompleteStep | FailStep | Tim
   if (command.attempt !== phase.attempt) return stale(step, command.attempt);
   if (phase.status === "waiting")
     return refuse("NOT_DISPATCHED", `step ${command.stepId} was not dispatched`);
-  if (!isOpen(step)) {
+  if (isEnded(phase)) {
     const same =
       phase.status === OUTCOME_STATUS[command.type] ||
       (command.type === "failStep" && phase.status === "cancelled");
@@ -216,18 +216,13 @@ function outcomeFact(step: Step, command: CompleteStep | FailStep | TimeOutStep)
 }
 
 function settle(state: OpenCoordination): Decision {
-  const counts = { total: 0, completed: 0, failed: 0, timedOut: 0, cancelled: 0 };
-  for (const step of state.steps.values()) {
-    if (isOpen(step)) return refuse("STEPS_OPEN", `step ${step.spec.stepId} is ${step.phase.status}`);
-    counts.total += 1;
-    if (step.phase.status === "completed") counts.completed += 1;
-    else if (step.phase.status === "timed_out") counts.timedOut += 1;
-    else if (step.phase.status === "cancelled") counts.cancelled += 1;
-    else counts.failed += 1;
-  }
+  const [open] = openStepsOf(state);
+  if (open) return refuse("STEPS_OPEN", `step ${open.spec.stepId} is ${open.phase.status}`);
+  const { completed, failed, cancelled, timed_out: timedOut } = state.endedSteps;
+  const steps = { total: state.steps.size, completed, failed, timedOut, cancelled };
   return {
     kind: "accepted",
-    facts: [{ type: "coordination.terminal", payload: { status: statusOf(counts), steps: counts } }],
+    facts: [{ type: "coordination.terminal", payload: { status: statusOf(steps), steps } }],
   };
 }
 

@@ -1,6 +1,6 @@
 import { UNBOUND_TARGET, type CoordinationEnvelope } from "../contracts/envelope.ts";
 import type { SessionKey, StepId } from "../contracts/ids.ts";
-import { childOf, type Coordination } from "../ledger/state.ts";
+import { childOf, isEnded, type Coordination } from "../ledger/state.ts";
 
 /** The envelope of a step's current attempt, as the ledger records it (H3); `undefined` for a step it does not know. */
 export function envelopeOf(state: Coordination, stepId: StepId): CoordinationEnvelope | undefined {
@@ -17,7 +17,7 @@ export function envelopeOf(state: Coordination, stepId: StepId): CoordinationEnv
     intent: "execute",
     priority: spec.priority,
     deliveryMode: spec.deliveryMode,
-    ...("deadlineAtMs" in phase && { deadlineMs: phase.deadlineAtMs }),
+    ...(!isEnded(phase) && phase.status !== "waiting" && { deadlineMs: phase.deadlineAtMs }),
     createdAtMs: step.admittedAtMs,
     trace: {
       ...(spec.call.runId && { runId: spec.call.runId }),

@@ -3,7 +3,7 @@
  * here and are never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
-import { isOpen, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 
 export type Effect = AskHost | EndCoordination;
 
@@ -23,25 +23,21 @@ export interface EndCoordination {
 
 export function planDispatch(state: Coordination, now: EpochMs): Effect[] {
   if (state.kind !== "open") return [];
-  const open = openSteps(state);
+  const open = openStepsOf(state);
   if (open.length === 0) return now >= settlesAt(state) ? [endCoordination(state)] : [];
   return open.filter((step) => now >= dueAt(state, step)).map((step) => askHost(state, step));
 }
 
 /** At start every open step is reconciled with the host, due or not. */
 export function planRecovery(state: Coordination): Effect[] {
-  return state.kind === "open" ? openSteps(state).map((step) => askHost(state, step)) : [];
+  return state.kind === "open" ? openStepsOf(state).map((step) => askHost(state, step)) : [];
 }
 
 /** When `planDispatch` has something to do at the latest; `undefined` when never. */
 export function nextDeadline(state: Coordination): EpochMs | undefined {
   if (state.kind !== "open") return undefined;
-  const due = openSteps(state).map((step) => dueAt(state, step));
+  const due = openStepsOf(state).map((step) => dueAt(state, step));
   return due.length === 0 ? settlesAt(state) : due.reduce((earliest, at) => (at < earliest ? at : earliest));
-}
-
-function openSteps(state: OpenCoordination): Step[] {
-  return [...state.steps.values()].filter(isOpen);
 }
 
 function settlesAt(state: OpenCoordination): EpochMs {

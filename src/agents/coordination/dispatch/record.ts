@@ -18,9 +18,10 @@ export interface Recorded {
 
 export function record(before: Coordination, facts: readonly FactDraft[], now: EpochMs): Recorded {
   const events: RunEvent[] = [];
+  const timestamp = isoTimestamp(now);
   let state = before;
   const append = (draft: FactDraft | OpenWopDraft): RunEvent => {
-    const event = seal(state, draft, now);
+    const event = seal(state, draft, timestamp);
     state = evolve(state, event);
     events.push(event);
     return event;
@@ -37,12 +38,12 @@ export function record(before: Coordination, facts: readonly FactDraft[], now: E
   return { events, state };
 }
 
-function seal(state: Coordination, draft: FactDraft | OpenWopDraft, now: EpochMs): RunEvent {
+function seal(state: Coordination, draft: FactDraft | OpenWopDraft, timestamp: string): RunEvent {
   const place = {
     eventId: eventIdAt(state.coordinationId, state.nextSequence),
     runId: state.coordinationId,
     sequence: state.nextSequence,
-    timestamp: isoTimestamp(now),
+    timestamp,
   };
   return { ...place, ...draft };
 }

@@ -5,12 +5,14 @@
  * L2 sequences are gapless. L4 the same log folds to the same state in every release: change the meaning of an old
  * event only by a new event version. D5 terminal states absorb; no fact follows `coordination.terminal`.
  */
+import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import { invariant, unreachable } from "../contracts/errors.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
 import type { CoordinationId, EpochMs, StepId } from "../contracts/ids.ts";
 import {
   childOf,
+  isEnded,
   unopened,
   type Coordination,
   type EndedPhase,
@@ -47,8 +49,12 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   switch (event.type) {
     case "step.admitted":
       return admitted(open, event);
+    case "step.acknowledged": {
+      const { stepId, childSessionKey } = event.payload;
+      const acknowledged = { ...open, children: open.children.set(childSessionKey, stepId) };
+      return withStep(acknowledged, stepId, (step) => evolveStep(step, event));
+    }
     case "step.dispatched":
-    case "step.acknowledged":
     case "step.completed":
     case "step.failed":
     case "step.timed_out":
@@ -77,7 +83,10 @@ function created(state: Coordination, event: FactEvent & { type: "coordination.c
     createdAtMs: timeOf(event),
     changedAtMs: timeOf(event),
     lastFactId: event.eventId,
-    steps: new Map(),
+    steps: OrderedMap(),
+    openSteps: OrderedSet(),
+    children: ImmutableMap(),
+    endedSteps: { completed: 0, failed: 0, cancelled: 0, timed_out: 0 },
     iterations: 0,
     conflicts: [],
     escalations: [],
@@ -93,7 +102,7 @@ function admitted(state: OpenCoordination, event: FactEvent & { type: "step.admi
     phase: { status: "waiting", attempt: 0 },
     lastFactId: event.eventId,
   };
-  return { ...state, steps: new Map(state.steps).set(stepId, step) };
+  return { ...state, steps: state.steps.set(stepId, step), openSteps: state.openSteps.add(stepId) };
 }
 
 type StepEvent = FactEvent & {
@@ -156,6 +165,8 @@ function ended(
   const common = {
     attempt: phase.attempt,
     dispatchedAtMs: phase.dispatchedAtMs,
+    ...(phase.status === "running" && { acknowledgedAtMs: phase.acknowledgedAtMs }),
+    deadlineAtMs: phase.deadlineAtMs,
     endedAtMs: timeOf(event),
     ...(child && { child: { childSessionKey: child.childSessionKey, childRunId: child.childRunId } }),
   };
@@ -219,7 +230,30 @@ function chained(state: KnownCoordination, workerId: string, event: OpenWopEvent
 function withStep<S extends KnownCoordination>(state: S, stepId: StepId, change: (step: Step) => Step): S {
   const step = state.steps.get(stepId);
   invariant(step !== undefined, `no step ${stepId} in ${state.coordinationId}`);
-  return { ...state, steps: new Map(state.steps).set(stepId, change(step)) };
+  const changed = change(step);
+  return { ...state, steps: state.steps.set(stepId, changed), ...tallied(state, step, changed) };
+}
+
+function counted(counts: Tally["endedSteps"], status: EndedPhase["status"], by: number): Tally["endedSteps"] {
+  return { ...counts, [status]: counts[status] + by };
+}
+
+type Tally = Pick<KnownCoordination, "openSteps" | "endedSteps">;
+
+/** A step ends, or a retry takes it up again. */
+function tallied(
+  { openSteps, endedSteps }: Tally,
+  { spec, phase: before }: Step,
+  { phase: after }: Step,
+): Tally {
+  const { stepId } = spec;
+  if (isEnded(after) && !isEnded(before)) {
+    return { openSteps: openSteps.remove(stepId), endedSteps: counted(endedSteps, after.status, 1) };
+  }
+  if (isEnded(before) && !isEnded(after)) {
+    return { openSteps: openSteps.add(stepId), endedSteps: counted(endedSteps, before.status, -1) };
+  }
+  return { openSteps, endedSteps };
 }
 
 function timeOf(event: RunEvent): EpochMs {

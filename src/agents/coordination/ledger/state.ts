@@ -2,6 +2,7 @@
  * Owns: the shape of a coordination's folded state. Does not own: how events change it (`evolve.ts`) or what may
  * happen next (`dispatch/decide.ts`).
  */
+import type { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import type {
   ContentRef,
   FactPayloads,
@@ -40,8 +41,13 @@ interface Known {
   readonly changedAtMs: EpochMs;
   /** The newest fact, which causes the terminal event. */
   readonly lastFactId: EventId;
-  /** By step id, in order of admission. */
-  readonly steps: ReadonlyMap<StepId, Step>;
+  /** By step id, in order of admission. Persistent: a change costs the same however many steps there are. */
+  readonly steps: OrderedMap<StepId, Step>;
+  /** The steps that have not ended, so that looking after them does not cost what the ended ones would. */
+  readonly openSteps: OrderedSet<StepId>;
+  /** The step that a child session works on, or worked on. */
+  readonly children: ImmutableMap<SessionKey, StepId>;
+  readonly endedSteps: Readonly<Record<EndedPhase["status"], number>>;
   /** Orchestrator turns so far (`runOrchestrator.decided.iteration`). */
   readonly iterations: number;
   readonly conflicts: readonly Conflict[];
@@ -87,6 +93,9 @@ export interface EndedPhase {
   readonly status: "completed" | "failed" | "cancelled" | "timed_out";
   readonly attempt: number;
   readonly dispatchedAtMs: EpochMs;
+  /** Absent where the host never confirmed the spawn. */
+  readonly acknowledgedAtMs?: EpochMs;
+  readonly deadlineAtMs: EpochMs;
   readonly endedAtMs: EpochMs;
   /** Absent where the host refused the spawn or never confirmed it. */
   readonly child?: Child;
@@ -106,9 +115,16 @@ export type Conflict = FactPayloads["conflict.detected"] & {
 
 export type Escalation = FactPayloads["coordination.escalated"];
 
-export function isOpen(step: Step): boolean {
-  const { status } = step.phase;
-  return status === "waiting" || status === "dispatched" || status === "running";
+export function isEnded(phase: StepPhase): phase is EndedPhase {
+  return phase.status !== "waiting" && phase.status !== "dispatched" && phase.status !== "running";
+}
+
+/** The steps that have not ended, in order of admission. */
+export function openStepsOf(state: OpenCoordination | EndedCoordination): Step[] {
+  return state.openSteps
+    .toArray()
+    .map((stepId) => state.steps.get(stepId))
+    .filter((step) => step !== undefined);
 }
 
 export function childOf(phase: StepPhase): Child | undefined {

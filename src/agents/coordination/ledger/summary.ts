@@ -5,21 +5,16 @@
 import type { SessionKey } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { Reference, Summary } from "../contracts/summary.ts";
-import { isOpen, type Coordination } from "./state.ts";
+import type { Coordination } from "./state.ts";
 
 export function summarize(state: Exclude<Coordination, { kind: "unopened" }>): Summary {
-  let open = 0;
-  let failed = 0;
-  for (const step of state.steps.values()) {
-    if (isOpen(step)) open += 1;
-    else if (step.phase.status !== "completed") failed += 1;
-  }
+  const { failed, timed_out: timedOut } = state.endedSteps;
   return {
     status: state.kind === "ended" ? state.status : "running",
     ownerSession: state.created.ownerSession,
     objective: state.created.objective,
     createdAtMs: state.createdAtMs,
-    steps: { total: state.steps.size, open, failed },
+    steps: { total: state.steps.size, open: state.openSteps.size, failed: failed + timedOut },
   };
 }
 

@@ -5,7 +5,7 @@
 import { addMs, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
 import { isCoordinationError } from "../contracts/errors.ts";
 import { nextDeadline, planDispatch, planRecovery, type Effect } from "../dispatch/plan-dispatch.ts";
-import { isOpen, type Coordination } from "../ledger/state.ts";
+import type { Coordination } from "../ledger/state.ts";
 import type { ContentStore } from "../ports/content-store.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
@@ -163,7 +163,7 @@ function lookAgainAt({ turns, clock, settings }: DispatcherParts, state: Coordin
   if (state.kind !== "open" || due === undefined) return undefined;
   const now = clock.now();
   if (due > now) return due;
-  if ([...state.steps.values()].some(isOpen)) return addMs(now, settings.sweepMs);
+  if (state.openSteps.size > 0) return addMs(now, settings.sweepMs);
   const quietSince = turns.quietSince(state.created.ownerSession, now) ?? now;
   return laterOf(addMs(quietSince, state.created.settleMs), addMs(now, PAUSE_MS_MIN));
 }

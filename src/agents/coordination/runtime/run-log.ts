@@ -8,7 +8,8 @@
 import type { Command } from "../contracts/commands.ts";
 import { CoordinationError, isCoordinationError } from "../contracts/errors.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
-import { EVENT_PAYLOADS, type RunEvent } from "../contracts/run-event.ts";
+import { FACT_PAYLOADS } from "../contracts/facts.ts";
+import { isFact, type RunEvent } from "../contracts/run-event.ts";
 import { describeProblems, EVENT_BOUNDS, parseBounded } from "../contracts/validation.ts";
 import { decide, type RefusalCode } from "../dispatch/decide.ts";
 import { record } from "../dispatch/record.ts";
@@ -206,15 +207,16 @@ function track(entry: Entry, appended: Promise<void>, state: Coordination): void
   );
 }
 
-/** A stored event that broke its schema could never be read again, and its whole run with it. */
+/**
+ * A stored event that broke its schema could never be read again, and its whole run with it. The projection is made of
+ * what the facts hold, so the facts are enough.
+ */
 function assertReadable(events: readonly RunEvent[]): void {
-  for (const { eventId, type, payload } of events) {
-    const parsed = parseBounded(EVENT_PAYLOADS[type], payload, EVENT_BOUNDS);
-    if (!parsed.ok)
-      throw new CoordinationError(
-        "INPUT_INVALID",
-        `${eventId} (${type}): ${describeProblems(parsed.problems)}`,
-      );
+  for (const event of events) {
+    if (!isFact(event) || FACT_PAYLOADS[event.type].safeParse(event.payload).success) continue;
+    const parsed = parseBounded(FACT_PAYLOADS[event.type], event.payload, EVENT_BOUNDS);
+    const why = parsed.ok ? "" : describeProblems(parsed.problems);
+    throw new CoordinationError("INPUT_INVALID", `${event.eventId} (${event.type}): ${why}`);
   }
 }
 

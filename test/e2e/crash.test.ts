@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { isEnded } from "../../src/agents/coordination/ledger/state.ts";
 import { script } from "../support/scripted-model.ts";
 import { hasEnded, openStage, stepNamed, type Stage } from "./stage.ts";
 
@@ -55,7 +56,7 @@ describe("kill -9 of the gateway", () => {
       const calls = [...state.steps.values()].map(({ spec }) => spec.call.toolCallId);
       expect(new Set(calls).size).toBe(calls.length);
       const children = [...state.steps.values()].flatMap(({ phase }) =>
-        "child" in phase && phase.child ? [phase.child.childSessionKey] : [],
+        isEnded(phase) && phase.child ? [phase.child.childSessionKey] : [],
       );
       expect(new Set(children).size).toBe(children.length);
     }

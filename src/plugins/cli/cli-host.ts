@@ -1,4 +1,5 @@
 /** Owns: what differs between `openclaw coordination` and `openclaw-coordination`, and what a test replaces. */
+import type { Command } from "commander";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { OperatorConfig } from "../openclaw/operator-config.ts";
 
@@ -30,3 +31,6 @@ export interface Terminal {
   readonly colour: boolean;
   readonly unicode: boolean;
 }
+
+/** What subcommands are added to; inside the host it is of the host's own commander. */
+export type CommandGroup = Pick<Command, "command">;

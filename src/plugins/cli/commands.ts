@@ -3,8 +3,7 @@
  *
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */
-import type { Command } from "commander";
-import type { CliHost } from "./cli-host.ts";
+import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addEvents } from "./events-command.ts";
 import { addList } from "./list-command.ts";
@@ -25,6 +24,6 @@ const ADDITIONS = [
   addDoctor,
 ] as const;
 
-export function addCoordinationCommands(command: Command, host: CliHost): void {
+export function addCoordinationCommands(command: CommandGroup, host: CliHost): void {
   for (const add of ADDITIONS) add(command, host);
 }

@@ -1,13 +1,12 @@
 /** Owns: `doctor`: looking at the installation and saying what is wrong with it. It changes nothing. */
 import { statfsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import type { Command } from "commander";
 import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/coordination-view.ts";
 import { readSwitches } from "../openclaw/operator-config.ts";
-import type { CliHost, Terminal } from "./cli-host.ts";
+import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import {
   configChecks,
   diskCheck,
@@ -35,7 +34,7 @@ import {
 /** Enough to see that something hangs. */
 const RUNNING_MAX = 1_000;
 
-export function addDoctor(parent: Command, host: CliHost): void {
+export function addDoctor(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("doctor"))
     .description("Look for what keeps coordination from working, and say what to do")
     .action((options: ReaderOptions) => runCommand(host, options, () => doctor(host, options)));

@@ -1,10 +1,9 @@
 /** Owns: `events`. It reads and prints page by page, so that a ledger of any size fits in memory. */
-import type { Command } from "commander";
 import { FACT_PAYLOADS } from "../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { EVENT_PAYLOADS, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../compose.ts";
-import type { CliHost, Terminal } from "./cli-host.ts";
+import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
 import { printable } from "./printable.ts";
@@ -28,7 +27,7 @@ interface EventsOptions extends ReaderOptions {
   readonly limit?: string;
 }
 
-export function addEvents(parent: Command, host: CliHost): void {
+export function addEvents(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("events"))
     .description("Print the events of a coordination, or of all of them, oldest first")
     .argument("[id]", "the id of a coordination or a unique prefix; all coordinations when left out")

@@ -1,6 +1,5 @@
 /** Owns: `list`. */
-import type { Command } from "commander";
-import type { CliHost, Terminal } from "./cli-host.ts";
+import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
@@ -30,7 +29,7 @@ interface ListOptions extends ReaderOptions {
 
 type Listed = ReturnType<typeof listedOf>;
 
-export function addList(parent: Command, host: CliHost): void {
+export function addList(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("list"))
     .description("List coordinations, newest first")
     .option("--status <status>", `only these: ${STATUSES.join(", ")}`)

@@ -1,7 +1,6 @@
 /** Owns: `show` and `timeline`. */
-import type { Command } from "commander";
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
-import type { CliHost, Terminal } from "./cli-host.ts";
+import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { findCoordination, textOf, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
@@ -10,7 +9,7 @@ import { renderTimeline } from "./render-timeline.ts";
 import { runCommand, withExamples, withReaderOptions, writeJson, type ReaderOptions } from "./run-command.ts";
 import { timelineOf } from "./timeline.ts";
 
-export function addShow(parent: Command, host: CliHost): void {
+export function addShow(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("show"))
     .description("Show a coordination with its steps")
     .argument("[id]", "its id or a unique prefix; the newest one when left out")
@@ -20,7 +19,7 @@ export function addShow(parent: Command, host: CliHost): void {
   withExamples(command, host, ["show", "show co-1f0c", "show co-1f0c --json"]);
 }
 
-export function addTimeline(parent: Command, host: CliHost): void {
+export function addTimeline(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("timeline"))
     .description("Draw a coordination's steps on a time axis")
     .argument("[id]", "its id or a unique prefix; the newest one when left out")

@@ -1,9 +1,8 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import { existsSync, statSync } from "node:fs";
-import type { Command } from "commander";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { isCoordinating, readSwitches, type Switches } from "../openclaw/operator-config.ts";
-import type { CliHost, Terminal } from "./cli-host.ts";
+import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
@@ -21,7 +20,7 @@ import {
 
 type Status = Awaited<ReturnType<typeof statusOf>>;
 
-export function addStatus(parent: Command, host: CliHost): void {
+export function addStatus(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("status"))
     .description("Show whether spawns are coordinated, and how the ledger is doing")
     .action((options: ReaderOptions) =>

@@ -9,7 +9,7 @@ import {
   type ConfigChange,
   type EnableOptions,
 } from "../openclaw/operator-config.ts";
-import type { CliHost } from "./cli-host.ts";
+import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { paintFor } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { runCommand, withExamples, withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
@@ -29,7 +29,7 @@ interface Switch {
   readonly next: readonly string[];
 }
 
-export function addEnable(parent: Command, host: CliHost): void {
+export function addEnable(parent: CommandGroup, host: CliHost): void {
   const command = withSwitchOptions(parent.command("enable"))
     .description("Coordinate subagent spawns from now on")
     .option("--strict", "refuse a spawn that cannot be recorded, instead of letting it go on")
@@ -38,7 +38,7 @@ export function addEnable(parent: Command, host: CliHost): void {
   withExamples(command, host, ["enable", "enable --dry-run", "enable --strict --agents main,research --yes"]);
 }
 
-export function addDisable(parent: Command, host: CliHost): void {
+export function addDisable(parent: CommandGroup, host: CliHost): void {
   const command = withSwitchOptions(parent.command("disable"))
     .description("Stop coordinating subagent spawns; the ledger is kept")
     .action((options: SwitchOptions) => runCommand(host, options, () => disable(host, options)));

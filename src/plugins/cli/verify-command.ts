@@ -1,8 +1,7 @@
 /** Owns: `verify`. */
-import type { Command } from "commander";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { verifyLedger, type Verification } from "../../agents/coordination/runtime/verify-ledger.ts";
-import type { CliHost, Terminal } from "./cli-host.ts";
+import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
 import { printable } from "./printable.ts";
@@ -11,7 +10,7 @@ import { runCommand, withExamples, withReaderOptions, writeJson, type ReaderOpti
 
 const PROGRESS_EVERY_MS = 200;
 
-export function addVerify(parent: Command, host: CliHost): void {
+export function addVerify(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("verify"))
     .description("Prove the ledger: every stored byte, every hash, every event's meaning")
     .action((options: ReaderOptions) => runCommand(host, options, () => verify(host, options)));

@@ -35,13 +35,37 @@ function prepareInsert(database: Database, rows: number): Statement<[EventValue[
   );
 }
 
-export type Statements = ReturnType<typeof prepareWrites> & ReturnType<typeof prepareReads>;
+interface Writes {
+  readonly head: Statement<[runId: string], Head>;
+  readonly insertRun: Statement<
+    [runId: string, length: number, headHash: Buffer, ended: number, summary: string]
+  >;
+  readonly growRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
+  readonly endRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
+  /** The statement for n events is at n - 1. */
+  readonly insertEvents: readonly Statement<[EventValue[]]>[];
+  readonly insertReference: Statement<[name: string, runKey: number, stepId: string | null]>;
+  readonly putContent: Statement<[sha256: string, storedAtMs: number, text: string]>;
+  readonly deleteContent: Statement<[contentKey: number]>;
+}
+
+interface Reads {
+  readonly events: Statement<[runId: string, from: number, limit: number], EventRow>;
+  readonly runs: Statement<[RunFilter], RunRow>;
+  readonly openRuns: Statement<[RunFilter], RunRow>;
+  readonly find: Statement<[name: string], { run_id: string; step_id: string | null }>;
+  readonly references: Statement<[runId: string], { name: string; step_id: string | null }>;
+  readonly oldestContent: Statement<[limit: number], { content_key: number; stored_at_ms: number }>;
+  readonly content: Statement<[sha256: string], string>;
+}
+
+export type Statements = Writes & Reads;
 
 export function prepareStatements(database: Database): Statements {
   return { ...prepareWrites(database), ...prepareReads(database) };
 }
 
-function prepareWrites(database: Database) {
+function prepareWrites(database: Database): Writes {
   return {
     head: database.prepare<[string], Head>("select run_key, length, head_hash from run where run_id = ?"),
     insertRun: database.prepare<[string, number, Buffer, number, string]>(
@@ -65,7 +89,7 @@ function prepareWrites(database: Database) {
   };
 }
 
-function prepareReads(database: Database) {
+function prepareReads(database: Database): Reads {
   return {
     events: database.prepare<[string, number, number], EventRow>(
       `select sequence, type, timestamp_ms, node_id, causation_id, payload

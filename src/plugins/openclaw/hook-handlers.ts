@@ -7,7 +7,6 @@
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
-import { makeRuntime } from "./make-runtime.ts";
 import { promptContext } from "./prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
 import { currentRuntime, replaceRuntime, withRuntime, type SharedRuntime } from "./shared-runtime.ts";
@@ -30,8 +29,10 @@ export interface HookHandlers extends SpawnHandlers {
 }
 
 export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
+  // Only the instance that makes the runtime loads the parts it is made of.
+  const make = async (): Promise<SharedRuntime> => (await import("./make-runtime.ts")).makeRuntime(api);
   const use = <T>(work: (runtime: SharedRuntime) => Promise<T>): Promise<T> =>
-    withinBudget(withRuntime(() => makeRuntime(api), work));
+    withinBudget(withRuntime(make, work));
   const quietly = async <T>(
     hook: string,
     work: (runtime: SharedRuntime) => Promise<T>,
@@ -57,7 +58,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
         if (sessionKey && runId) (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
       }),
     start: async (): Promise<void> => {
-      await replaceRuntime(makeRuntime(api));
+      await replaceRuntime(await make());
       await quietly("start", async (runtime) => {
         try {
           await runtime.coordinator();

@@ -25,12 +25,12 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const logger = hostLogger(api.logger);
   const ledgerPath = ledgerPathIn(api.runtime.state.resolveStateDir());
   const sink = healthSinkBeside(ledgerPath);
-  const opened = openOnce(() =>
-    composeCoordinator({ ledgerPath, config, logger, runner: hostRunner(api.runtime, logger) }),
-  );
+  const runner = hostRunner(api.runtime, logger);
+  const opened = openOnce(() => composeCoordinator({ ledgerPath, config, logger, runner }));
   return {
     config,
     logger,
+    runner,
     health: healthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
     pendingSpawns: recent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
     requests: recent<string>(REQUESTS_MAX),

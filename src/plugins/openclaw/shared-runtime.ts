@@ -8,6 +8,7 @@
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { Phase1Config } from "../../agents/coordination/contracts/config.ts";
 import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { AgentRunner } from "../../agents/coordination/ports/agent-runner.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../compose.ts";
 import type { HealthRecord } from "./health-record.ts";
@@ -17,6 +18,7 @@ export interface SharedRuntime {
   readonly config: Phase1Config;
   readonly logger: Logger;
   readonly health: HealthRecord;
+  readonly runner: AgentRunner;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
   /** The newest request to each session, the objective of a coordination that it opens. */
@@ -56,10 +58,10 @@ export async function replaceRuntime(next: SharedRuntime): Promise<void> {
  * @throws CoordinationError what `work` throws, or `LEDGER_CLOSED` when the plugin is stopped.
  */
 export async function withRuntime<T>(
-  make: () => SharedRuntime,
+  make: () => Promise<SharedRuntime>,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
-  if (!currentRuntime()) await replaceRuntime(make());
+  if (!currentRuntime()) await replaceRuntime(await make());
   const runtime = await openRuntime();
   try {
     return await work(runtime);

@@ -8,7 +8,6 @@ import type { CoordinationEnvelope } from "../../agents/coordination/contracts/e
 import type { InputProblem } from "../../agents/coordination/contracts/facts.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../agents/coordination/runtime/coordinator.ts";
-import { hostRunner } from "./host-runner.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
 import { currentRuntime, type PendingSpawn, type SharedRuntime } from "./shared-runtime.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
@@ -39,9 +38,7 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
       }
     },
     afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
-      parts.quietly("after_tool_call", (runtime) =>
-        settle(parts.api, runtime, { event, sessionKey: ctx.sessionKey }),
-      ),
+      parts.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey: ctx.sessionKey })),
   };
 }
 
@@ -115,7 +112,6 @@ function malformedReason(problems: readonly InputProblem[]): string {
 }
 
 async function settle(
-  api: OpenClawPluginApi,
   runtime: SharedRuntime,
   {
     event,
@@ -130,7 +126,7 @@ async function settle(
   if (result.kind === "refused") await coordinator.refuseSpawn(claim, result.message);
   if (result.kind !== "accepted") return;
   const envelope = await coordinator.confirmSpawn(claim, result.child);
-  if (envelope) await hostRunner(api.runtime, runtime.logger).bind(envelope);
+  if (envelope) await runtime.runner.bind(envelope);
 }
 
 /**

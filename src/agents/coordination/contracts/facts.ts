@@ -36,14 +36,7 @@ export type LearntVia = z.infer<typeof learntViaSchema>;
 
 /** Why a step failed. `message` is the host's sentence, cut to a bound. */
 export const stepErrorSchema = z.object({
-  code: z.enum([
-    "spawn_refused",
-    "spawn_not_confirmed",
-    "child_failed",
-    "child_cancelled",
-    "child_lost",
-    "coordination_closed",
-  ]),
+  code: z.enum(["spawn_refused", "spawn_not_confirmed", "child_failed", "child_cancelled", "child_lost"]),
   message: z.string().max(BOUNDS.errorMessageCharsMax),
 });
 export type StepError = z.infer<typeof stepErrorSchema>;

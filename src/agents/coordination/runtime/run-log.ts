@@ -21,8 +21,9 @@ import type { ContentInput } from "../ports/content-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { Logger } from "../ports/logger.ts";
 
-/** Decided again after this many lost races or busy ledgers; then the caller hears of it. */
+/** Decided again after this many lost races; then the caller hears of it. */
 const APPEND_ATTEMPTS_MAX = 6;
+const BUSY_ATTEMPTS_MAX = 2;
 const READ_PAGE = 1_000;
 /** Folded states kept in memory; open ones with an append under way are kept beyond it. */
 const STATES_MAX = 512;
@@ -105,7 +106,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
           const submitted = await attempt(runId, { commands, contents });
           if (submitted !== "again") return submitted;
         } catch (error) {
-          if (!isRetryable(error) || tries >= APPEND_ATTEMPTS_MAX) throw error;
+          if (tries >= attemptsMaxOf(error)) throw error;
         }
         if (tries >= APPEND_ATTEMPTS_MAX)
           throw new CoordinationError("LEDGER_CONFLICT", `${runId}: lost ${tries} races`);
@@ -123,9 +124,11 @@ interface Batch {
   readonly contents: readonly ContentInput[];
 }
 
-/** A busy ledger has already waited its busy timeout. */
-function isRetryable(error: unknown): boolean {
-  return isCoordinationError(error) && (error.code === "LEDGER_CONFLICT" || error.code === "LEDGER_BUSY");
+/** A busy ledger has held this thread for its whole busy timeout already. */
+function attemptsMaxOf(error: unknown): number {
+  if (!isCoordinationError(error)) return 1;
+  if (error.code === "LEDGER_BUSY") return BUSY_ATTEMPTS_MAX;
+  return error.code === "LEDGER_CONFLICT" ? APPEND_ATTEMPTS_MAX : 1;
 }
 
 async function readState(store: LedgerStore, runId: CoordinationId): Promise<Coordination> {

@@ -1,0 +1,43 @@
+/** The part of the host's plugin API that the hook handlers touch, answering in this process. */
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+
+export interface FakeHost {
+  readonly api: OpenClawPluginApi;
+  /** Lines of the plugin in the host's log, by level. */
+  readonly lines: { readonly level: string; readonly text: string }[];
+  /** Session entries that were patched, by session key. */
+  readonly entries: Map<string, Record<string, unknown>>;
+}
+
+export function fakeHost(options: {
+  readonly stateDir: string | (() => string);
+  readonly phase1?: Record<string, unknown>;
+  readonly rows?: readonly unknown[];
+}): FakeHost {
+  const lines: FakeHost["lines"] = [];
+  const entries: FakeHost["entries"] = new Map();
+  const log = (level: string) => (text: string) => {
+    lines.push({ level, text });
+  };
+  const { stateDir, phase1 = {}, rows = [] } = options;
+  const patchSessionEntry = (patch: {
+    sessionKey: string;
+    update: (entry: object) => Record<string, unknown>;
+  }) => {
+    entries.set(patch.sessionKey, {
+      ...entries.get(patch.sessionKey),
+      ...patch.update(entries.get(patch.sessionKey) ?? {}),
+    });
+    return Promise.resolve(null);
+  };
+  const api = {
+    pluginConfig: { coordination: { phase1: { enabled: true, ...phase1 } } },
+    logger: { debug: log("debug"), info: log("info"), warn: log("warn"), error: log("error") },
+    runtime: {
+      state: { resolveStateDir: () => (typeof stateDir === "string" ? stateDir : stateDir()) },
+      tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve(rows) }) } } },
+      agent: { session: { patchSessionEntry } },
+    },
+  };
+  return { api: api as unknown as OpenClawPluginApi, lines, entries };
+}

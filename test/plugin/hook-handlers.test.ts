@@ -1,0 +1,245 @@
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import Database from "better-sqlite3";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
+import { readHealthBeside } from "../../src/plugins/compose.ts";
+import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import type { HookContext, HookEvent } from "../../src/plugins/openclaw/sdk.ts";
+import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { fakeHost, type FakeHost } from "./fake-host.ts";
+
+let folder: TempFolder;
+let stopping: HookHandlers[];
+
+beforeEach(() => {
+  folder = tempFolder();
+  stopping = [];
+});
+
+afterEach(async () => {
+  for (const handlers of stopping) await handlers.stop();
+  folder[Symbol.dispose]();
+});
+
+async function started(host: FakeHost): Promise<HookHandlers> {
+  const handlers = createHookHandlers(host.api);
+  stopping.push(handlers);
+  await handlers.start();
+  return handlers;
+}
+
+const ledgerPath = (): string => join(folder.path, "coordination", "ledger.sqlite");
+
+const context = {
+  sessionKey: "agent:main:main",
+  agentId: "main",
+  runId: "run-1",
+  trace: { traceId: "t".repeat(32) },
+};
+const inContext = context as unknown as HookContext<"before_tool_call">;
+
+function spawnEvent(toolCallId: string, params: Record<string, unknown>): HookEvent<"before_tool_call"> {
+  return { toolName: "sessions_spawn", toolCallId, runId: "run-1", params };
+}
+
+async function spawn(handlers: HookHandlers, id: string, params: Record<string, unknown> = { task: "work" }) {
+  return handlers.beforeSpawn(spawnEvent(id, params), inContext);
+}
+
+const accepted = (child: string) => ({
+  details: { status: "accepted", childSessionKey: child, runId: `run-of-${child}` },
+});
+
+describe("a spawn through the hooks", () => {
+  it("gets the ledger's envelope in its params, and the child's session entry the bound one", async () => {
+    const host = fakeHost({ stateDir: folder.path });
+    const handlers = await started(host);
+    const before = await spawn(handlers, "call-1", { task: "work", label: "helper" });
+    const minted = coordinationEnvelopeSchema.parse(
+      (before as { params: { coordination: unknown } }).params.coordination,
+    );
+    expect(minted).toMatchObject({
+      stepId: "step-1",
+      sourceSession: "agent:main:main",
+      targetSession: "unbound",
+    });
+    const event = {
+      ...spawnEvent("call-1", { task: "work", coordination: minted }),
+      result: accepted("agent:main:subagent:1"),
+    };
+    await handlers.afterSpawn(event, inContext);
+    const entry = host.entries.get("agent:main:subagent:1") as {
+      pluginExtensions: { coordination: { envelope: unknown } };
+    };
+    expect(coordinationEnvelopeSchema.parse(entry.pluginExtensions.coordination.envelope)).toMatchObject({
+      coordinationId: minted.coordinationId,
+      targetSession: "agent:main:subagent:1",
+    });
+  });
+
+  it("tells two calls with one id apart by their envelopes", async () => {
+    const handlers = await started(fakeHost({ stateDir: folder.path }));
+    const one = (await spawn(handlers, "same", { task: "one" })) as {
+      params: { coordination: { stepId: string } };
+    };
+    const two = (await spawn(handlers, "same", { task: "two" })) as {
+      params: { coordination: { stepId: string } };
+    };
+    const finish = (params: Record<string, unknown>, child: string) =>
+      handlers.afterSpawn({ ...spawnEvent("same", params), result: accepted(child) }, inContext);
+    await finish(two.params, "agent:main:subagent:two");
+    await finish(one.params, "agent:main:subagent:one");
+    const prompt = await handlers.beforePromptBuild(
+      { prompt: "x", messages: [] },
+      {
+        ...context,
+        sessionKey: "agent:main:subagent:two",
+      },
+    );
+    expect(prompt?.appendSystemContext).toContain(`"stepId":"${two.params.coordination.stepId}"`);
+  });
+
+  it("leaves the session entry of an ACP child alone", async () => {
+    const host = fakeHost({ stateDir: folder.path });
+    const handlers = await started(host);
+    await spawn(handlers, "call-1", { task: "work", runtime: "acp", agentId: "helper" });
+    await handlers.afterSpawn(
+      { ...spawnEvent("call-1", {}), result: accepted("agent:helper:acp:1") },
+      inContext,
+    );
+    expect(host.entries.size).toBe(0);
+  });
+
+  it("is let go untouched when its agent is not among those to coordinate", async () => {
+    const handlers = await started(fakeHost({ stateDir: folder.path, phase1: { agents: ["research"] } }));
+    expect(await spawn(handlers, "call-1")).toBeUndefined();
+  });
+
+  it.each([
+    ["no task", {}],
+    ["a task of a megabyte", { task: "x".repeat(1_000_000) }],
+    ["NUL and lone surrogates", { task: "a\0b\ud800c", label: "\u0000\ud800" }],
+    [
+      "values of every wrong type",
+      { task: 5, label: {}, taskName: [], agentId: 7, runTimeoutSeconds: "soon", collect: "yes", runtime: 3 },
+    ],
+    ["a label that is a paragraph", { task: "x", label: "word ".repeat(400) }],
+    ["an endless time limit", { task: "x", runTimeoutSeconds: Number.MAX_VALUE }],
+  ])("with %s goes on and leaves a sound record", async (_, params) => {
+    const handlers = await started(fakeHost({ stateDir: folder.path }));
+    expect(await spawn(handlers, "call-1", params)).toHaveProperty("params.coordination.stepId", "step-1");
+  });
+});
+
+describe("H2: whatever breaks, a hook answers", () => {
+  const everyHook = (handlers: HookHandlers) => [
+    spawn(handlers, "call-1"),
+    handlers.afterSpawn(
+      { ...spawnEvent("call-1", {}), result: accepted("agent:main:subagent:1") },
+      inContext,
+    ),
+    handlers.subagentEnded({
+      targetSessionKey: "agent:main:subagent:1",
+      targetKind: "subagent",
+      reason: "x",
+    }),
+    handlers.beforePromptBuild({ prompt: "x", messages: [] }, context),
+    handlers.agentEnded({ messages: [], success: true }, context),
+  ];
+
+  it("a ledger folder that is a file", async () => {
+    writeFileSync(join(folder.path, "coordination"), "in the way");
+    const host = fakeHost({ stateDir: folder.path });
+    const handlers = await started(host);
+    expect(await Promise.all(everyHook(handlers))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(
+      host.lines
+        .filter(({ level }) => level === "error")
+        .map(({ text }) => text)
+        .join("\n"),
+    ).toMatch(/A SPAWN GOES ON UNCOORDINATED/u);
+  });
+
+  it("a host that cannot name its state folder", async () => {
+    const handlers = createHookHandlers(
+      fakeHost({
+        stateDir: () => {
+          throw new Error("no state folder");
+        },
+      }).api,
+    );
+    expect(await Promise.all(everyHook(handlers))).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+  });
+
+  it("in strict mode the spawn is refused with a sentence, the other hooks still answer nothing", async () => {
+    mkdirSync(dirname(ledgerPath()), { recursive: true });
+    writeFileSync(ledgerPath(), "not a database");
+    const handlers = await started(fakeHost({ stateDir: folder.path, phase1: { strict: true } }));
+    const [before, ...others] = await Promise.all(everyHook(handlers));
+    expect(before).toMatchObject({
+      block: true,
+      blockReason: expect.stringMatching(/^Coordination refused this spawn: .+\. .+\.$/u) as string,
+    });
+    expect(others).toEqual([undefined, undefined, undefined, undefined]);
+  });
+});
+
+describe("health", () => {
+  it("counts what went on uncoordinated, and recovers with the next spawn", async () => {
+    const handlers = await started(fakeHost({ stateDir: folder.path }));
+    await spawn(handlers, "call-0");
+    const other = new Database(ledgerPath());
+    other.exec("begin immediate");
+    await spawn(handlers, "call-1");
+    await spawn(handlers, "call-2");
+    expect(readHealthBeside(ledgerPath())).toMatchObject({
+      state: "degraded",
+      failure: { code: "LEDGER_BUSY" },
+      uncoordinatedSpawns: 2,
+    });
+    other.exec("rollback");
+    other.close();
+    await spawn(handlers, "call-3");
+    expect(readHealthBeside(ledgerPath())).toMatchObject({ state: "ok", uncoordinatedSpawns: 2 });
+    expect(statSync(join(dirname(ledgerPath()), "health.json")).mode & 0o777).toBe(0o600);
+  });
+});
+
+describe("one runtime per process", () => {
+  it("is shared by all instances, replaced by the next start, and not reopened by a late hook", async () => {
+    const host = fakeHost({ stateDir: folder.path });
+    const full = await started(host);
+    const discovery = createHookHandlers(host.api);
+    expect(await spawn(discovery, "call-1")).toHaveProperty("params.coordination.stepId", "step-1");
+    expect(await spawn(full, "call-2")).toHaveProperty("params.coordination.stepId", "step-2");
+    const reloaded = await started(host);
+    expect(await spawn(discovery, "call-3")).toHaveProperty("params.coordination.stepId", "step-3");
+    await reloaded.stop();
+    const bytes = readFileSync(ledgerPath());
+    expect(await spawn(discovery, "call-4")).toBeUndefined();
+    expect(readFileSync(ledgerPath()).equals(bytes)).toBe(true);
+    expect(existsSync(`${ledgerPath()}-wal`)).toBe(false);
+  });
+
+  it("a hook in the middle of a reload waits for the next runtime", async () => {
+    const host = fakeHost({ stateDir: folder.path });
+    const before = await started(host);
+    await before.stop();
+    const waiting = spawn(before, "call-1");
+    await started(host);
+    expect(await waiting).toHaveProperty("params.coordination.stepId", "step-1");
+  });
+});

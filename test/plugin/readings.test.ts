@@ -1,0 +1,104 @@
+import { hash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { observationOf } from "../../src/plugins/openclaw/host-runner.ts";
+import { readSpawnResult } from "../../src/plugins/openclaw/spawn-result.ts";
+import { withinBudget } from "../../src/plugins/openclaw/within-budget.ts";
+
+describe("what the host answered to a spawn", () => {
+  it("is accepted only with a status, a child and a run", () => {
+    const details = { status: "accepted", childSessionKey: "agent:main:subagent:1", runId: "run" };
+    expect(readSpawnResult({ result: { details } })).toEqual({
+      kind: "accepted",
+      child: { childSessionKey: "agent:main:subagent:1", childRunId: "run" },
+    });
+    expect(readSpawnResult({ result: { details: { ...details, runId: undefined } } })).toEqual({
+      kind: "unclear",
+    });
+  });
+
+  it.each([
+    [{ result: { details: { status: "forbidden", error: "too many\n children" } } }, "too many children"],
+    [{ result: { details: { status: "blocked", reason: "by policy" } } }, "by policy"],
+    [{ error: "Tool call blocked" }, "Tool call blocked"],
+    [{ result: { details: { status: "error" } } }, "the host answered error"],
+  ])("is refused with the host's sentence: %j", (event, message) => {
+    expect(readSpawnResult(event)).toEqual({ kind: "refused", message });
+  });
+
+  it("is unclear where it says nothing", () => {
+    for (const result of [undefined, null, 5, {}, { details: null }])
+      expect(readSpawnResult({ result })).toEqual({ kind: "unclear" });
+  });
+});
+
+describe("what the host's task rows say of a spawn", () => {
+  const row = {
+    id: "task-1",
+    runId: "run-1",
+    childSessionKey: "agent:main:subagent:1",
+    title: "the task",
+    status: "running",
+    deliveryStatus: "pending",
+    createdAt: 10_000,
+  };
+  type Rows = Parameters<typeof observationOf>[0];
+  const rows = (...given: object[]): Rows => given as unknown as Rows;
+  const query = {
+    sourceSession: "agent:main:main" as SessionKey,
+    input: { sha256: hash("sha256", "the task"), bytes: 8 },
+    dispatchedAtMs: 9_950 as EpochMs,
+    taken: new Set<SessionKey>(),
+  };
+  const child = { childSessionKey: "agent:main:subagent:1", childRunId: "run-1" };
+
+  it("is found by the task when the answer was lost, and by the child when it is known", () => {
+    expect(observationOf(rows(row), query)).toEqual({ kind: "running", ...child });
+    const known = {
+      ...query,
+      input: { ...query.input, sha256: "0".repeat(64) },
+      childSessionKey: row.childSessionKey as SessionKey,
+    };
+    expect(observationOf(rows(row), known)).toEqual({ kind: "running", ...child });
+  });
+
+  it.each([
+    ["another task", { ...row, title: "another task" }],
+    ["an earlier row with the same task", { ...row, createdAt: 1_000 }],
+    ["the session's own turn", { ...row, childSessionKey: "agent:main:main" }],
+    ["a row without a child", { ...row, childSessionKey: undefined }],
+  ])("is not %s", (_, other) => {
+    expect(observationOf(rows(other), query)).toEqual({ kind: "absent" });
+  });
+
+  it("is not a child that another step has", () => {
+    const taken = new Set([row.childSessionKey as SessionKey]);
+    expect(observationOf(rows(row), { ...query, taken })).toEqual({ kind: "absent" });
+  });
+
+  it("is not over before it was delivered, because an orchestrator's first turn ends early", () => {
+    expect(observationOf(rows({ ...row, status: "succeeded" }), query)).toMatchObject({ kind: "running" });
+  });
+
+  it.each([
+    ["succeeded", "delivered", { outcome: "completed" }],
+    ["succeeded", "not_applicable", { outcome: "completed" }],
+    ["timed_out", "delivered", { outcome: "timed_out" }],
+    ["cancelled", "dismissed", { outcome: "cancelled", message: "why" }],
+    ["failed", "failed", { outcome: "failed", message: "why" }],
+    ["lost", "parent_missing", { outcome: "failed", message: "why" }],
+  ])("%s and %s is an ending", (status, deliveryStatus, ending) => {
+    expect(observationOf(rows({ ...row, status, deliveryStatus, error: "why" }), query)).toEqual({
+      kind: "ended",
+      ...child,
+      ...ending,
+    });
+  });
+});
+
+describe("a hook's budget", () => {
+  it("is kept when the work hangs, with an error that says so", async () => {
+    const hanging = new Promise<never>(() => undefined);
+    await expect(withinBudget(hanging, 5)).rejects.toMatchObject({ code: "LEDGER_BUSY" });
+  });
+});

@@ -40,7 +40,7 @@ async function registered(): Promise<Json> {
 }
 
 /** Turns the flag and waits until the host has replaced the plugin. */
-async function turn(enabled: boolean): Promise<void> {
+async function turn(enabled: boolean, conversation = true): Promise<void> {
   const reloads = (): number => stage.gateway.log().split("loading coordination from").length;
   const before = reloads();
   let edits = 0;
@@ -50,6 +50,7 @@ async function turn(enabled: boolean): Promise<void> {
       if (edits++ % 40 === 0) {
         stage.gateway.updateConfig((config) => {
           const entry = (config["plugins"] as Json)["entries"] as { coordination: Json };
+          entry.coordination["hooks"] = { allowConversationAccess: conversation };
           entry.coordination["config"] = pluginConfig({
             ...PHASE1,
             enabled,
@@ -84,6 +85,20 @@ describe("the flag", () => {
     expect(await registered()).toMatchObject({ hookCount: 5, services: ["coordination"] });
     await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
+  });
+
+  it("on without the permission for prompts: spawns are recorded all the same, and the child is told nothing", async () => {
+    await turn(true, false);
+    const task = `unpermitted ${script({ say: "result" })}`;
+    const message = script({ spawn: [{ label: "untold", task }] }, { say: "ok" });
+    await stage.gateway.agent({ sessionKey: "agent:main:unpermitted", message });
+    expect(await stage.until("agent:main:unpermitted", hasEnded)).toMatchObject({ status: "success" });
+    const prompts = stage.model.requests
+      .map(({ body }) => JSON.stringify(body))
+      .filter((body) => body.includes("unpermitted"));
+    expect(prompts.length).toBeGreaterThan(1);
+    expect(prompts.join("")).not.toContain("<coordination>");
+    await turn(true);
   });
 
   it("reloaded while a child runs: the child's end is found by asking the host", async () => {

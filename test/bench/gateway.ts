@@ -1,0 +1,218 @@
+/**
+ * What the packed plugin costs a real gateway: memory of its process tree and time of a turn that spawns two scripted
+ * children, with the flag on, with it off, and (memory) with no plugin at all. A fresh gateway and home each time, the
+ * order turned round from round to round; one gateway at a time.
+ *
+ * Memory is PSS: pages shared between the processes of the tree are counted once.
+ */
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { installInto, packInto } from "../../scripts/pack.ts";
+import { startGateway, type Gateway } from "../support/gateway.ts";
+import { script, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+
+type Variant = "on" | "off" | "none";
+
+const ORDERS: readonly (readonly Variant[])[] = [
+  ["on", "off", "none"],
+  ["none", "off", "on"],
+];
+/** Two children each. */
+const TURNS_BEFORE_MEMORY = 5;
+const WARM_UP_TURNS = 2;
+/** After these no timer of the gateway's start is pending that would be seen in the figures. */
+const QUIET_MS = 2_000;
+const MEMORY_SAMPLES = 5;
+/** Marks the requests of the parent's own turn. */
+const OWNER_SAYS = "Ask two helpers.";
+const MEGABYTE = 1_000_000;
+
+interface Found {
+  readonly idleMb: number;
+  readonly spawnedMb: number;
+  readonly turns: readonly Turn[];
+}
+
+/** Milliseconds of one turn; `toolsMs` is the part between its two model requests, where the spawns happen. */
+interface Turn {
+  readonly turnMs: number;
+  readonly toolsMs: number;
+}
+
+type Findings = Record<Variant, Found[]>;
+
+export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
+  const folder = mkdtempSync(join(tmpdir(), "coordination-bench-"));
+  const model = await startScriptedModel();
+  const found: Findings = { on: [], off: [], none: [] };
+  try {
+    const pluginDir = installInto(join(folder, "plugin"), packInto(folder));
+    for (const order of quick ? ORDERS.slice(0, 1) : ORDERS) {
+      for (const variant of order) {
+        found[variant].push(await look({ model, pluginDir, variant, turns: quick ? 5 : 10 }));
+      }
+    }
+  } finally {
+    await model.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return [...memoryRows(found), turnRow(found)];
+}
+
+interface Look {
+  readonly model: ScriptedModel;
+  readonly pluginDir: string;
+  readonly variant: Variant;
+  readonly turns: number;
+}
+
+async function look({ model, pluginDir, variant, turns }: Look): Promise<Found> {
+  const gateway = await startGateway({
+    modelBaseUrl: model.baseUrl,
+    plugin: variant === "none" ? { kind: "none" } : { kind: "path", dir: pluginDir },
+    ...(variant !== "none" && {
+      pluginConfig: { coordination: { phase1: { enabled: variant === "on" } } },
+    }),
+  });
+  try {
+    const idleMb = await memoryMb(gateway);
+    const taken: Turn[] = [];
+    let spawnedMb = Number.NaN;
+    // Without the plugin only memory is asked for.
+    const last = variant === "none" ? TURNS_BEFORE_MEMORY : Math.max(turns, TURNS_BEFORE_MEMORY);
+    for (let turn = 1; turn <= last; turn += 1) {
+      const one = await spawnTurn(gateway, model, turn);
+      if (turn > WARM_UP_TURNS) taken.push(one);
+      if (turn === TURNS_BEFORE_MEMORY) spawnedMb = await memoryMb(gateway);
+    }
+    return { idleMb, spawnedMb, turns: taken };
+  } finally {
+    await gateway.dispose();
+  }
+}
+
+/** Timed from the message to the end of the parent's turn; returns when all that follows from it is over. */
+async function spawnTurn(gateway: Gateway, model: ScriptedModel, turn: number): Promise<Turn> {
+  const spawn = ["left", "right"].map((label) => ({ label, task: script({ say: `${label} result` }) }));
+  const message = `${OWNER_SAYS} ${script({ spawn }, { say: "spawned" })}`;
+  const before = model.requests.length;
+  const turnMs = await timed(async () => {
+    const { status } = await gateway.agent({ sessionKey: `agent:main:turn-${turn}`, message });
+    if (status !== "ok") throw new Error(`the turn ended as ${status}`);
+  });
+  // Two turns of the parent, one of each child, one announcement of each child's result.
+  await waitFor(() => model.requests.length >= before + 6, { what: "the announcements", timeoutMs: 60_000 });
+  await untilQuiet(model);
+  const [first, second] = model.requests.slice(before).filter(({ text }) => text.includes(OWNER_SAYS));
+  if (!first || !second) throw new Error("the turn made fewer than two model requests");
+  return { turnMs, toolsMs: second.receivedAt - first.receivedAt };
+}
+
+/** The host's settling turn does not come every time. */
+async function untilQuiet({ requests }: ScriptedModel): Promise<void> {
+  for (let before = -1; before !== requests.length;) {
+    before = requests.length;
+    await delay(500);
+  }
+}
+
+async function memoryMb(gateway: Gateway): Promise<number> {
+  await delay(QUIET_MS);
+  const samples: number[] = [];
+  for (let sample = 0; sample < MEMORY_SAMPLES; sample += 1) {
+    samples.push(treeOf(gateway.pid).reduce((sum, pid) => sum + pssBytes(pid), 0) / MEGABYTE);
+    await delay(100);
+  }
+  return median(samples);
+}
+
+function treeOf(root: number): number[] {
+  const parents = readdirSync("/proc")
+    .filter((name) => /^\d+$/u.test(name))
+    .map((name) => ({ pid: Number(name), parent: parentOf(name) }));
+  const tree = [root];
+  for (const pid of tree) {
+    for (const { pid: child, parent } of parents) if (parent === pid) tree.push(child);
+  }
+  return tree;
+}
+
+function parentOf(pid: string): number | undefined {
+  const field = /^PPid:\s+(\d+)/mu.exec(readProc(pid, "status"))?.[1];
+  return field === undefined ? undefined : Number(field);
+}
+
+function pssBytes(pid: number): number {
+  const kilobytes = /^Pss:\s+(\d+) kB/mu.exec(readProc(String(pid), "smaps_rollup"))?.[1];
+  return Number(kilobytes ?? 0) * 1_024;
+}
+
+/** Processes come and go while they are listed. */
+function readProc(pid: string, file: string): string {
+  try {
+    return readFileSync(join("/proc", pid, file), "utf8");
+  } catch {
+    return "";
+  }
+}
+
+function memoryRows(found: Findings): BenchRow[] {
+  const row = (name: string, variant: Variant, key: "idleMb" | "spawnedMb"): BenchRow => {
+    const withPlugin = found[variant].map((one) => one[key]);
+    const without = found.none.map((one) => one[key]);
+    return {
+      name: `gateway memory, ${name}`,
+      compares: `PSS of the process tree over that of a gateway without the plugin, ${without.length} fresh gateways each`,
+      value: Math.round(median(withPlugin) - median(without)),
+      unit: "MB",
+      ...(variant === "on" && { target: { is: "at most", value: 40 } }),
+      detail: { ...spread("with", withPlugin), ...spread("without", without) },
+    };
+  };
+  return [
+    row("flag on, idle", "on", "idleMb"),
+    row("flag on, after 10 spawns", "on", "spawnedMb"),
+    row("flag off, idle", "off", "idleMb"),
+    row("flag off, after 10 spawns", "off", "spawnedMb"),
+  ];
+}
+
+function spread(name: string, values: readonly number[]): Record<string, number> {
+  return {
+    [`${name}Lowest`]: Math.round(Math.min(...values)),
+    [`${name}Highest`]: Math.round(Math.max(...values)),
+  };
+}
+
+function turnRow(found: Findings): BenchRow {
+  const turnsOf = (variant: Variant, part: keyof Turn): number[] =>
+    found[variant].flatMap(({ turns }) => turns.map((turn) => turn[part]));
+  const [on, off] = [turnsOf("on", "turnMs"), turnsOf("off", "turnMs")];
+  return {
+    name: "a turn that spawns two children, flag on / flag off",
+    compares: `message to end of turn in a real gateway with a scripted model, ${on.length} turns on, ${off.length} off`,
+    value: round(median(on) / median(off)),
+    unit: "ratio",
+    target: { is: "at most", value: 1.02 },
+    detail: {
+      ...quartiles("on", on),
+      ...quartiles("off", off),
+      ...quartiles("onTools", turnsOf("on", "toolsMs")),
+      ...quartiles("offTools", turnsOf("off", "toolsMs")),
+    },
+  };
+}
+
+function quartiles(name: string, values: readonly number[]): Record<string, number> {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (share: number): number => round(sorted[Math.floor(sorted.length * share)] ?? Number.NaN);
+  return {
+    [`${name}MedianMs`]: round(median(values)),
+    [`${name}P25Ms`]: at(0.25),
+    [`${name}P75Ms`]: at(0.75),
+  };
+}

@@ -1,0 +1,152 @@
+/**
+ * What the plugin's hooks cost the host, in this process: the real handlers, the real durable ledger, and a host that
+ * answers at once. One spawn after the other, 8 to a coordination; beside each spawn one raw durable commit of one row,
+ * which is the least that a recorded intent can cost on this disk.
+ */
+import { randomUUID } from "node:crypto";
+import Database from "better-sqlite3";
+import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+
+const STEPS_PER_COORDINATION = 8;
+const WARM_UP = 50;
+const MEDIAN_MS_MAX = 1;
+const P99_MS_MAX = 5;
+
+const COMMIT = "raw durable commit of one row";
+
+/** Milliseconds of every call, by what was called. */
+type Times = Map<string, number[]>;
+
+export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
+  using folder = tempFolder();
+  const handlers = createHookHandlers(hostOf(folder.path));
+  const commit = rawCommit(folder);
+  const times: Times = new Map();
+  await handlers.start();
+  const spawns = quick ? 200 : 2_000;
+  for (let index = 0; index < WARM_UP; index += 1) await spawn(handlers, { index, times: new Map() });
+  for (let index = WARM_UP; index < WARM_UP + spawns; index += 1) {
+    await spawn(handlers, { index, times });
+    await clocked(times, COMMIT, () => commit.run());
+  }
+  await handlers.stop();
+  commit.close();
+  const commits = times.get(COMMIT) ?? [];
+  return [...times].filter(([name]) => name !== COMMIT).flatMap(([name, ms]) => rowsOf(name, ms, commits));
+}
+
+function rowsOf(hook: string, ms: readonly number[], commits: readonly number[]): BenchRow[] {
+  const compares = `one call at a time on a durable ledger, ${ms.length} calls`;
+  const unit = "ms";
+  const ofCommit = median(commits);
+  return [
+    {
+      name: `hook ${hook}, median`,
+      compares,
+      value: round(median(ms)),
+      unit,
+      target: { is: "at most", value: MEDIAN_MS_MAX },
+      detail: { commitMs: round(ofCommit), timesOneCommit: round(median(ms) / ofCommit) },
+    },
+    {
+      name: `hook ${hook}, p99`,
+      compares,
+      value: round(percentile(ms, 0.99)),
+      unit,
+      target: { is: "at most", value: P99_MS_MAX },
+      detail: { highest: round(Math.max(...ms)), commitP99Ms: round(percentile(commits, 0.99)) },
+    },
+  ];
+}
+
+function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+async function clocked<T>(times: Times, name: string, work: () => T | Promise<T>): Promise<T> {
+  const start = performance.now();
+  const result = await work();
+  const ms = performance.now() - start;
+  const known = times.get(name);
+  if (known) known.push(ms);
+  else times.set(name, [ms]);
+  return result;
+}
+
+/** All hooks in the life of one spawn, with what the host hands over. */
+async function spawn(
+  handlers: HookHandlers,
+  { index, times }: { readonly index: number; readonly times: Times },
+): Promise<void> {
+  const coordination = Math.floor(index / STEPS_PER_COORDINATION);
+  const owner = ownerTurn(coordination);
+  const child = { sessionKey: `agent:main:subagent:${randomUUID()}`, runId: randomUUID() };
+  const ofChild = { ...owner, ...child };
+  const task = `Read file ${index} and report what it is about.`;
+  const call = { toolName: "sessions_spawn", toolCallId: `call_${index}`, runId: owner.runId };
+  const prompted = (text: string) => ({ prompt: text, messages: [] }) as HookEvent<"before_prompt_build">;
+  await clocked(times, "before_prompt_build of any session", () =>
+    handlers.beforePromptBuild(prompted("Read all files."), owner as HookContext<"before_prompt_build">),
+  );
+  const before = { ...call, params: { task, label: `file ${index}` } } as HookEvent<"before_tool_call">;
+  const answer = await clocked(times, "before_tool_call", () =>
+    handlers.beforeSpawn(before, owner as HookContext<"before_tool_call">),
+  );
+  const params = answer && "params" in answer ? answer.params : undefined;
+  if (!params?.["coordination"]) throw new Error("the spawn was not coordinated");
+  const details = { status: "accepted", childSessionKey: child.sessionKey, runId: child.runId };
+  const after = { ...call, params, result: { details } } as HookEvent<"after_tool_call">;
+  await clocked(times, "after_tool_call", () =>
+    handlers.afterSpawn(after, owner as HookContext<"after_tool_call">),
+  );
+  const prompt = await clocked(times, "before_prompt_build of a child", () =>
+    handlers.beforePromptBuild(prompted(task), ofChild as HookContext<"before_prompt_build">),
+  );
+  if (!prompt) throw new Error("the child got no context");
+  const end = { messages: [], success: true } as unknown as HookEvent<"agent_end">;
+  await clocked(times, "agent_end", () => handlers.agentEnded(end, ofChild as HookContext<"agent_end">));
+  const ended = { targetSessionKey: child.sessionKey, outcome: "ok" } as HookEvent<"subagent_ended">;
+  await clocked(times, "subagent_ended", () => handlers.subagentEnded(ended));
+  await handlers.agentEnded(end, owner);
+}
+
+function ownerTurn(coordination: number) {
+  const id = coordination.toString(16);
+  return {
+    agentId: "main",
+    sessionKey: `agent:main:owner-${coordination}`,
+    runId: `run-${coordination}`,
+    trace: { traceId: id.padStart(32, "0"), spanId: id.padStart(16, "0") },
+  };
+}
+
+/** As much of the host as the handlers touch. */
+function hostOf(stateDir: string): OpenClawPluginApi {
+  const nothing = (): void => undefined;
+  return {
+    pluginConfig: { coordination: { phase1: { enabled: true } } },
+    logger: { debug: nothing, info: nothing, warn: nothing, error: nothing },
+    runtime: {
+      state: { resolveStateDir: () => stateDir },
+      tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]) }) } } },
+      agent: { session: { patchSessionEntry: () => Promise.resolve(null) } },
+    },
+  } as unknown as OpenClawPluginApi;
+}
+
+function rawCommit(folder: TempFolder): { run: () => void; close: () => void } {
+  const database = new Database(folder.file("raw.sqlite"));
+  database.pragma("journal_mode = wal");
+  database.pragma("synchronous = full");
+  database.exec("create table row (id integer primary key, payload text not null) strict");
+  const insert = database.prepare("insert into row (payload) values (?)");
+  const payload = "x".repeat(500);
+  return {
+    run: () => void insert.run(payload),
+    close: () => database.close(),
+  };
+}

@@ -12,6 +12,8 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   append: () => import("./append.ts"),
   memory: () => import("./memory.ts"),
   scale: () => import("./scale.ts"),
+  hooks: () => import("./hooks.ts"),
+  gateway: () => import("./gateway.ts"),
 };
 
 const { values } = parseArgs({

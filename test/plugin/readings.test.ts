@@ -49,17 +49,20 @@ describe("what the host's task rows say of a spawn", () => {
     input: { sha256: hash("sha256", "the task"), bytes: 8 },
     dispatchedAtMs: 9_950 as EpochMs,
     taken: new Set<SessionKey>(),
+    hasOpenChildren: false,
   };
   const child = { childSessionKey: "agent:main:subagent:1", childRunId: "run-1" };
+  const endedAt = 20_000;
+  const observe = (given: Rows, asked: typeof query, now = endedAt) => observationOf(given, asked, now);
 
   it("is found by the task when the answer was lost, and by the child when it is known", () => {
-    expect(observationOf(rows(row), query)).toEqual({ kind: "running", ...child });
+    expect(observe(rows(row), query)).toEqual({ kind: "running", ...child });
     const known = {
       ...query,
       input: { ...query.input, sha256: "0".repeat(64) },
       childSessionKey: row.childSessionKey as SessionKey,
     };
-    expect(observationOf(rows(row), known)).toEqual({ kind: "running", ...child });
+    expect(observe(rows(row), known)).toEqual({ kind: "running", ...child });
   });
 
   it.each([
@@ -68,16 +71,29 @@ describe("what the host's task rows say of a spawn", () => {
     ["the session's own turn", { ...row, childSessionKey: "agent:main:main" }],
     ["a row without a child", { ...row, childSessionKey: undefined }],
   ])("is not %s", (_, other) => {
-    expect(observationOf(rows(other), query)).toEqual({ kind: "absent" });
+    expect(observe(rows(other), query)).toEqual({ kind: "absent" });
   });
 
   it("is not a child that another step has", () => {
     const taken = new Set([row.childSessionKey as SessionKey]);
-    expect(observationOf(rows(row), { ...query, taken })).toEqual({ kind: "absent" });
+    expect(observe(rows(row), { ...query, taken })).toEqual({ kind: "absent" });
   });
 
   it("is not over before it was delivered, because an orchestrator's first turn ends early", () => {
-    expect(observationOf(rows({ ...row, status: "succeeded" }), query)).toMatchObject({ kind: "running" });
+    expect(observe(rows({ ...row, status: "succeeded" }), query)).toMatchObject({ kind: "running" });
+  });
+
+  it("is over when the host has given up delivering it, unless the child waits for children of its own", () => {
+    const undelivered = rows({ ...row, status: "succeeded", endedAt });
+    expect(observe(undelivered, query, endedAt + 179_999)).toMatchObject({ kind: "running" });
+    expect(observe(undelivered, query, endedAt + 180_000)).toEqual({
+      kind: "ended",
+      ...child,
+      outcome: "completed",
+    });
+    expect(observe(undelivered, { ...query, hasOpenChildren: true }, endedAt + 180_000)).toMatchObject({
+      kind: "running",
+    });
   });
 
   it.each([
@@ -88,7 +104,7 @@ describe("what the host's task rows say of a spawn", () => {
     ["failed", "failed", { outcome: "failed", message: "why" }],
     ["lost", "parent_missing", { outcome: "failed", message: "why" }],
   ])("%s and %s is an ending", (status, deliveryStatus, ending) => {
-    expect(observationOf(rows({ ...row, status, deliveryStatus, error: "why" }), query)).toEqual({
+    expect(observe(rows({ ...row, status, deliveryStatus, error: "why" }), query)).toEqual({
       kind: "ended",
       ...child,
       ...ending,

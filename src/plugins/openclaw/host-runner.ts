@@ -14,6 +14,9 @@ import { sentence } from "./spawn-result.ts";
 /** The host writes the row up to 0.1 s after the intent; clocks of one machine may still differ a little. */
 const ROW_EARLIER_MS_MAX = 1_000;
 
+/** The host tries a delivery three times within a minute, and a child that was lost in a crash after half a minute. */
+const DELIVERY_MS_MAX = 180_000;
+
 type JsonObject = { [key: string]: string | number | JsonObject };
 
 type TaskRow = Awaited<
@@ -26,7 +29,7 @@ export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger
       try {
         // Rows lie under the session that asked for the spawn, also for nested ones.
         const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: query.sourceSession }).list();
-        const seen = observationOf(rows, query);
+        const seen = observationOf(rows, query, Date.now());
         return seen.kind === "absent" && mayBeQueued(query) ? { kind: "unknown" } : seen;
       } catch (error) {
         logger.warn(
@@ -90,11 +93,11 @@ function agentOf(sessionKey: SessionKey): string {
   return sessionKey.split(":")[1] ?? "main";
 }
 
-export function observationOf(rows: readonly TaskRow[], query: SpawnQuery): Observation {
+export function observationOf(rows: readonly TaskRow[], query: SpawnQuery, now: number): Observation {
   const row = rows.find((candidate) => isRowOf(candidate, query));
   if (!row?.childSessionKey) return { kind: "absent" };
   const child = { childSessionKey: row.childSessionKey as SessionKey, childRunId: row.runId ?? row.id };
-  const ending = endingOf(row);
+  const ending = isUndelivered(row, query, now) ? undefined : endingOf(row);
   return ending ? { kind: "ended", ...child, ...ending } : { kind: "running", ...child };
 }
 
@@ -110,9 +113,20 @@ function isRowOf(row: TaskRow, query: SpawnQuery): boolean {
   );
 }
 
-/** An orchestrator's row says "succeeded" when its first turn ends, though it still waits for its children: delivery tells. */
-function endingOf({ status, deliveryStatus, error }: TaskRow): ChildEnding | undefined {
-  if (deliveryStatus === "pending") return undefined;
+/**
+ * An orchestrator's row says "succeeded" when its first turn ends, though it still waits for its children: delivery tells.
+ * But the host gives up some deliveries after three tries and leaves them pending for ever.
+ */
+function isUndelivered(
+  { deliveryStatus, endedAt }: TaskRow,
+  { hasOpenChildren }: SpawnQuery,
+  now: number,
+): boolean {
+  if (deliveryStatus !== "pending") return false;
+  return hasOpenChildren || endedAt === undefined || now - endedAt < DELIVERY_MS_MAX;
+}
+
+function endingOf({ status, error }: TaskRow): ChildEnding | undefined {
   switch (status) {
     case "queued":
     case "running":

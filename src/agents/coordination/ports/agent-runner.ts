@@ -9,6 +9,8 @@ export interface SpawnQuery {
   readonly input: ContentRef;
   readonly dispatchedAtMs: EpochMs;
   readonly childSessionKey?: SessionKey;
+  /** The child has open steps of its own, so the end of its first turn is not its end. */
+  readonly hasOpenChildren: boolean;
   /** Children that belong to other steps and are not the answer. */
   readonly taken: ReadonlySet<SessionKey>;
 }

@@ -4,7 +4,7 @@ import type { Observation } from "../contracts/observation.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
 import type { AskHost, Effect } from "../dispatch/plan-dispatch.ts";
 import { ruleOnObservation } from "../dispatch/rule-on-observation.ts";
-import { childOf, type Coordination, type OpenCoordination } from "../ledger/state.ts";
+import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
 import type { AgentRunner, SpawnQuery } from "../ports/agent-runner.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -130,5 +130,6 @@ function queryFor(
     dispatchedAtMs: step.phase.dispatchedAtMs,
     taken,
     ...(own && { childSessionKey: own }),
+    hasOpenChildren: openStepsOf(state).some(({ spec }) => spec.parentStepId === stepId),
   };
 }

@@ -6,7 +6,7 @@
  */
 import { hash } from "node:crypto";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
-import { eventIdAt, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { epochMsOf, eventIdAt, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 
 export interface EventRow {
   readonly sequence: number;
@@ -21,19 +21,11 @@ export interface EventRow {
 /** What comes before the first event. */
 export const GENESIS_HASH = Buffer.alloc(32);
 
-let parsed = { timestamp: "", ms: 0 };
-
-/** Events of one append carry one time, and parsing it is a tenth of what storing an event costs. */
-function timestampMs(timestamp: string): number {
-  if (parsed.timestamp !== timestamp) parsed = { timestamp, ms: Date.parse(timestamp) };
-  return parsed.ms;
-}
-
 export function rowOf(event: RunEvent): EventRow {
   return {
     sequence: event.sequence,
     type: event.type,
-    timestamp_ms: timestampMs(event.timestamp),
+    timestamp_ms: epochMsOf(event.timestamp),
     node_id: event.nodeId ?? null,
     causation_id: event.causationId ?? null,
     payload: JSON.stringify(event.payload),
@@ -64,5 +56,7 @@ export function chainHash(previous: Buffer, runId: string, row: EventRow): Buffe
     row.node_id,
     row.causation_id,
   ]);
-  return hash("sha256", `${previous.toString("hex")}\n${place}\n${row.payload}`, "buffer");
+  const text = `${previous.toString("hex")}\n${place}\n${row.payload}`;
+  // Half the cost of asking for a buffer.
+  return Buffer.from(hash("sha256", text, "binary"), "latin1");
 }

@@ -21,7 +21,7 @@ import { inspectDatabase } from "./inspect-database.ts";
 import { openDatabase, type OpenOptions } from "./open-database.ts";
 import { withLedgerErrors } from "./sqlite-errors.ts";
 import {
-  EVENTS_PER_INSERT,
+  EVENT_COLUMNS,
   prepareStatements,
   type EventValue,
   type Head,
@@ -92,9 +92,12 @@ interface Commit {
 
 /** One transaction for the group; where a request breaks it, each is tried in a transaction of its own. */
 function commitGroup(database: BetterSqlite3.Database, commit: Commit): (Error | undefined)[] {
-  const write = database.transaction((requests: readonly AppendRequest[]) =>
-    requests.map((request) => appendOne(request, commit)),
-  );
+  const write = database.transaction((requests: readonly AppendRequest[]) => {
+    const events: EventValue[] = [];
+    const errors = requests.map((request) => appendOne(request, commit, events));
+    writeEvents(commit.statements, events);
+    return errors;
+  });
   try {
     return withLedgerErrors(commit.path, () => write.immediate(commit.requests));
   } catch (error) {
@@ -114,8 +117,15 @@ function commitGroup(database: BetterSqlite3.Database, commit: Commit): (Error |
   }
 }
 
-/** S1: returns the conflict, before writing anything, when the run's log is not as long as the request expects. */
-function appendOne(request: AppendRequest, { statements, now }: Commit): CoordinationError | undefined {
+/**
+ * S1: returns the conflict, before writing anything, when the run's log is not as long as the request expects.
+ * The values of its events are added to `events`, to be written with those of the whole group.
+ */
+function appendOne(
+  request: AppendRequest,
+  { statements, now }: Commit,
+  events: EventValue[],
+): CoordinationError | undefined {
   const [first] = request.events;
   if (!first) return undefined;
   const head = statements.head.get(request.runId);
@@ -126,51 +136,52 @@ function appendOne(request: AppendRequest, { statements, now }: Commit): Coordin
       `${request.runId} has ${length} events; the append expected ${first.sequence}`,
     );
   }
-  writeAll(request, { statements, now, head });
+  writeAll(request, { statements, now, head, events });
   return undefined;
 }
 
-function writeAll(
-  request: AppendRequest,
-  {
-    statements,
-    now,
-    head,
-  }: { readonly statements: Statements; readonly now: number; readonly head: Head | undefined },
-): void {
-  const rows = request.events.map(rowOf);
-  const hashes = chain(request.runId, rows, head?.head_hash ?? GENESIS_HASH);
-  const newest = hashes.at(-1) ?? GENESIS_HASH;
+interface Write extends Pick<Commit, "statements" | "now"> {
+  readonly head: Head | undefined;
+  readonly events: EventValue[];
+}
+
+function writeAll(request: AppendRequest, { statements, now, head, events }: Write): void {
+  const rows = chain(request, head?.head_hash ?? GENESIS_HASH);
+  const newest = rows.at(-1)?.hash ?? GENESIS_HASH;
   const runKey = writeRun(request, { statements, head: newest, runKey: head?.run_key });
-  writeEvents(
-    statements,
-    runKey,
-    rows.map((row, index) => ({ row, hash: hashes[index] ?? null })),
-  );
+  pushValues(events, runKey, rows);
   for (const { name, stepId } of request.references)
     statements.insertReference.run(name, runKey, stepId ?? null);
   for (const { ref, text } of request.contents) statements.putContent.run(ref.sha256, now, text);
 }
 
-function chain(runId: string, rows: readonly EventRow[], from: Buffer): Buffer[] {
-  let previous = from;
-  return rows.map((row) => (previous = chainHash(previous, runId, row)));
-}
-
 interface HashedRow {
   readonly row: EventRow;
-  readonly hash: Buffer | null;
+  readonly hash: Buffer;
 }
 
-function writeEvents(statements: Statements, runKey: number, rows: readonly HashedRow[]): void {
-  for (let from = 0; from < rows.length; from += EVENTS_PER_INSERT) {
-    const part = rows.slice(from, from + EVENTS_PER_INSERT);
-    const values: EventValue[] = [];
-    for (const { row, hash } of part) {
-      const { sequence, type, timestamp_ms, node_id, causation_id, payload } = row;
-      values.push(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
-    }
-    statements.insertEvents[part.length - 1]?.run(values);
+function chain({ runId, events }: AppendRequest, from: Buffer): HashedRow[] {
+  let previous = from;
+  return events.map((event) => {
+    const row = rowOf(event);
+    previous = chainHash(previous, runId, row);
+    return { row, hash: previous };
+  });
+}
+
+function pushValues(values: EventValue[], runKey: number, rows: readonly HashedRow[]): void {
+  for (const { row, hash } of rows) {
+    const { sequence, type, timestamp_ms, node_id, causation_id, payload } = row;
+    values.push(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
+  }
+}
+
+/** One statement for many events costs half of one statement for each. */
+function writeEvents({ insertEvents }: Statements, values: readonly EventValue[]): void {
+  const valuesMax = insertEvents.length * EVENT_COLUMNS;
+  for (let from = 0; from < values.length; from += valuesMax) {
+    const part = values.slice(from, from + valuesMax);
+    insertEvents[part.length / EVENT_COLUMNS - 1]?.run(part);
   }
 }
 

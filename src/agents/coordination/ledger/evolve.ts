@@ -9,7 +9,7 @@ import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import { invariant, unreachable } from "../contracts/errors.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
-import type { CoordinationId, EpochMs, StepId } from "../contracts/ids.ts";
+import { epochMsOf, type CoordinationId, type StepId } from "../contracts/ids.ts";
 import {
   childOf,
   isEnded,
@@ -34,7 +34,7 @@ export function evolve(state: Coordination, event: RunEvent): Coordination {
     `L2: expected sequence ${state.nextSequence} at ${event.eventId}`,
   );
   const evolved = isFact(event) ? evolveFact(state, event) : evolveOpenWop(state, event);
-  return { ...evolved, nextSequence: event.sequence + 1, changedAtMs: timeOf(event) };
+  return { ...evolved, nextSequence: event.sequence + 1, changedAtMs: epochMsOf(event.timestamp) };
 }
 
 type KnownCoordination = Exclude<Coordination, { kind: "unopened" }>;
@@ -66,7 +66,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "coordination.escalated":
       return { ...open, escalations: [...open.escalations, event.payload] };
     case "coordination.terminal":
-      return { ...open, kind: "ended", status: event.payload.status, endedAtMs: timeOf(event) };
+      return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
       return unreachable(event, "fact");
   }
@@ -80,8 +80,8 @@ function created(state: Coordination, event: FactEvent & { type: "coordination.c
     nextSequence: 1,
     created: event.payload,
     createdEventId: event.eventId,
-    createdAtMs: timeOf(event),
-    changedAtMs: timeOf(event),
+    createdAtMs: epochMsOf(event.timestamp),
+    changedAtMs: epochMsOf(event.timestamp),
     lastFactId: event.eventId,
     steps: OrderedMap(),
     openSteps: OrderedSet(),
@@ -98,7 +98,7 @@ function admitted(state: OpenCoordination, event: FactEvent & { type: "step.admi
   invariant(!state.steps.has(stepId), `admitted twice: ${stepId}`);
   const step: Step = {
     spec: event.payload,
-    admittedAtMs: timeOf(event),
+    admittedAtMs: epochMsOf(event.timestamp),
     phase: { status: "waiting", attempt: 0 },
     lastFactId: event.eventId,
   };
@@ -123,7 +123,10 @@ export function evolveStep(step: Step, event: StepEvent): Step {
     );
     invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
     const { attempt, deadlineAtMs } = event.payload;
-    return { ...next, phase: { status: "dispatched", attempt, dispatchedAtMs: timeOf(event), deadlineAtMs } };
+    return {
+      ...next,
+      phase: { status: "dispatched", attempt, dispatchedAtMs: epochMsOf(event.timestamp), deadlineAtMs },
+    };
   }
   invariant(
     event.payload.attempt === phase.attempt,
@@ -140,7 +143,7 @@ export function evolveStep(step: Step, event: StepEvent): Step {
       status: "running",
       attempt,
       dispatchedAtMs,
-      acknowledgedAtMs: timeOf(event),
+      acknowledgedAtMs: epochMsOf(event.timestamp),
       deadlineAtMs,
       childSessionKey,
       childRunId,
@@ -167,7 +170,7 @@ function ended(
     dispatchedAtMs: phase.dispatchedAtMs,
     ...(phase.status === "running" && { acknowledgedAtMs: phase.acknowledgedAtMs }),
     deadlineAtMs: phase.deadlineAtMs,
-    endedAtMs: timeOf(event),
+    endedAtMs: epochMsOf(event.timestamp),
     ...(child && { child: { childSessionKey: child.childSessionKey, childRunId: child.childRunId } }),
   };
   switch (event.type) {
@@ -254,8 +257,4 @@ function tallied(
     return { openSteps: openSteps.add(stepId), endedSteps: counted(endedSteps, before.status, -1) };
   }
   return { openSteps, endedSteps };
-}
-
-function timeOf(event: RunEvent): EpochMs {
-  return Date.parse(event.timestamp) as EpochMs;
 }

@@ -7,9 +7,9 @@ import { decodeEvent } from "../../src/agents/coordination/contracts/run-event.t
 import { ENVELOPE_BOUNDS, parseBounded } from "../../src/agents/coordination/contracts/validation.ts";
 import { AT_MS, ENVELOPE, FACTS, PLAN } from "../support/arbitraries-examples.ts";
 
-/** A hostile value costs no more than this, at the median of several tries. */
+/** A hostile value costs no more than this. Of several tries the fastest counts: a busy machine only ever adds time. */
 const BUDGET_MS = 50;
-const TRIES = 3;
+const TRIES = 5;
 
 const EVENT = {
   eventId: "co-1:0",
@@ -163,14 +163,14 @@ describe.each(Object.entries(EDGES))("a hostile value at the edge of %s", (edge,
         }
         if (!isHarmless({ edge, place, hostile })) expect([...results], place).toEqual([false]);
         expect(results.size, place).toBe(1);
-        expect(durations.toSorted((a, b) => a - b)[1], place).toBeLessThan(BUDGET_MS);
+        expect(Math.min(...durations), place).toBeLessThan(BUDGET_MS);
       }
     },
   );
 });
 
 describe("a hostile plan of the right shape", () => {
-  const times = (value: unknown): { readonly ok: boolean; readonly median: number | undefined } => {
+  const times = (value: unknown): { readonly ok: boolean; readonly fastest: number } => {
     const durations: number[] = [];
     let ok = true;
     for (let tries = 0; tries < TRIES; tries += 1) {
@@ -178,7 +178,7 @@ describe("a hostile plan of the right shape", () => {
       ok = parsePlan(value).ok;
       durations.push(performance.now() - began);
     }
-    return { ok, median: durations.toSorted((a, b) => a - b)[1] };
+    return { ok, fastest: Math.min(...durations) };
   };
 
   it.each([
@@ -208,9 +208,9 @@ describe("a hostile plan of the right shape", () => {
       },
     ],
   ])("with %s is refused in time", (_, change) => {
-    const { ok, median } = times({ ...PLAN, ...change });
+    const { ok, fastest } = times({ ...PLAN, ...change });
     expect(ok).toBe(false);
-    expect(median).toBeLessThan(BUDGET_MS);
+    expect(fastest).toBeLessThan(BUDGET_MS);
   });
 
   it("does not change what an object is, by a __proto__ key or otherwise", () => {

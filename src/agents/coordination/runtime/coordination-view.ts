@@ -3,7 +3,6 @@
  * Does not own: how it is drawn or sent.
  */
 import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
-import type { RunEvent } from "../contracts/run-event.ts";
 import type { CoordinationStatus } from "../contracts/summary.ts";
 import type { ContentRef, FactPayloads, InputProblem, StepAdmitted, StepError } from "../contracts/facts.ts";
 import {
@@ -15,10 +14,8 @@ import {
   type SessionKey,
   type StepId,
 } from "../contracts/ids.ts";
-import { evolve } from "../ledger/evolve.ts";
 import {
   childOf,
-  unopened,
   type Conflict,
   type Coordination,
   type Escalation,
@@ -26,8 +23,7 @@ import {
   type StepPhase,
 } from "../ledger/state.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
-
-const READ_PAGE = 1_000;
+import { readState } from "./read-state.ts";
 
 export interface CoordinationView {
   readonly coordinationId: CoordinationId;
@@ -137,20 +133,12 @@ export async function readCoordination(
   store: Pick<LedgerStore, "read">,
   runId: CoordinationId,
 ): Promise<CoordinationView | undefined> {
-  let state: Coordination = unopened(runId);
-  for (;;) {
-    const page = await store.read(runId, { from: state.nextSequence, limit: READ_PAGE });
-    for (const event of page) state = evolveStored(state, event);
-    if (page.length < READ_PAGE) return state.kind === "unopened" ? undefined : viewCoordination(state);
-  }
-}
-
-/** What is stored obeyed every rule when it was written: a log that breaks one now is damaged. */
-function evolveStored(state: Coordination, event: RunEvent): Coordination {
   try {
-    return evolve(state, event);
+    const state = await readState(store, runId);
+    return state.kind === "unopened" ? undefined : viewCoordination(state);
   } catch (cause) {
+    // What is stored obeyed every rule when it was written: a log that breaks one now is damaged.
     if (!(cause instanceof InvariantViolation)) throw cause;
-    throw new CoordinationError("LEDGER_CORRUPT", `${event.runId}: ${cause.message}`, { cause });
+    throw new CoordinationError("LEDGER_CORRUPT", `${runId}: ${cause.message}`, { cause });
   }
 }

@@ -13,18 +13,17 @@ import { isFact, type RunEvent } from "../contracts/run-event.ts";
 import { describeProblems, EVENT_BOUNDS, parseBounded } from "../contracts/validation.ts";
 import { decide, type RefusalCode } from "../dispatch/decide.ts";
 import { record } from "../dispatch/record.ts";
-import { evolve } from "../ledger/evolve.ts";
-import { unopened, type Coordination } from "../ledger/state.ts";
+import type { Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ContentInput } from "../ports/content-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { Logger } from "../ports/logger.ts";
+import { readState } from "./read-state.ts";
 
 /** Decided again after this many lost races; then the caller hears of it. */
 const APPEND_ATTEMPTS_MAX = 6;
 const BUSY_ATTEMPTS_MAX = 2;
-const READ_PAGE = 1_000;
 /** Folded states kept in memory; open ones with an append under way are kept beyond it. */
 const STATES_MAX = 512;
 
@@ -129,15 +128,6 @@ function attemptsMaxOf(error: unknown): number {
   if (!isCoordinationError(error)) return 1;
   if (error.code === "LEDGER_BUSY") return BUSY_ATTEMPTS_MAX;
   return error.code === "LEDGER_CONFLICT" ? APPEND_ATTEMPTS_MAX : 1;
-}
-
-async function readState(store: LedgerStore, runId: CoordinationId): Promise<Coordination> {
-  let state: Coordination = unopened(runId);
-  for (;;) {
-    const page = await store.read(runId, { from: state.nextSequence, limit: READ_PAGE });
-    for (const event of page) state = evolve(state, event);
-    if (page.length < READ_PAGE) return state;
-  }
 }
 
 type Decided =

@@ -4,7 +4,7 @@
  */
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { opened } from "../support/ledger-fixtures.ts";
-import { openTestLedger } from "../support/temp-ledger.ts";
+import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
 
 const APPENDS_MAX = 5_000;
 const NOBODY = 65_534;
@@ -12,8 +12,12 @@ const NOBODY = 65_534;
 const [, , path = ""] = process.argv;
 // Without a handler the system ends a process that passes its file size limit.
 process.on("SIGXFSZ", () => undefined);
-await import("better-sqlite3");
-if (path.includes("closed") && process.getuid?.() === 0) process.setuid?.(NOBODY);
+// All code is loaded while this is still root: the checkout may lie where nobody else may look.
+{
+  using folder = tempFolder();
+  await (await openTestLedger(folder.file("first.sqlite"))).close();
+}
+if (path.includes("closed") && process.getuid?.() === 0) process.seteuid?.(NOBODY);
 
 let acknowledged = 0;
 let code = "NONE";

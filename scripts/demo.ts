@@ -160,7 +160,7 @@ function report(gateway: Gateway, { runId }: RunEntry, elapsedMs: number): void 
   process.stdout.write("\n");
   cli("verify", "--ledger", ledgerPath);
   process.stdout.write(`\nThe ledger lies in ${ledgerPath}\n`);
-  process.stdout.write(`Look around:  npm run cli -- events ${runId} --ledger ${ledgerPath}\n`);
+  process.stdout.write(`Look around:  npm run -s cli -- events ${runId} --ledger ${ledgerPath}\n`);
   process.stdout.write(`The demo took ${(elapsedMs / 1_000).toFixed(0)} s.\n`);
 }
 

@@ -15,6 +15,7 @@ const CORE = "agents/coordination";
 const contracts = `${CORE}/contracts`;
 const ledger = `${CORE}/ledger`;
 const openwop = `${CORE}/openwop`;
+const plan = `${CORE}/plan`;
 const dispatch = `${CORE}/dispatch`;
 const ports = `${CORE}/ports`;
 const runtime = `${CORE}/runtime`;
@@ -23,6 +24,7 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [CORE]: { folders: [contracts, runtime], types: [ports] },
   [contracts]: { packages: ["zod"] },
   [ledger]: { folders: [contracts], packages: ["immutable"] },
+  [plan]: { folders: [contracts] },
   [openwop]: { folders: [contracts, ledger] },
   [dispatch]: { folders: [contracts, ledger, openwop] },
   [ports]: { types: [contracts] },
@@ -38,10 +40,10 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
     packages: ["node:*"],
   },
   "plugins/cli": {
-    folders: [contracts, runtime, "plugins/openclaw"],
+    folders: [contracts, plan, runtime, "plugins/openclaw"],
     types: [ports, "plugins"],
     lazy: ["plugins"],
-    packages: ["commander", "node:*"],
+    packages: ["commander", "yaml", "node:*"],
   },
   "plugins/openclaw": {
     folders: [contracts, runtime, "plugins"],

@@ -28,7 +28,11 @@ interface Contract {
 const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   envelope: ["parentStepId", "deadlineMs", "trace.runId", "trace.spanId", "trace.causalRef"],
   policy: ["strategy", "overrides", "highRisk"],
-  plan: ["conflictPolicy.strategy", "conflictPolicy.overrides", "conflictPolicy.highRisk"],
+  plan: [
+    ...["conflictPolicy.strategy", "conflictPolicy.overrides", "conflictPolicy.highRisk", "deadlineMs"],
+    ...["defaults", "defaults.priority", "defaults.timeoutMs", "defaults.retry", "defaults.retry.backoffMs"],
+    ...["defaults.deliveryMode", "defaults.lane"],
+  ],
   step: [
     ...["dependsOn", "fanIn", "input", "outputSchema", "priority", "timeoutMs", "retry", "retry.backoffMs"],
     ...["resources", "deliveryMode", "lane", "verify"],

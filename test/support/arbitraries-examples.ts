@@ -66,6 +66,14 @@ export const PLAN: CoordinationPlan = {
   ],
   conflictPolicy: POLICY,
   failurePolicy: { retryBudget: 1, timeoutPolicy: "fail_fast", escalationPolicy: "hitl" },
+  deadlineMs: 3_600_000,
+  defaults: {
+    priority: "low",
+    timeoutMs: 30_000,
+    retry: { budget: 1, backoffMs: 250 },
+    deliveryMode: "best_effort",
+    lane: "data",
+  },
 };
 
 const about = { stepId: STEP, attempt: 1 };

@@ -7,6 +7,7 @@ import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addEvents } from "./events-command.ts";
 import { addList } from "./list-command.ts";
+import { addPlan } from "./plan-command.ts";
 import { addShow, addTimeline } from "./show-command.ts";
 import { addStatus } from "./status-command.ts";
 import { addDisable, addEnable } from "./switch-command.ts";
@@ -21,6 +22,7 @@ const ADDITIONS = [
   addTimeline,
   addEvents,
   addVerify,
+  addPlan,
   addDoctor,
 ] as const;
 

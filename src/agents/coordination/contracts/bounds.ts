@@ -39,4 +39,19 @@ export const BOUNDS = {
   eventCharsMax: 262_144,
   eventDepthMax: 16,
   validationProblemsMax: 20,
+  planProblemsMax: 100,
+  /** Over all steps; what `valueNodesMax` leaves room for. */
+  planDependenciesMax: 200_000,
+  inputDepthMax: 16,
+  inputValuesMax: 10_000,
+  bindingsPerStepMax: 1_000,
+  bindingSegmentsMax: 16,
+  outputSchemaDepthMax: 16,
+  outputSchemaValuesMax: 5_000,
+  patternCharsMax: 1_000,
+  backoffMsMax: 3_600_000,
+  planFileBytesMax: 16_000_000,
+  /** Reading YAML takes ten times as long as reading JSON. */
+  planYamlBytesMax: 2_000_000,
+  yamlAliasesMax: 100,
 } as const;

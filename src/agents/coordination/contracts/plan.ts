@@ -34,6 +34,11 @@ export const failurePolicySchema = z.strictObject({
 });
 export type FailurePolicy = z.infer<typeof failurePolicySchema>;
 
+const retrySchema = z.strictObject({
+  budget: z.int().min(0).max(BOUNDS.retryBudgetMax),
+  backoffMs: durationMs.optional(),
+});
+
 /** One dispatchable unit of a plan, with its input and the contract of its output (QM2 2.2). */
 export const coordinationStepSchema = z.strictObject({
   stepId: stepIdSchema,
@@ -47,9 +52,7 @@ export const coordinationStepSchema = z.strictObject({
   outputSchema: z.record(z.string().max(BOUNDS.idCharsMax), z.json()).optional(),
   priority: prioritySchema.optional(),
   timeoutMs: durationMs.optional(),
-  retry: z
-    .strictObject({ budget: z.int().min(0).max(BOUNDS.retryBudgetMax), backoffMs: durationMs.optional() })
-    .optional(),
+  retry: retrySchema.optional(),
   resources: z.array(resourceName).max(BOUNDS.resourcesPerStepMax).optional(),
   deliveryMode: deliveryModeSchema.optional(),
   lane: laneSchema.optional(),
@@ -57,7 +60,20 @@ export const coordinationStepSchema = z.strictObject({
 });
 export type CoordinationStep = z.infer<typeof coordinationStepSchema>;
 
-/** A declarative execution graph (QM2 3.2). Whether its graph is sound is the plan compiler's question. */
+/** What holds for every step of a plan that does not say otherwise. */
+export const stepDefaultsSchema = z.strictObject({
+  priority: prioritySchema.optional(),
+  timeoutMs: durationMs.optional(),
+  retry: retrySchema.optional(),
+  deliveryMode: deliveryModeSchema.optional(),
+  lane: laneSchema.optional(),
+});
+export type StepDefaults = z.infer<typeof stepDefaultsSchema>;
+
+/**
+ * A declarative execution graph (QM2 3.2). Whether its graph is sound is the plan compiler's question. `deadlineMs` is how
+ * long the whole plan may take from its start.
+ */
 export const coordinationPlanSchema = z.strictObject({
   coordinationId: coordinationIdSchema,
   objective: z.string().min(1).max(BOUNDS.objectiveCharsMax),
@@ -65,6 +81,8 @@ export const coordinationPlanSchema = z.strictObject({
   steps: z.array(coordinationStepSchema).min(1).max(BOUNDS.planStepsMax),
   conflictPolicy: arbiterPolicySchema,
   failurePolicy: failurePolicySchema,
+  deadlineMs: durationMs.optional(),
+  defaults: stepDefaultsSchema.optional(),
 });
 export type CoordinationPlan = z.infer<typeof coordinationPlanSchema>;
 
@@ -73,7 +91,7 @@ export type CoordinationPlan = z.infer<typeof coordinationPlanSchema>;
  * problem of 10,000 bad steps takes 100 ms.
  */
 export function parsePlan(value: unknown): Parsed<CoordinationPlan> {
-  const outline = parseBounded(outlineSchema, value, PLAN_BOUNDS);
+  const outline = parseBounded(planOutlineSchema, value, PLAN_BOUNDS);
   if (!outline.ok) return outline;
   const problems: ValidationProblem[] = [];
   for (const [index, step] of outline.value.steps.entries()) {
@@ -88,7 +106,11 @@ export function parsePlan(value: unknown): Parsed<CoordinationPlan> {
   return parseBounded(coordinationPlanSchema, value, PLAN_BOUNDS);
 }
 
-const outlineSchema = coordinationPlanSchema.extend({
+/** Any object; its fields are not looked at. */
+export const anyFieldsSchema = z.record(z.string(), z.unknown());
+
+/** A plan whose steps are not looked at yet. */
+export const planOutlineSchema = coordinationPlanSchema.extend({
   steps: z.array(z.unknown()).min(1).max(BOUNDS.planStepsMax),
 });
 

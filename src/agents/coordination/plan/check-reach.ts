@@ -1,0 +1,72 @@
+/** Owns: circles, and steps that can never run because of what they wait for. */
+import type { CoordinationStep } from "../contracts/plan.ts";
+import { circleIn, componentsOf, type Order } from "./order-nodes.ts";
+import { chainOf, quoted, type ProblemList } from "./plan-problem.ts";
+import type { Wiring } from "./wire-steps.ts";
+
+interface Checked {
+  readonly steps: readonly CoordinationStep[];
+  readonly wiring: Wiring;
+  readonly problems: ProblemList;
+}
+
+/** A dependency with an unknown name is taken to be able to complete: it is reported once, where it is named. */
+export function checkReach(checked: Checked, { order, stuck }: Order): void {
+  const { wiring } = checked;
+  const components = stuck.length === 0 ? [] : componentsOf(stuck, wiring.dependencies);
+  const dead = new Set<number>();
+  for (const knot of components) {
+    if (knot.length === 1) continue;
+    reportCircle(checked, circleIn(knot, wiring.dependencies));
+    for (const node of knot) dead.add(node);
+  }
+  const onCircle = new Set(dead);
+  for (const node of [...order, ...components.flat()]) {
+    if (onCircle.has(node) || canRun(checked, node, dead)) continue;
+    dead.add(node);
+    if (isFanInPossible(checked, node)) reportUnreachable(checked, node, { dead, onCircle });
+  }
+}
+
+function reportCircle({ steps, wiring, problems }: Checked, circle: readonly number[]): void {
+  const [first = 0, second = first] = circle;
+  const names = [...circle, first].map((node) => idOf(steps, node));
+  const position = steps[first]?.dependsOn?.findIndex((name) => wiring.indexOf.get(name) === second) ?? 0;
+  problems.add(
+    "DEPENDENCY_CYCLE",
+    ["steps", first, "dependsOn", position],
+    `these steps wait for each other in a circle: ${chainOf(names)}; remove one of these dependencies`,
+  );
+}
+
+function canRun({ steps, wiring }: Checked, node: number, dead: ReadonlySet<number>): boolean {
+  const { count } = wiring.fanIns[node] ?? { count: 0 };
+  const named = steps[node]?.dependsOn?.length ?? 0;
+  if (named === 0) return true;
+  const lost = (wiring.dependencies[node] ?? []).reduce((sum, each) => sum + (dead.has(each) ? 1 : 0), 0);
+  return named - lost >= count;
+}
+
+/** Otherwise `wireSteps` has said so. */
+function isFanInPossible({ steps, wiring }: Checked, node: number): boolean {
+  return (wiring.fanIns[node]?.count ?? 0) <= (steps[node]?.dependsOn?.length ?? 0);
+}
+
+function reportUnreachable(
+  { steps, wiring, problems }: Checked,
+  node: number,
+  { dead, onCircle }: { readonly dead: ReadonlySet<number>; readonly onCircle: ReadonlySet<number> },
+): void {
+  const cause = wiring.dependencies[node]?.find((each) => dead.has(each)) ?? node;
+  const why = onCircle.has(cause) ? "is part of a circle" : "can never run";
+  const position = steps[node]?.dependsOn?.findIndex((name) => wiring.indexOf.get(name) === cause) ?? 0;
+  problems.add(
+    "STEP_UNREACHABLE",
+    ["steps", node, "dependsOn", position],
+    `step ${quoted(idOf(steps, node))} can never run because it waits for ${quoted(idOf(steps, cause))}, which ${why}; correct that step or remove this dependency`,
+  );
+}
+
+function idOf(steps: readonly CoordinationStep[], node: number): string {
+  return steps[node]?.stepId ?? "";
+}

@@ -1,0 +1,101 @@
+/** Owns: whether timeouts, backoffs and retry budgets fit what the plan allows as a whole. */
+import type { CoordinationPlan } from "../contracts/plan.ts";
+import type { Order } from "./order-nodes.ts";
+import { chainOf, type ProblemList } from "./plan-problem.ts";
+import type { Segment } from "./step-graph.ts";
+import type { Wiring } from "./wire-steps.ts";
+
+interface Retry {
+  readonly budget: number;
+  readonly backoffMs?: number | undefined;
+}
+
+export function checkRetries(plan: CoordinationPlan, problems: ProblemList): void {
+  const { retryBudget } = plan.failurePolicy;
+  const check = (retry: Retry | undefined, path: readonly Segment[]): void => {
+    if (!retry) return;
+    if (retry.budget > retryBudget)
+      problems.add(
+        "RETRY_OVER_BUDGET",
+        [...path, "budget"],
+        `${retry.budget} retries are more than failurePolicy.retryBudget of ${retryBudget}; lower this or raise that`,
+      );
+    if (plan.deadlineMs !== undefined && (retry.backoffMs ?? 0) >= plan.deadlineMs)
+      problems.add(
+        "DEADLINE_IMPOSSIBLE",
+        [...path, "backoffMs"],
+        `waiting ${retry.backoffMs ?? 0} ms before a retry takes all of the plan's ${plan.deadlineMs} ms; shorten it or raise deadlineMs`,
+      );
+  };
+  check(plan.defaults?.retry, ["defaults", "retry"]);
+  for (const [index, { retry }] of plan.steps.entries()) check(retry, ["steps", index, "retry"]);
+}
+
+interface Timed {
+  readonly wiring: Wiring;
+  readonly order: Order;
+  readonly problems: ProblemList;
+}
+
+/**
+ * Every chain of timeouts that a plan states must fit its deadline, each step tried once. Timeouts that the plan does not
+ * state are cut to the deadline instead.
+ */
+export function checkDeadline(plan: CoordinationPlan, timed: Timed): void {
+  const { deadlineMs, steps } = plan;
+  if (deadlineMs === undefined) return;
+  const times = latestTimes(plan, timed);
+  for (const [node, { startMs, finishMs }] of times) {
+    if (startMs > deadlineMs || finishMs <= deadlineMs) continue;
+    if (timed.problems.isFull()) return;
+    const chain = chainOf(chainTo(node, times).map((each) => steps[each]?.stepId ?? ""));
+    timed.problems.add(
+      "DEADLINE_IMPOSSIBLE",
+      steps[node]?.timeoutMs === undefined ? ["defaults", "timeoutMs"] : ["steps", node, "timeoutMs"],
+      `the timeouts of ${chain} add up to ${finishMs} ms, more than the plan's ${deadlineMs} ms; shorten them or raise deadlineMs`,
+    );
+  }
+}
+
+interface Times {
+  /** The dependency that it starts behind. */
+  readonly after: number | undefined;
+  readonly startMs: number;
+  readonly finishMs: number;
+}
+
+/** When each step starts and ends at the latest if every step takes all of its stated timeout. */
+function latestTimes({ steps, defaults }: CoordinationPlan, { wiring, order }: Timed): Map<number, Times> {
+  const times = new Map<number, Times>();
+  const finishOf = (node: number): number => times.get(node)?.finishMs ?? 0;
+  for (const node of order.order) {
+    const after = lastNeeded(wiring.dependencies[node] ?? [], wiring.fanIns[node]?.count ?? 0, finishOf);
+    const startMs = after === undefined ? 0 : finishOf(after);
+    const timeoutMs = steps[node]?.timeoutMs ?? defaults?.timeoutMs ?? 0;
+    times.set(node, { after, startMs, finishMs: startMs + timeoutMs });
+  }
+  return times;
+}
+
+/** Of the dependencies that suffice, those that finish first, the one that finishes last. */
+function lastNeeded(
+  dependencies: readonly number[],
+  count: number,
+  finishOf: (node: number) => number,
+): number | undefined {
+  if (count >= dependencies.length) return latestOf(dependencies, finishOf);
+  return dependencies.toSorted((a, b) => finishOf(a) - finishOf(b) || a - b)[Math.max(count, 1) - 1];
+}
+
+function latestOf(nodes: readonly number[], finishOf: (node: number) => number): number | undefined {
+  const [first] = nodes;
+  if (first === undefined) return undefined;
+  return nodes.reduce((latest, node) => (finishOf(node) > finishOf(latest) ? node : latest), first);
+}
+
+function chainTo(end: number, times: ReadonlyMap<number, Times>): number[] {
+  const chain: number[] = [];
+  for (let node: number | undefined = end; node !== undefined; node = times.get(node)?.after)
+    chain.push(node);
+  return chain.toReversed();
+}

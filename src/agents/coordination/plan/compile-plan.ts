@@ -1,0 +1,180 @@
+/**
+ * Owns: turning a plan into a step graph, or saying everything that is wrong with it. Does not own: the fields of a plan
+ * (`contracts/plan.ts`), running the graph (`dispatch/`).
+ *
+ * P1 the graph does not depend on the order of steps in the plan. P2 a plan that is refused has at least one problem, and one
+ * that is compiled none. P3 no depth or width of a plan makes it throw.
+ */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
+import { checkBindings } from "./check-bindings.ts";
+import { checkReach } from "./check-reach.ts";
+import { checkDeadline, checkRetries } from "./check-timing.ts";
+import { orderNodes, reversed, type Order } from "./order-nodes.ts";
+import { checkOutputSchema } from "./output-schema.ts";
+import { problemList, type PlanProblem } from "./plan-problem.ts";
+import { readBindings } from "./read-bindings.ts";
+import { normalResources } from "./normal-resources.ts";
+import type { CompiledStep, InputBinding, StepGraph } from "./step-graph.ts";
+import { isTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
+
+export type Compilation =
+  | { readonly kind: "compiled"; readonly graph: StepGraph }
+  | { readonly kind: "refused"; readonly problems: readonly PlanProblem[] };
+
+export interface CompileOptions {
+  /** For steps to which the plan gives no timeout: the host's `stepTimeoutMs`. */
+  readonly timeoutMs?: number;
+}
+
+const DEFAULTS = {
+  priority: "normal",
+  lane: "data",
+  deliveryMode: "at_least_once",
+  timeoutMs: 24 * 3_600_000,
+  backoffMs: 1_000,
+} as const;
+
+/** Problems come by kind, the causes before what follows from them, and at most `BOUNDS.planProblemsMax`. */
+export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}): Compilation {
+  const problems = problemList();
+  const { steps } = plan;
+  if (isTooLarge(steps, problems)) return { kind: "refused", problems: problems.problems };
+  const wiring = wireSteps(steps, problems);
+  const order = orderNodes(wiring.dependencies);
+  checkReach({ steps, wiring, problems }, order);
+  checkRetries(plan, problems);
+  checkDeadline(plan, { wiring, order, problems });
+  for (const [index, { outputSchema }] of steps.entries())
+    if (outputSchema) checkOutputSchema(outputSchema, ["steps", index, "outputSchema"], problems);
+  const bindings = steps.map(({ input }, index) => (input ? readBindings(input, index, problems) : []));
+  checkBindings({ steps, wiring, order, problems }, bindings);
+  if (problems.problems.length > 0) return { kind: "refused", problems: problems.problems };
+  return { kind: "compiled", graph: graphOf({ plan, wiring, order, bindings, options }) };
+}
+
+interface Parts {
+  readonly plan: CoordinationPlan;
+  readonly wiring: Wiring;
+  readonly order: Order;
+  readonly bindings: readonly (readonly InputBinding[])[];
+  readonly options: CompileOptions;
+}
+
+function graphOf(parts: Parts): StepGraph {
+  const { plan, wiring, order } = parts;
+  const { coordinationId, objective, ownerSession, conflictPolicy, failurePolicy, deadlineMs } = plan;
+  const nodes = sortedNodes(plan.steps, order.depths);
+  const dependents = reversed(wiring.dependencies);
+  const timeouts = plan.steps.map((step) => timeoutOf(step, parts));
+  const weights = weightsOf(nodes, dependents, timeouts);
+  const rankOf = new Map(nodes.map((node, rank) => [node, rank]));
+  const inOrder = (some: readonly number[] = []): StepId[] =>
+    some
+      .toSorted((a, b) => (rankOf.get(a) ?? 0) - (rankOf.get(b) ?? 0))
+      .flatMap((node) => plan.steps[node]?.stepId ?? []);
+  const steps = nodes.flatMap((node): CompiledStep[] => {
+    const step = plan.steps[node];
+    const fanIn = wiring.fanIns[node];
+    if (!step || !fanIn) return [];
+    return [
+      {
+        ...compiledFields(step, plan.defaults, plan.failurePolicy.retryBudget),
+        dependsOn: inOrder(wiring.dependencies[node]),
+        dependents: inOrder(dependents[node]),
+        fanIn,
+        depth: order.depths[node] ?? 0,
+        criticalPathMs: weights[node] ?? 0,
+        timeoutMs: timeouts[node] ?? DEFAULTS.timeoutMs,
+        bindings: parts.bindings[node] ?? [],
+      },
+    ];
+  });
+  const path = heaviestPath(nodes, dependents, weights);
+  return {
+    ...{ coordinationId, objective, ownerSession, conflictPolicy, failurePolicy },
+    ...(deadlineMs !== undefined && { deadlineMs }),
+    steps,
+    depth: order.depths.reduce((deepest, depth) => Math.max(deepest, depth + 1), 0),
+    criticalPathMs: weights[path[0] ?? 0] ?? 0,
+    criticalPath: path.flatMap((node) => plan.steps[node]?.stepId ?? []),
+  };
+}
+
+type OwnField = "stepId" | "agent" | "task" | "lane" | "priority" | "deliveryMode" | "retry" | "resources";
+
+/** What needs no other step to be known. */
+function compiledFields(
+  step: CoordinationStep,
+  defaults: CoordinationPlan["defaults"] = {},
+  retryBudget: number,
+): Pick<CompiledStep, OwnField | "input" | "outputSchema" | "verify"> {
+  const { stepId, agent, task, input = {}, outputSchema, verify } = step;
+  return {
+    ...{ stepId, agent, task, input },
+    lane: firstOf(step.lane, defaults.lane, DEFAULTS.lane),
+    priority: firstOf(step.priority, defaults.priority, DEFAULTS.priority),
+    deliveryMode: firstOf(step.deliveryMode, defaults.deliveryMode, DEFAULTS.deliveryMode),
+    retry: {
+      budget: firstOf(step.retry?.budget, defaults.retry?.budget, retryBudget),
+      backoffMs: firstOf(step.retry?.backoffMs, defaults.retry?.backoffMs, DEFAULTS.backoffMs),
+    },
+    resources: normalResources(step.resources),
+    ...(outputSchema && { outputSchema }),
+    ...(verify && { verify }),
+  };
+}
+
+function firstOf<T>(own: T | undefined, ofPlan: T | undefined, otherwise: T): T {
+  return own ?? ofPlan ?? otherwise;
+}
+
+/** A timeout that the plan does not state is cut to the plan's deadline. */
+function timeoutOf({ timeoutMs }: CoordinationStep, { plan, options }: Parts): number {
+  const stated = timeoutMs ?? plan.defaults?.timeoutMs;
+  return stated ?? Math.min(options.timeoutMs ?? DEFAULTS.timeoutMs, plan.deadlineMs ?? BOUNDS.durationMsMax);
+}
+
+function sortedNodes(steps: readonly CoordinationStep[], depths: readonly number[]): number[] {
+  const idOf = (node: number): string => steps[node]?.stepId ?? "";
+  const byId = (a: number, b: number): number => (idOf(a) < idOf(b) ? -1 : 1);
+  return steps.map((_, node) => node).sort((a, b) => (depths[a] ?? 0) - (depths[b] ?? 0) || byId(a, b));
+}
+
+function weightsOf(
+  nodes: readonly number[],
+  dependents: readonly (readonly number[])[],
+  timeouts: readonly number[],
+): number[] {
+  const weights = timeouts.map(() => 0);
+  for (const node of nodes.toReversed()) {
+    let behind = 0;
+    for (const dependent of dependents[node] ?? []) behind = Math.max(behind, weights[dependent] ?? 0);
+    weights[node] = behind + (timeouts[node] ?? 0);
+  }
+  return weights;
+}
+
+/** Among equals the first in the order of the graph. */
+function heaviestPath(
+  nodes: readonly number[],
+  dependents: readonly (readonly number[])[],
+  weights: readonly number[],
+): number[] {
+  const rankOf = new Map(nodes.map((node, rank) => [node, rank]));
+  const weightOf = (node: number): number => weights[node] ?? 0;
+  const heavier = (a: number, b: number): number => {
+    const isFirst =
+      weightOf(a) === weightOf(b) ? (rankOf.get(a) ?? 0) < (rankOf.get(b) ?? 0) : weightOf(a) > weightOf(b);
+    return isFirst ? a : b;
+  };
+  const path: number[] = [];
+  for (let choices = nodes; ;) {
+    const [first] = choices;
+    if (first === undefined) return path;
+    const next = choices.reduce(heavier, first);
+    path.push(next);
+    choices = dependents[next] ?? [];
+  }
+}

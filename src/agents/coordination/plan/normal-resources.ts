@@ -1,0 +1,16 @@
+/** Owns: one spelling for each resource that a step names. */
+
+const FILE = "file:";
+
+/** Sorted, each once. What a path really leads to is known only where the file is. */
+export function normalResources(resources: readonly string[] = []): readonly string[] {
+  return [...new Set(resources.map(normalResource))].sort();
+}
+
+function normalResource(resource: string): string {
+  const name = resource.normalize("NFC");
+  if (!name.startsWith(FILE)) return name;
+  const path = name.slice(FILE.length);
+  const parts = path.split("/").filter((part) => part !== "" && part !== ".");
+  return `${FILE}${path.startsWith("/") ? "/" : ""}${parts.join("/")}`;
+}

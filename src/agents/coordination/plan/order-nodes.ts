@@ -1,0 +1,133 @@
+/** Owns: the order of a graph of numbered nodes, and its knots. Nothing here recurses: a chain may be 10,000 long. */
+
+/** By node: the nodes that it depends on. */
+export type Edges = readonly (readonly number[])[];
+
+export interface Order {
+  /** Every node after its dependencies; without those that are on a circle or behind one. */
+  readonly order: readonly number[];
+  /** By node: the length of the longest chain before it. */
+  readonly depths: readonly number[];
+  /** On a circle or behind one. */
+  readonly stuck: readonly number[];
+}
+
+export function orderNodes(dependencies: Edges): Order {
+  const dependents = reversed(dependencies);
+  const open = dependencies.map(({ length }) => length);
+  const depths = dependencies.map(() => 0);
+  const order = open.flatMap((count, node) => (count === 0 ? [node] : []));
+  // The list grows while it is walked.
+  for (const node of order) {
+    const depth = (depths[node] ?? 0) + 1;
+    for (const dependent of dependents[node] ?? []) {
+      depths[dependent] = Math.max(depths[dependent] ?? 0, depth);
+      const left = (open[dependent] ?? 0) - 1;
+      open[dependent] = left;
+      if (left === 0) order.push(dependent);
+    }
+  }
+  const stuck =
+    order.length === dependencies.length ? [] : open.flatMap((left, node) => (left > 0 ? [node] : []));
+  return { order, depths, stuck };
+}
+
+export function reversed(edges: Edges): number[][] {
+  const back: number[][] = edges.map(() => []);
+  for (const [from, targets] of edges.entries()) for (const to of targets) back[to]?.push(from);
+  return back;
+}
+
+/**
+ * The strongly connected components of these nodes (Tarjan): each a single node or a knot of circles, and each after the
+ * components that it depends on.
+ */
+export function componentsOf(nodes: readonly number[], dependencies: Edges): number[][] {
+  const among = new Set(nodes);
+  const walk = startWalk();
+  for (const root of nodes) {
+    if (!walk.numbers.has(root)) enter(walk, root);
+    for (let visit = walk.visits.at(-1); visit; visit = walk.visits.at(-1)) {
+      const target = dependencies[visit.node]?.[visit.next];
+      visit.next += 1;
+      if (target === undefined) leave(walk, visit.node);
+      else if (among.has(target)) follow(walk, visit.node, target);
+    }
+  }
+  return walk.components;
+}
+
+interface Visit {
+  readonly node: number;
+  next: number;
+}
+
+interface Walk {
+  readonly visits: Visit[];
+  /** In the order of their first visit. */
+  readonly numbers: Map<number, number>;
+  /** The lowest number that is known to be reached. */
+  readonly lows: Map<number, number>;
+  /** Visited and not in a component yet. */
+  readonly open: number[];
+  readonly isOpen: Set<number>;
+  readonly components: number[][];
+}
+
+function startWalk(): Walk {
+  return { visits: [], numbers: new Map(), lows: new Map(), open: [], isOpen: new Set(), components: [] };
+}
+
+function enter({ visits, numbers, lows, open, isOpen }: Walk, node: number): void {
+  lows.set(node, numbers.size);
+  numbers.set(node, numbers.size);
+  open.push(node);
+  isOpen.add(node);
+  visits.push({ node, next: 0 });
+}
+
+function follow(walk: Walk, node: number, target: number): void {
+  if (!walk.numbers.has(target)) enter(walk, target);
+  else if (walk.isOpen.has(target)) lower(walk, node, walk.numbers.get(target) ?? 0);
+}
+
+function leave(walk: Walk, node: number): void {
+  const { visits, numbers, lows, open, isOpen, components } = walk;
+  visits.pop();
+  const parent = visits.at(-1);
+  if (parent) lower(walk, parent.node, lows.get(node) ?? 0);
+  if (lows.get(node) !== numbers.get(node)) return;
+  const component = open.splice(open.lastIndexOf(node));
+  for (const member of component) isOpen.delete(member);
+  components.push(component);
+}
+
+function lower({ lows }: Walk, node: number, low: number): void {
+  lows.set(node, Math.min(lows.get(node) ?? low, low));
+}
+
+/** A shortest circle through the lowest node of a knot: each node depends on the next, the last on the first. */
+export function circleIn(knot: readonly number[], dependencies: Edges): number[] {
+  const start = knot.reduce((lowest, node) => Math.min(lowest, node));
+  const members = new Set(knot);
+  const cameFrom = new Map<number, number>();
+  const queue = [start];
+  for (const node of queue) {
+    for (const target of dependencies[node] ?? []) {
+      if (target === start) return pathBack(start, node, cameFrom);
+      if (!members.has(target) || cameFrom.has(target)) continue;
+      cameFrom.set(target, node);
+      queue.push(target);
+    }
+  }
+  return [start];
+}
+
+function pathBack(start: number, end: number, cameFrom: ReadonlyMap<number, number>): number[] {
+  const path = [end];
+  for (let node = end; node !== start;) {
+    node = cameFrom.get(node) ?? start;
+    path.push(node);
+  }
+  return path.toReversed();
+}

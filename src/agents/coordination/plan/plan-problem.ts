@@ -1,0 +1,89 @@
+/** Owns: what can be wrong with a plan, and collecting it up to a bound. */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { Segment } from "./step-graph.ts";
+
+/** Every code with what it means. `docs/plans.md` holds the same table; a test keeps them equal. */
+export const PLAN_PROBLEMS = {
+  FILE_SYNTAX: "the file is not JSON or YAML, or has a key twice",
+  SCHEMA_MISMATCH: "a field is missing, unknown, of the wrong type or beyond its bound",
+  PLAN_TOO_LARGE: "the plan has more steps or dependencies than a plan may have",
+  STEP_DUPLICATE: "two steps have the same `stepId`",
+  STEP_UNREACHABLE: "the step can never run, because of what it waits for",
+  DEPENDENCY_UNKNOWN: "`dependsOn` names a step that is not in the plan",
+  DEPENDENCY_SELF: "a step depends on itself",
+  DEPENDENCY_DUPLICATE: "`dependsOn` names a step twice",
+  DEPENDENCY_CYCLE: "steps depend on each other in a circle",
+  FAN_IN_WITHOUT_DEPENDENCIES: "`fanIn` without anything in `dependsOn`",
+  FAN_IN_TOO_LARGE: "`fanIn` asks for more steps than `dependsOn` names",
+  DEADLINE_IMPOSSIBLE: "timeouts or a backoff cannot fit into the plan's `deadlineMs`",
+  RETRY_OVER_BUDGET: "a retry budget is larger than `failurePolicy.retryBudget`",
+  INPUT_TOO_LARGE: "an input is nested too deeply, or has too many values or bindings",
+  BINDING_SYNTAX: "a text with `{{` is not a binding",
+  BINDING_UNKNOWN_STEP: "a binding names a step that is not in the plan",
+  BINDING_NOT_DEPENDENCY:
+    "a binding names a step that the step does not depend on, directly or through others",
+  BINDING_UNDECLARED_OUTPUT: "a binding names an output that the other step's `outputSchema` excludes",
+  OUTPUT_SCHEMA_INVALID: "`outputSchema` is not a usable JSON Schema",
+} as const;
+
+export type PlanProblemCode = keyof typeof PLAN_PROBLEMS;
+
+export interface PlanProblem {
+  /** As `steps[3].dependsOn[0]`. */
+  readonly path: string;
+  readonly code: PlanProblemCode;
+  /** One sentence: what is wrong and what to do. */
+  readonly message: string;
+}
+
+export interface ProblemList {
+  readonly problems: readonly PlanProblem[];
+  /** No more are taken; checks may stop. */
+  isFull(): boolean;
+  add(code: PlanProblemCode, path: readonly Segment[], message: string): void;
+}
+
+export function problemList(): ProblemList {
+  const problems: PlanProblem[] = [];
+  const isFull = (): boolean => problems.length >= BOUNDS.planProblemsMax;
+  return {
+    problems,
+    isFull,
+    add: (code, path, message) => {
+      if (!isFull()) problems.push({ path: pathOf(path), code, message });
+    },
+  };
+}
+
+export function pathOf(segments: readonly Segment[]): string {
+  const path = segments
+    .slice(0, BOUNDS.planDepthMax)
+    .map((segment) =>
+      typeof segment === "number" ? `[${segment}]` : `.${segment.slice(0, BOUNDS.nameCharsMax)}`,
+    )
+    .join("");
+  return path.replace(/^\./, "").slice(0, BOUNDS.problemPathCharsMax) || "(root)";
+}
+
+/** A name as it is put into a sentence. */
+export function quoted(name: string): string {
+  return JSON.stringify(
+    name.length <= BOUNDS.nameCharsMax ? name : `${name.slice(0, BOUNDS.nameCharsMax)}...`,
+  );
+}
+
+const CHAIN_NAMES_MAX = 10;
+
+/** As `"a" -> "b" -> "c"`; the middle of a long chain is left out. */
+export function chainOf(names: readonly string[]): string {
+  const half = CHAIN_NAMES_MAX / 2;
+  const shown =
+    names.length <= CHAIN_NAMES_MAX
+      ? names.map(quoted)
+      : [
+          ...names.slice(0, half).map(quoted),
+          `(${names.length - CHAIN_NAMES_MAX} more)`,
+          ...names.slice(-half).map(quoted),
+        ];
+  return shown.join(" -> ");
+}

@@ -1,0 +1,78 @@
+/** Owns: what a compiled plan looks like. It is data: JSON can carry it and nothing in it refers to the plan. */
+import type { DeliveryMode, Lane, Priority } from "../contracts/envelope.ts";
+import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
+import type { ArbiterPolicy, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
+
+/** A key of an object or an index of an array. */
+export type Segment = string | number;
+
+/** What stands for a value among the outputs of another step. */
+export interface Reference {
+  readonly kind: "reference";
+  readonly stepId: StepId;
+  /** From the step's outputs; at least one segment. */
+  readonly path: readonly Segment[];
+}
+
+/** A text with values of other steps in it. */
+export interface Template {
+  readonly kind: "template";
+  readonly parts: readonly (string | Reference)[];
+}
+
+/** One place of a step's input that is filled in before the step is dispatched. */
+export interface InputBinding {
+  /** From the step's input. */
+  readonly at: readonly Segment[];
+  readonly value: Reference | Template;
+}
+
+/** How many of the dependencies must have completed before the step runs. */
+export interface FanIn {
+  readonly kind: "all" | "any" | "min";
+  readonly count: number;
+}
+
+export interface RetryRule {
+  readonly budget: number;
+  readonly backoffMs: number;
+}
+
+export interface CompiledStep {
+  readonly stepId: StepId;
+  readonly agent: AgentId;
+  readonly task: string;
+  /** In the order of the graph, as all lists of steps are. */
+  readonly dependsOn: readonly StepId[];
+  readonly dependents: readonly StepId[];
+  readonly fanIn: FanIn;
+  /** 0 without dependencies, else one more than the deepest of them. */
+  readonly depth: number;
+  /** The longest chain of timeouts from this step to an end of the graph, its own included. */
+  readonly criticalPathMs: number;
+  readonly lane: Lane;
+  readonly priority: Priority;
+  readonly deliveryMode: DeliveryMode;
+  readonly timeoutMs: number;
+  readonly retry: RetryRule;
+  readonly resources: readonly string[];
+  readonly input: NonNullable<CoordinationStep["input"]>;
+  readonly bindings: readonly InputBinding[];
+  readonly outputSchema?: NonNullable<CoordinationStep["outputSchema"]>;
+  readonly verify?: NonNullable<CoordinationStep["verify"]>;
+}
+
+export interface StepGraph {
+  readonly coordinationId: CoordinationId;
+  readonly objective: string;
+  readonly ownerSession: SessionKey;
+  readonly conflictPolicy: ArbiterPolicy;
+  readonly failurePolicy: FailurePolicy;
+  readonly deadlineMs?: number;
+  /** By depth, then by id: an order in which every step comes after its dependencies, whatever the order in the plan. */
+  readonly steps: readonly CompiledStep[];
+  /** The number of steps on the longest chain. */
+  readonly depth: number;
+  readonly criticalPathMs: number;
+  readonly criticalPath: readonly StepId[];
+}

@@ -1,0 +1,93 @@
+/** Owns: which step depends on which, by their indices in the plan, and what is wrong with the names of dependencies. */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { CoordinationStep } from "../contracts/plan.ts";
+import { quoted, type ProblemList } from "./plan-problem.ts";
+import type { FanIn } from "./step-graph.ts";
+
+export interface Wiring {
+  readonly indexOf: ReadonlyMap<StepId, number>;
+  /** By step: what it depends on that is in the plan and is not itself, each once. */
+  readonly dependencies: readonly (readonly number[])[];
+  readonly fanIns: readonly FanIn[];
+}
+
+export function isTooLarge(steps: readonly CoordinationStep[], problems: ProblemList): boolean {
+  let dependencies = 0;
+  for (const { dependsOn } of steps) dependencies += dependsOn?.length ?? 0;
+  const { planStepsMax, planDependenciesMax } = BOUNDS;
+  if (steps.length > planStepsMax)
+    problems.add("PLAN_TOO_LARGE", ["steps"], tooMany(steps.length, "steps", planStepsMax));
+  if (dependencies > planDependenciesMax)
+    problems.add("PLAN_TOO_LARGE", ["steps"], tooMany(dependencies, "dependencies", planDependenciesMax));
+  return problems.problems.length > 0;
+}
+
+function tooMany(count: number, what: string, countMax: number): string {
+  return `the plan has ${count} ${what}, but at most ${countMax} are allowed; split it into several plans`;
+}
+
+export function wireSteps(steps: readonly CoordinationStep[], problems: ProblemList): Wiring {
+  const indexOf = new Map<StepId, number>();
+  for (const [index, { stepId }] of steps.entries()) {
+    const first = indexOf.get(stepId);
+    if (first === undefined) indexOf.set(stepId, index);
+    else {
+      const message = `steps[${first}] has the id ${quoted(stepId)} already; give this step an id of its own`;
+      problems.add("STEP_DUPLICATE", ["steps", index, "stepId"], message);
+    }
+  }
+  return {
+    indexOf,
+    dependencies: steps.map((step, index) => dependenciesOf(step, { index, indexOf, problems })),
+    fanIns: steps.map((step, index) => fanInOf(step, index, problems)),
+  };
+}
+
+interface Naming {
+  readonly index: number;
+  readonly indexOf: ReadonlyMap<StepId, number>;
+  readonly problems: ProblemList;
+}
+
+function dependenciesOf({ stepId, dependsOn = [] }: CoordinationStep, naming: Naming): number[] {
+  const { index, indexOf, problems } = naming;
+  const found = new Set<number>();
+  for (const [position, name] of dependsOn.entries()) {
+    const path = ["steps", index, "dependsOn", position];
+    const dependency = indexOf.get(name);
+    if (name === stepId)
+      problems.add("DEPENDENCY_SELF", path, `step ${quoted(name)} waits for itself; remove this dependency`);
+    else if (dependency === undefined)
+      problems.add(
+        "DEPENDENCY_UNKNOWN",
+        path,
+        `no step has the id ${quoted(name)}; correct the id or add the step`,
+      );
+    else if (found.has(dependency))
+      problems.add("DEPENDENCY_DUPLICATE", path, `${quoted(name)} is named twice; remove one of them`);
+    else found.add(dependency);
+  }
+  return [...found];
+}
+
+function fanInOf(step: CoordinationStep, index: number, problems: ProblemList): FanIn {
+  const { fanIn = "all", dependsOn = [] } = step;
+  const path = ["steps", index, "fanIn"];
+  if (step.fanIn !== undefined && dependsOn.length === 0)
+    problems.add(
+      "FAN_IN_WITHOUT_DEPENDENCIES",
+      path,
+      "there is nothing to wait for; remove fanIn or name steps in dependsOn",
+    );
+  if (fanIn === "all") return { kind: "all", count: dependsOn.length };
+  if (fanIn === "any") return { kind: "any", count: 1 };
+  const { min } = fanIn;
+  if (dependsOn.length > 0 && min > dependsOn.length)
+    problems.add(
+      "FAN_IN_TOO_LARGE",
+      [...path, "min"],
+      `${min} of ${dependsOn.length} dependencies can never complete; lower min or name more steps in dependsOn`,
+    );
+  return { kind: "min", count: min };
+}

@@ -1,0 +1,38 @@
+/** Owns: finding a key that an object of a JSON text has twice, which JSON.parse passes over. */
+
+export interface DuplicateKey {
+  readonly key: string;
+  readonly offset: number;
+}
+
+/** `text` is valid JSON. One pass, without recursion. */
+export function duplicateKeyIn(text: string): DuplicateKey | undefined {
+  const objects: Set<string>[] = [];
+  for (let offset = 0; offset < text.length; offset += 1) {
+    const char = text[offset];
+    if (char === "{") objects.push(new Set());
+    if (char === "}") objects.pop();
+    if (char !== '"') continue;
+    const end = endOfString(text, offset);
+    if (isKey(text, end)) {
+      const key = JSON.parse(text.slice(offset, end)) as string;
+      const keys = objects.at(-1);
+      if (keys?.has(key)) return { key, offset };
+      keys?.add(key);
+    }
+    offset = end - 1;
+  }
+  return undefined;
+}
+
+function endOfString(text: string, start: number): number {
+  let end = start + 1;
+  while (end < text.length && text[end] !== '"') end += text[end] === "\\" ? 2 : 1;
+  return end + 1;
+}
+
+function isKey(text: string, end: number): boolean {
+  let next = end;
+  while (/\s/u.test(text[next] ?? "")) next += 1;
+  return text[next] === ":";
+}

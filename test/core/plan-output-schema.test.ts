@@ -1,0 +1,62 @@
+import { describe, expect, it } from "vitest";
+import { problemsOf, step } from "./plan-scene.ts";
+
+describe("an output schema", () => {
+  const problems = (outputSchema: unknown): string[] =>
+    problemsOf([step("a", [], { outputSchema })]).map((each) => each.replace("steps[0].outputSchema", "#"));
+
+  it.each<[unknown]>([
+    [{}],
+    [{ type: ["string", "null"], enum: ["a", null], minLength: 0, maxLength: 5, pattern: "^a+$" }],
+    [
+      {
+        type: "object",
+        properties: { a: true, b: { $ref: "#/$defs/x~1y" } },
+        $defs: { "x/y": { minimum: -1.5 } },
+      },
+    ],
+    [{ type: "object", properties: { next: { $ref: "#" } } }],
+    [{ anyOf: [{ $ref: "#/$defs/a" }], $defs: { a: { items: { $ref: "#" } } } }],
+    [{ items: [{ type: "string" }], additionalItems: false }],
+    [{ required: ["a"], additionalProperties: false, properties: {}, patternProperties: { "^a": {} } }],
+    [{ description: "annotations", "x-mine": 7, default: { type: "anything" }, const: { type: 1 } }],
+  ])("of %j is usable", (schema) => {
+    expect(problems(schema)).toEqual([]);
+  });
+
+  it.each<[unknown, string]>([
+    [{ type: "text" }, "#.type"],
+    [{ type: [] }, "#.type"],
+    [{ type: ["null", "null"] }, "#.type"],
+    [{ properties: [] }, "#.properties"],
+    [{ properties: { a: 1 } }, "#.properties.a"],
+    [{ properties: { a: { items: { minimum: "1" } } } }, "#.properties.a.items.minimum"],
+    [{ required: "a" }, "#.required"],
+    [{ required: ["a", "a"] }, "#.required"],
+    [{ required: ["a"], properties: { b: {} }, additionalProperties: false }, "#.required"],
+    [{ enum: [] }, "#.enum"],
+    [{ maxItems: -1 }, "#.maxItems"],
+    [{ multipleOf: 0 }, "#.multipleOf"],
+    [{ pattern: "(" }, "#.pattern"],
+    [{ pattern: "x".repeat(1_001) }, "#.pattern"],
+    [{ anyOf: [] }, "#.anyOf"],
+    [{ allOf: [{}, null] }, "#.allOf[1]"],
+    [{ $ref: "https://example.com/schema" }, "#.$ref"],
+    [{ $ref: "#/$defs/none" }, "#.$ref"],
+    [{ $ref: 1 }, "#.$ref"],
+    [{ $ref: "#%" }, "#.$ref"],
+    [{ $dynamicRef: "#" }, "#.$dynamicRef"],
+    [{ $ref: "#" }, "#"],
+    [{ properties: { a: { not: { $ref: "#/properties/a" } } } }, "#.properties.a"],
+    [{ enum: Array.from({ length: 5_000 }, (_, index) => index) }, "#"],
+    [deepSchema(9), "#"],
+  ])("of %j is refused at %s", (schema, path) => {
+    expect(problems(schema)).toEqual([`OUTPUT_SCHEMA_INVALID ${path}`]);
+  });
+});
+
+function deepSchema(levels: number): unknown {
+  let schema: unknown = {};
+  for (let level = 0; level < levels; level += 1) schema = { properties: { a: schema } };
+  return schema;
+}

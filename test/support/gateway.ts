@@ -346,7 +346,7 @@ async function runAgent(client: GatewayClient, turn: Parameters<Gateway["agent"]
   return { runId: String(raw["runId"]), status: String(raw["status"]), text, raw };
 }
 
-function freePort(): Promise<number> {
+export function freePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer().once("error", reject);
     server.listen(0, "127.0.0.1", () => {

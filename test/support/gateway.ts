@@ -24,6 +24,7 @@ import type { AddressInfo } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { stripVTControlCharacters } from "node:util";
 import { connectOnUse } from "./gateway-client.ts";
 import type { GatewayClient, Json } from "./gateway-client.ts";
 import { waitFor } from "./wait-for.ts";
@@ -303,7 +304,7 @@ async function untilReady({ child, port, log, timeoutMs }: ReadyInput): Promise<
   const tail = (): string => log().slice(-4_000);
   const answered = async (): Promise<"yes" | "dead" | false> => {
     if (child.exitCode !== null || child.signalCode !== null) return "dead";
-    if (!/\bready\b\s*$/mu.test(stripColour(log()))) return false;
+    if (!/\bready\b\s*$/mu.test(stripVTControlCharacters(log()))) return false;
     const health = await fetch(`http://127.0.0.1:${port}/healthz`, { signal: AbortSignal.timeout(2_000) });
     return health.ok && "yes";
   };
@@ -313,11 +314,6 @@ async function untilReady({ child, port, log, timeoutMs }: ReadyInput): Promise<
     throw new Error(`the gateway did not get ready; its log ends with\n${tail()}`, { cause });
   });
   if (state === "dead") throw new Error(`the gateway ended before it was ready\n${tail()}`);
-}
-
-function stripColour(text: string): string {
-  // eslint-disable-next-line no-control-regex
-  return text.replaceAll(/\u001b\[[0-9;]*m/gu, "");
 }
 
 function runCli(env: NodeJS.ProcessEnv, args: readonly string[], timeoutMs: number): Promise<CliResult> {

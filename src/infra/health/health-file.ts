@@ -2,24 +2,59 @@
  * Owns: telling other processes, such as the CLI, whether the gateway coordinates spawns. The file lies beside the ledger,
  * because the ledger may be what is broken.
  */
-import { chmodSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import type { Health, HealthSink } from "../../agents/coordination/ports/health-sink.ts";
+
+/** Every text is padded to this, so that a later one fits over an earlier one in place. */
+const BYTES = 2_048;
 
 export function healthFile(path: string): HealthSink {
   return {
     write: (health) => {
+      const text = `${JSON.stringify(health)}\n`.padEnd(BYTES);
       try {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-        const draft = `${path}.${process.pid}.tmp`;
-        writeFileSync(draft, `${JSON.stringify(health)}\n`, { mode: 0o600 });
-        chmodSync(draft, 0o600);
-        renameSync(draft, path);
+        replaceFile(path, text);
       } catch {
-        // The disk that fails the ledger may fail this too; the log has said it already.
+        overwriteFile(path, text);
       }
     },
   };
+}
+
+function replaceFile(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const draft = `${path}.${process.pid}.tmp`;
+  try {
+    writeFileSync(draft, text, { mode: 0o600 });
+    renameSync(draft, path);
+  } catch (error) {
+    rmSync(draft, { force: true });
+    throw error;
+  }
+}
+
+/** On a full disk there is no room for another file, but there is for other words in this one. */
+function overwriteFile(path: string, text: string): void {
+  try {
+    const file = openSync(path, "r+");
+    try {
+      writeSync(file, text, 0);
+    } finally {
+      closeSync(file);
+    }
+  } catch {
+    // The log has said it already.
+  }
 }
 
 /** What the gateway told last; `undefined` when it told nothing readable. */

@@ -16,14 +16,18 @@ export function healthRecord(parts: {
   readonly now: () => number;
 }): HealthRecord {
   let health: Health = parts.before ?? { state: "ok", uncoordinatedSpawns: 0 };
+  let told = false;
   const become = (next: Health): void => {
     health = next;
+    told = true;
     parts.sink.write(next);
   };
   return {
     succeeded: () => {
-      if (health.state === "ok") return;
-      become({ ...health, state: "ok" });
+      const recovered = health.state !== "ok";
+      // Also without news at first: the file must be there before a disk is full.
+      if (recovered || !told) become({ ...health, state: "ok" });
+      if (!recovered) return;
       parts.logger.warn({ uncoordinatedSpawns: health.uncoordinatedSpawns }, "coordination works again");
     },
     failed: (error, spawns) => {

@@ -112,4 +112,6 @@ function run(command, args, stdout = "inherit") {
   return status ?? (signal ? 130 : 1);
 }
 
+// Ctrl-C is for the task; it ends in its own way and this process with it.
+process.on("SIGINT", () => undefined);
 process.exitCode = main(process.argv.slice(2));

@@ -24,6 +24,27 @@ async function verifyForged(damage: Parameters<typeof forge>[1]): Promise<Verifi
   return verify(damaged);
 }
 
+describe("where a damage is", () => {
+  it("is told of an event that cannot be read, in the middle of a log", async () => {
+    const unreadable = "update event set payload = '{}' where run_key = 1 and sequence = 10";
+    const { problems } = await verifyForged(unreadable);
+    expect(problems).toContainEqual(
+      expect.objectContaining({ kind: "event_unreadable", runId: "co-1", sequence: 10 }),
+    );
+  });
+
+  it("calls an event too many forged, and none missing", async () => {
+    const length = "(select length from run where run_key = 1)";
+    const columns = "run_key, sequence, type, timestamp_ms, payload, hash";
+    const { problems } = await verifyForged(
+      `insert into event (${columns}) values (1, ${length}, 'run.started', 1, '{"workflowId":"x"}', zeroblob(32))`,
+    );
+    const kinds = problems.map(({ kind }) => kind);
+    expect(kinds).toContain("event_forged");
+    expect(kinds).not.toContain("event_missing");
+  });
+});
+
 describe("damage beside the log", () => {
   const index = { kind: "index_differs" } as const;
 

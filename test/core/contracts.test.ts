@@ -9,11 +9,7 @@ import {
   coordinationStepSchema,
   parsePlan,
 } from "../../src/agents/coordination/contracts/plan.ts";
-import {
-  parseBounded,
-  parseOrThrow,
-  PLAN_BOUNDS,
-} from "../../src/agents/coordination/contracts/validation.ts";
+import { parseBounded, PLAN_BOUNDS } from "../../src/agents/coordination/contracts/validation.ts";
 import { ENVELOPE, FACTS, OPENWOP, PLAN, POLICY } from "../support/arbitraries-examples.ts";
 
 interface Contract {
@@ -191,19 +187,6 @@ describe("a problem's wording", () => {
     expect(problemsOf(coordinationStepSchema, step)).toEqual([
       { path: "fanIn", expected: 'one of "all", "any" or object', received: 'string "some"' },
     ]);
-  });
-
-  it("is put into one INPUT_INVALID error by parseOrThrow", () => {
-    const parse = (): unknown =>
-      parseOrThrow(
-        coordinationEnvelopeSchema,
-        { ...ENVELOPE, stepId: 1, intent: 2 },
-        { what: "envelope", bounds: PLAN_BOUNDS },
-      );
-    expect(parse).toThrow(
-      /^envelope: stepId: expected string, got number 1; intent: expected one of "execute"/u,
-    );
-    expect(parse).toThrow(expect.objectContaining({ code: "INPUT_INVALID", recovery: "fix-input" }));
   });
 });
 

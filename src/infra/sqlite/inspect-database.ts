@@ -169,7 +169,10 @@ function checkCount(database: Database, report: Report): void {
   if (last < appended)
     report({ kind: "event_missing", message: `the last ${appended - last} events are missing` });
   if (stored !== counted)
-    report({ kind: "event_missing", message: `the runs count ${counted} events, the file holds ${stored}` });
+    report({
+      kind: stored < counted ? "event_missing" : "event_forged",
+      message: `the runs count ${counted} events, the file holds ${stored}`,
+    });
   for (const [what, { before, after }] of gaps(database))
     report({ kind: "event_missing", message: `between ${what} ${before} and ${after}, all are missing` });
 }

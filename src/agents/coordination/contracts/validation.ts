@@ -4,7 +4,6 @@
  */
 import type { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
-import { CoordinationError } from "./errors.ts";
 
 /** One thing wrong with an input: where, what was expected there, what came instead. */
 export interface ValidationProblem {
@@ -45,17 +44,6 @@ export function parseBounded<S extends z.ZodType>(
     if (result.success) return { ok: true, value: result.data };
     return { ok: false, problems: result.error.issues.slice(0, BOUNDS.validationProblemsMax).map(toProblem) };
   });
-}
-
-/** @throws CoordinationError `INPUT_INVALID` with all problems in the message. */
-export function parseOrThrow<S extends z.ZodType>(
-  schema: S,
-  value: unknown,
-  input: { readonly what: string; readonly bounds: ValueBounds },
-): z.output<S> {
-  const parsed = parseBounded(schema, value, input.bounds);
-  if (parsed.ok) return parsed.value;
-  throw new CoordinationError("INPUT_INVALID", `${input.what}: ${describeProblems(parsed.problems)}`);
 }
 
 export function describeProblems(problems: readonly ValidationProblem[]): string {

@@ -85,15 +85,10 @@ async function verifyRun(store: LedgerStore, entry: RunEntry): Promise<StoredPro
   const { runId } = entry;
   const check = newCheck(runId);
   try {
-    for (let from = 0; ; from += PAGE) {
-      const page = await store.read(runId, { from, limit: PAGE });
-      for (const event of page) checkEvent(check, event);
-      if (page.length < PAGE) break;
-    }
+    for await (const event of eventsOf(store, runId)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
   } catch (error) {
-    const kind =
-      isCoordinationError(error) && error.code === "EVENT_UNREADABLE" ? "event_unreadable" : "fold_failed";
+    const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
     return [
       ...check.problems,
       { kind, message: messageOf(error), runId, sequence: check.state.nextSequence },
@@ -101,6 +96,28 @@ async function verifyRun(store: LedgerStore, entry: RunEntry): Promise<StoredPro
   }
   checkEnd(check, entry);
   return check.problems;
+}
+
+/** A page that holds an unreadable event is read one by one, so that the events before it are checked and it is located. */
+async function* eventsOf(store: LedgerStore, runId: CoordinationId): AsyncGenerator<RunEvent> {
+  let limit = PAGE;
+  for (let from = 0; ;) {
+    const page = await store.read(runId, { from, limit }).catch((error: unknown) => {
+      if (limit === 1 || !isUnreadable(error)) throw error;
+      return undefined;
+    });
+    if (!page) {
+      limit = 1;
+      continue;
+    }
+    yield* page;
+    if (page.length < limit) return;
+    from += page.length;
+  }
+}
+
+function isUnreadable(error: unknown): boolean {
+  return isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
 }
 
 interface Check {
@@ -185,8 +202,8 @@ function checkEnd({ state, expected, problems }: Check, { runId, length, summary
     });
   if (length !== sequence) {
     problems.push({
-      kind: "event_missing",
-      message: `the log has ${sequence} of ${length} events`,
+      kind: sequence < length ? "event_missing" : "event_forged",
+      message: `the log has ${sequence} events, its run counts ${length}`,
       runId,
       sequence,
     });

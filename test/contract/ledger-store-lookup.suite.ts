@@ -1,10 +1,9 @@
-/** Owns: the part of the conformance suite about what lies beside the log: the list, the references, the texts. */
+/** Owns: the part of the conformance suite about finding coordinations: the list and the references. */
 import { expect, it } from "vitest";
-import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { AppendRequest, RunEntry } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { childSession, contentOf, opened, spawnOf, type Author } from "../support/ledger-fixtures.ts";
-import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
-import { readAll, type Open } from "./ledger-store-tested.ts";
+import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEntry } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { opened, spawnOf } from "../support/ledger-fixtures.ts";
+import { ended, type Open } from "./ledger-store-tested.ts";
 
 export function describeList(open: Open): void {
   const idsOf = (entries: readonly RunEntry[]): string[] => entries.map(({ runId }) => runId);
@@ -99,59 +98,4 @@ export function describeFind(open: Open): void {
     expect(await tested.store.references(first.author.runId)).toEqual([...references, { name: "m" }]);
     expect(await tested.store.references("co-none" as CoordinationId)).toEqual([]);
   });
-}
-
-export function describeContent(open: Open): void {
-  const texts = ["plain", "", "ünïcode 🜁", "with\u0000nul", "x".repeat(200_000)];
-
-  it("gives back every text by its hash, and nothing for a hash it does not know", async () => {
-    await using tested = await open();
-    const contents = texts.map(contentOf);
-    await tested.store.append({ ...opened("a").request, contents });
-    for (const { ref, text } of contents) expect(await tested.store.get(ref.sha256)).toBe(text);
-    expect(await tested.store.get("0".repeat(64))).toBeUndefined();
-  });
-
-  it("deletes any number of old texts", async () => {
-    await using tested = await open();
-    const contents = Array.from({ length: 1_203 }, (_, index) => contentOf(`text ${index}`));
-    await tested.store.append({ ...opened("a").request, contents });
-    expect(await tested.store.deleteBefore((TEST_EPOCH_MS + 1) as EpochMs)).toBe(contents.length);
-    for (const { ref } of contents) expect(await tested.store.get(ref.sha256)).toBeUndefined();
-    expect(await tested.store.deleteBefore((TEST_EPOCH_MS + 1) as EpochMs)).toBe(0);
-  });
-
-  it("deletes old texts only, and leaves the log as it was", async () => {
-    await using tested = await open();
-    const { store, clock } = tested;
-    const old = contentOf("old");
-    const kept = contentOf("stored again later");
-    const { author: writer, request } = opened("a");
-    await store.append({ ...request, contents: [old, kept] });
-    clock.set(TEST_EPOCH_MS + 1_000);
-    const next = writer.append(spawnOf("x"));
-    await store.append({ ...next, contents: [kept] });
-    expect(await store.deleteBefore(TEST_EPOCH_MS as EpochMs)).toBe(0);
-    expect(await store.deleteBefore((TEST_EPOCH_MS + 1_000) as EpochMs)).toBe(1);
-    expect(await store.get(old.ref.sha256)).toBeUndefined();
-    expect(await store.get(kept.ref.sha256)).toBe(kept.text);
-    expect(await readAll(store, writer.runId)).toEqual([...request.events, ...next.events]);
-    expect(await store.inspect()).toEqual([]);
-  });
-}
-
-function ended(writer: Author): AppendRequest {
-  const stepId = "step-1" as StepId;
-  return writer.append(
-    {
-      type: "acknowledgeStep",
-      stepId,
-      attempt: 1,
-      childSessionKey: childSession(writer.runId),
-      childRunId: "r",
-      via: "hook",
-    },
-    { type: "completeStep", stepId, attempt: 1, via: "hook" },
-    { type: "settleCoordination" },
-  );
 }

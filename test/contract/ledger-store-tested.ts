@@ -1,8 +1,9 @@
-/** Owns: what a suite is given to test: one ledger, and the stores opened on it. */
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+/** Owns: what a suite is given to test: one ledger, and the stores opened on it; and what every part of it does. */
+import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
-import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { childSession, type Author } from "../support/ledger-fixtures.ts";
 import type { ManualClock } from "../support/temp-ledger.ts";
 
 export type TestedStore = LedgerStore & ContentStore;
@@ -24,4 +25,21 @@ export type Open = () => Promise<Tested>;
 
 export function readAll(store: LedgerStore, runId: CoordinationId): Promise<RunEvent[]> {
   return store.read(runId, { from: 0, limit: 10_000 });
+}
+
+/** The append that ends a coordination whose one step is open. */
+export function ended(writer: Author): AppendRequest {
+  const stepId = "step-1" as StepId;
+  return writer.append(
+    {
+      type: "acknowledgeStep",
+      stepId,
+      attempt: 1,
+      childSessionKey: childSession(writer.runId),
+      childRunId: "r",
+      via: "hook",
+    },
+    { type: "completeStep", stepId, attempt: 1, via: "hook" },
+    { type: "settleCoordination" },
+  );
 }

@@ -8,7 +8,8 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { author, contentOf, opened, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { manualClock } from "../support/temp-ledger.ts";
-import { describeContent, describeFind, describeList } from "./ledger-store-lookup.suite.ts";
+import { describeContent, describeGetMany, describeKeeping } from "./ledger-store-content.suite.ts";
+import { describeFind, describeList } from "./ledger-store-lookup.suite.ts";
 import {
   readAll,
   type Open,
@@ -51,6 +52,12 @@ export function describeLedgerStore(name: string, create: () => Promise<TestedLe
   });
   describe(`${name}: content`, () => {
     describeContent(open);
+  });
+  describe(`${name}: many contents`, () => {
+    describeGetMany(open);
+  });
+  describe(`${name}: content that is needed`, () => {
+    describeKeeping(open);
   });
   describe(`${name}: close`, () => {
     describeClose(open);
@@ -281,6 +288,7 @@ function describeClose(open: Open): void {
     await expect(store.references(writer.runId)).rejects.toMatchObject(closed);
     await expect(store.inspect()).rejects.toMatchObject(closed);
     await expect(store.get("0".repeat(64))).rejects.toMatchObject(closed);
+    await expect(store.getMany([])).rejects.toMatchObject(closed);
     await expect(store.deleteBefore(0 as EpochMs)).rejects.toMatchObject(closed);
     expect(await readAll(tested.store, writer.runId)).toEqual([]);
   });

@@ -80,6 +80,15 @@ describe("the database itself", () => {
       "replacing a reference",
       "insert or replace into reference (reference_key, name, run_key) values (1, 'stolen', 2)",
     ],
+    [
+      "keeping a text for no run",
+      `insert into content_use (run_key, sha256) values (77, '${"0".repeat(64)}')`,
+    ],
+    ["keeping a text that has no hash", "insert into content_use (run_key, sha256) values (1, 'text')"],
+    [
+      "marking a text with what says nothing",
+      `insert into content (sha256, stored_at_ms, text, kept) values ('${"0".repeat(64)}', 0, '', 2)`,
+    ],
     ["storing text where a number belongs", "insert into reference (name, run_key) values ('n', 'one')"],
   ];
 
@@ -134,9 +143,11 @@ describe("migrations", () => {
   });
 
   it.each([
-    ["was edited after it ran", "update migration set sha256 = '0' where number = 1"],
-    ["is missing from the record", "delete from migration"],
-  ])("stop a release when one %s", async (_, sql) => {
+    ["the first was edited after it ran", 1, "update migration set sha256 = '0' where number = 1"],
+    ["the first is missing from the record", 1, "delete from migration where number = 1"],
+    ["the second was edited after it ran", 2, "update migration set sha256 = '0' where number = 2"],
+    ["the second is missing from the record", 2, "delete from migration where number = 2"],
+  ])("stop a release when %s", async (_, number, sql) => {
     using folder = tempFolder();
     const path = await ledgerIn(folder);
     const database = new Database(path);
@@ -144,7 +155,7 @@ describe("migrations", () => {
     database.close();
     await expect(openTestLedger(path)).rejects.toMatchObject({
       code: "LEDGER_CORRUPT",
-      message: expect.stringContaining("migration 1") as string,
+      message: expect.stringContaining(`migration ${number}`) as string,
     });
     const reader = await openTestLedger(path, { mode: "read" });
     expect(await reader.inspect()).toMatchObject([{ kind: "schema_changed" }]);

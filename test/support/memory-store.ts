@@ -7,7 +7,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Reference, Summary } from "../../src/agents/coordination/contracts/summary.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
-import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
+import type { ContentInput, ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type {
   AppendRequest,
   LedgerStore,
@@ -25,11 +25,18 @@ interface Run {
   summary: Summary;
 }
 
+interface Content {
+  readonly text: string;
+  readonly atMs: number;
+  /** Who stored it with `keepWhileRunning`. */
+  readonly keepers: ReadonlySet<CoordinationId>;
+}
+
 /** What lies on the disk: it outlives every store that was opened on it. */
 export interface MemoryLedger {
   readonly runs: Map<CoordinationId, Run>;
   readonly names: Map<string, { readonly runId: CoordinationId } & Omit<Reference, "name">>;
-  readonly contents: Map<string, { readonly text: string; readonly atMs: number }>;
+  readonly contents: Map<string, Content>;
   /** Every event of the ledger, run by run, decoded. */
   events(): RunEvent[][];
   open(clock: Clock): MemoryStore;
@@ -68,12 +75,9 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
     references: (runId) => answer(() => [...(ledger.runs.get(runId)?.references ?? [])]),
     inspect: () => answer(() => inspect(ledger)),
     get: (sha256) => answer(() => ledger.contents.get(sha256)?.text),
-    deleteBefore: (time) =>
-      answer(() => {
-        const old = [...ledger.contents].filter(([, { atMs }]) => atMs < time);
-        for (const [sha256] of old) ledger.contents.delete(sha256);
-        return old.length;
-      }),
+    getMany: (sha256s) =>
+      answer(() => new Map(sha256s.flatMap((sha256) => entryOf(sha256, ledger.contents.get(sha256))))),
+    deleteBefore: (time) => answer(() => deleteBefore(ledger, time)),
     close: () => {
       closed = true;
       return Promise.resolve();
@@ -99,7 +103,28 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
   run.summary = summary;
   ledger.runs.set(runId, run);
   for (const { name, stepId } of references) ledger.names.set(name, stepId ? { runId, stepId } : { runId });
-  for (const { ref, text } of contents) ledger.contents.set(ref.sha256, { text, atMs });
+  for (const content of contents) putContent(ledger, content, { runId, atMs });
+}
+
+function putContent(
+  { contents }: MemoryLedger,
+  { ref, text, keepWhileRunning }: ContentInput,
+  { runId, atMs }: { readonly runId: CoordinationId; readonly atMs: number },
+): void {
+  const keepers = new Set(contents.get(ref.sha256)?.keepers);
+  if (keepWhileRunning) keepers.add(runId);
+  contents.set(ref.sha256, { text, atMs, keepers });
+}
+
+function entryOf(sha256: string, content: Content | undefined): [string, string][] {
+  return content ? [[sha256, content.text]] : [];
+}
+
+function deleteBefore({ runs, contents }: MemoryLedger, time: number): number {
+  const isRunning = (runId: CoordinationId): boolean => runs.get(runId)?.summary.status === "running";
+  const old = [...contents].filter(([, { atMs, keepers }]) => atMs < time && ![...keepers].some(isRunning));
+  for (const [sha256] of old) contents.delete(sha256);
+  return old.length;
 }
 
 function decoded(text: string): RunEvent {

@@ -1,16 +1,19 @@
 /**
  * Owns: finding damage in the stored bytes: the file, the schema with its triggers, the hash chains, the content.
  *
+ * A ledger that no release has written to since an upgrade has an older schema, and is held against that one.
  * SQLite's own `integrity_check` sees none of the bits flipped inside a value; the chain does (S4).
  */
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../agents/coordination/ports/ledger-store.ts";
 import { chainHash, GENESIS_HASH, type EventRow } from "./event-row.ts";
-import { loadMigrations, migrate } from "./migrate.ts";
+import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
 const PROBLEMS_MAX = 200;
+/** The schema that texts can be kept in. */
+const KEPT_SINCE_VERSION = 2;
 
 type Database = BetterSqlite3.Database;
 type Report = (problem: StoredProblem) => void;
@@ -28,6 +31,7 @@ export function inspectDatabase(database: Database): StoredProblem[] {
     checkCount,
     checkStatus,
     checkContent,
+    checkKept,
   ];
   // One snapshot: what another process appends meanwhile is no damage.
   database
@@ -54,8 +58,8 @@ function checkFile(database: Database, report: Report): void {
   const rows = database.pragma("integrity_check(20)") as { integrity_check: string }[];
   for (const { integrity_check: message } of rows)
     if (message !== "ok") report({ kind: "file_damaged", message });
-  for (const row of database.pragma("foreign_key_check") as { table: string; rowid: number }[]) {
-    report({ kind: "index_differs", message: `row ${row.rowid} of ${row.table} belongs to no run` });
+  for (const row of database.pragma("foreign_key_check") as { table: string; rowid: number | null }[]) {
+    report({ kind: "index_differs", message: `row ${row.rowid ?? "?"} of ${row.table} belongs to no run` });
   }
 }
 
@@ -64,7 +68,7 @@ function checkSchema(database: Database, report: Report): void {
   const Fresh = database.constructor as new (path: string) => Database;
   const fresh = new Fresh(":memory:");
   try {
-    migrate(fresh, { path: ":memory:", applicationId: 0 });
+    migrate(fresh, { path: ":memory:", applicationId: 0, version: schemaVersion(database) });
     const expected = schemaOf(fresh);
     const actual = schemaOf(database);
     for (const [name, sql] of expected) {
@@ -84,7 +88,7 @@ function checkMigrations(database: Database, report: Report): void {
     .prepare<[], { number: number; sha256: string }>("select number, sha256 from migration order by number")
     .all();
   const recorded = new Map(rows.map(({ number, sha256 }) => [number, sha256]));
-  for (const { number, sha256 } of loadMigrations()) {
+  for (const { number, sha256 } of loadMigrations().slice(0, schemaVersion(database))) {
     if (recorded.get(number) !== sha256)
       report({ kind: "schema_changed", message: `migration ${number} is recorded with another hash` });
   }
@@ -225,5 +229,22 @@ function checkContent(database: Database, report: Report): void {
   for (const { sha256, text } of contents.iterate()) {
     if (hash("sha256", text) !== sha256)
       report({ kind: "content_changed", message: `content ${sha256} does not match its hash` });
+  }
+}
+
+/** The mark of a kept text and the rows that say for whom it is kept. */
+function checkKept(database: Database, report: Report): void {
+  if (schemaVersion(database) < KEPT_SINCE_VERSION) return;
+  const rows = database
+    .prepare<[], { sha256: string; kept: number }>(
+      `select sha256, kept
+       from content
+       where kept <> exists (select 1 from content_use where sha256 = content.sha256)
+       order by content_key`,
+    )
+    .iterate();
+  for (const { sha256, kept } of rows) {
+    const message = kept ? "is kept, but for no coordination" : "is not kept, though a coordination keeps it";
+    report({ kind: "index_differs", message: `content ${sha256} ${message}` });
   }
 }

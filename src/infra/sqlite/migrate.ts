@@ -32,17 +32,24 @@ export function loadMigrations(): readonly Migration[] {
   return loaded;
 }
 
+export interface MigrateOptions {
+  readonly path: string;
+  readonly applicationId: number;
+  /** The schema to end with; the newest unless named. */
+  readonly version?: number;
+}
+
 export function migrate(
   database: BetterSqlite3.Database,
-  { path, applicationId }: { readonly path: string; readonly applicationId: number },
+  { path, applicationId, version = loadMigrations().length }: MigrateOptions,
 ): void {
-  if (schemaVersion(database) === loadMigrations().length) {
+  if (schemaVersion(database) === version) {
     checkApplied(database, path);
     return;
   }
   database
     .transaction(() => {
-      for (const migration of loadMigrations().slice(schemaVersion(database))) {
+      for (const migration of loadMigrations().slice(schemaVersion(database), version)) {
         if (migration.number === 1) prepare(database, path, applicationId);
         database.exec(migration.sql);
         database
@@ -74,7 +81,9 @@ function checkApplied(database: BetterSqlite3.Database, path: string): void {
   const applied = database
     .prepare<[], { sha256: string }>("select sha256 from migration order by number")
     .all();
-  const differs = loadMigrations().find((migration, index) => applied[index]?.sha256 !== migration.sha256);
+  const differs = loadMigrations()
+    .slice(0, schemaVersion(database))
+    .find((migration, index) => applied[index]?.sha256 !== migration.sha256);
   if (differs) {
     throw new CoordinationError(
       "LEDGER_CORRUPT",

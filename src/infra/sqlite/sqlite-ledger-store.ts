@@ -1,6 +1,7 @@
 /**
  * Owns: the SQLite implementation of `LedgerStore` and `ContentStore`. Invariants S1 to S4 are the port's.
  */
+import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
@@ -19,19 +20,21 @@ import { chainHash, GENESIS_HASH, rowOf, valueOf, type EventRow } from "./event-
 import { groupCommit } from "./group-commit.ts";
 import { inspectDatabase } from "./inspect-database.ts";
 import { openDatabase, type OpenOptions } from "./open-database.ts";
+import { deleteTextsBefore } from "./retention.ts";
 import { withLedgerErrors } from "./sqlite-errors.ts";
 import {
+  CONTENTS_PER_SELECT,
   EVENT_COLUMNS,
-  prepareStatements,
+  prepareReads,
+  prepareWrites,
   type EventValue,
   type Head,
-  type Statements,
+  type Reads,
+  type Writes,
 } from "./statements.ts";
 
 /** Appends committed in one transaction at most: bounds how long a commit blocks the thread. */
 const GROUP_MAX = 256;
-/** Texts deleted in one transaction at most, for the same reason. */
-const DELETED_AT_ONCE_MAX = 500;
 
 export type SqliteLedger = LedgerStore & ContentStore & { readonly path: string };
 
@@ -41,10 +44,11 @@ export async function openSqliteLedger(
 ): Promise<SqliteLedger> {
   const { path, clock } = options;
   const database = await openDatabase(options);
-  const statements = withLedgerErrors(path, () => prepareStatements(database));
+  const statements = withLedgerErrors(path, () => prepareReads(database));
+  const writes = withLedgerErrors(path, () => writesOf(database, options));
   const group = groupCommit(
     (requests: readonly AppendRequest[]) =>
-      commitGroup(database, { statements, requests, now: clock.now(), path }),
+      commitGroup(database, { statements: writes(), requests, now: clock.now(), path }),
     { groupMax: GROUP_MAX },
   );
   let closing = false;
@@ -65,16 +69,8 @@ export async function openSqliteLedger(
     references: (runId) => guarded(() => referencesOfRun(statements, runId)),
     inspect: () => guarded(() => inspectDatabase(database)),
     get: (sha256) => guarded(() => statements.content.get(sha256)),
-    deleteBefore: async (time) => {
-      let deleted = 0;
-      for (;;) {
-        const changes = await guarded(() => deleteOldest(statements, time));
-        deleted += changes;
-        if (changes < DELETED_AT_ONCE_MAX) return deleted;
-        // Let whoever waits for the thread have it.
-        await new Promise((resolve) => setImmediate(resolve));
-      }
-    },
+    getMany: (sha256s) => getMany(statements, guarded, sha256s),
+    deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: guarded }, time),
     close: async () => {
       closing = true;
       await group.drained();
@@ -83,8 +79,17 @@ export async function openSqliteLedger(
   };
 }
 
+/** A ledger that is only read may have an older schema, on which the statements for writing cannot be prepared. */
+function writesOf(database: BetterSqlite3.Database, { path, mode }: OpenOptions): () => Writes {
+  const writes = mode === "write" ? prepareWrites(database) : undefined;
+  return () => {
+    if (!writes) throw new CoordinationError("LEDGER_UNAVAILABLE", `${path} is open for reading only`);
+    return writes;
+  };
+}
+
 interface Commit {
-  readonly statements: Statements;
+  readonly statements: Writes;
   readonly requests: readonly AppendRequest[];
   readonly now: number;
   readonly path: string;
@@ -152,7 +157,10 @@ function writeAll(request: AppendRequest, { statements, now, head, events }: Wri
   pushValues(events, runKey, rows);
   for (const { name, stepId } of request.references)
     statements.insertReference.run(name, runKey, stepId ?? null);
-  for (const { ref, text } of request.contents) statements.putContent.run(ref.sha256, now, text);
+  for (const { ref, text, keepWhileRunning } of request.contents) {
+    if (keepWhileRunning) statements.keepContent.run(runKey, ref.sha256);
+    statements.putContent.run(ref.sha256, now, text, ref.sha256);
+  }
 }
 
 interface HashedRow {
@@ -177,7 +185,7 @@ function pushValues(values: EventValue[], runKey: number, rows: readonly HashedR
 }
 
 /** One statement for many events costs half of one statement for each. */
-function writeEvents({ insertEvents }: Statements, values: readonly EventValue[]): void {
+function writeEvents({ insertEvents }: Writes, values: readonly EventValue[]): void {
   const valuesMax = insertEvents.length * EVENT_COLUMNS;
   for (let from = 0; from < values.length; from += valuesMax) {
     const part = values.slice(from, from + valuesMax);
@@ -187,7 +195,7 @@ function writeEvents({ insertEvents }: Statements, values: readonly EventValue[]
 
 function writeRun(
   { runId, events, summary }: AppendRequest,
-  { statements, head, runKey }: { statements: Statements; head: Buffer; runKey: number | undefined },
+  { statements, head, runKey }: { statements: Writes; head: Buffer; runKey: number | undefined },
 ): number {
   const running = summary.status === "running";
   const text = JSON.stringify(summary);
@@ -202,7 +210,7 @@ function writeRun(
 }
 
 function readEvents(
-  statements: Statements,
+  statements: Reads,
   { runId, from, limit }: { runId: CoordinationId; from: number; limit: number },
 ): RunEvent[] {
   return statements.events.all(runId, from, limit).map((row) => decodeEvent(readable(runId, row)));
@@ -218,7 +226,7 @@ function readable(runId: CoordinationId, row: EventRow): unknown {
   }
 }
 
-function listRuns(statements: Statements, { limit, status, idPrefix, after }: ListQuery): RunEntry[] {
+function listRuns(statements: Reads, { limit, status, idPrefix, after }: ListQuery): RunEntry[] {
   const before = after?.ordinal ?? Number.MAX_SAFE_INTEGER;
   const select = status === "running" ? statements.openRuns : statements.runs;
   const wantEnded = status === "ended" ? 1 : null;
@@ -238,21 +246,30 @@ function listRuns(statements: Statements, { limit, status, idPrefix, after }: Li
     }));
 }
 
-function findReference(statements: Statements, name: string): Found | undefined {
+function findReference(statements: Reads, name: string): Found | undefined {
   const row = statements.find.get(name);
   if (!row) return undefined;
   const runId = row.run_id as CoordinationId;
   return row.step_id === null ? { runId } : { runId, stepId: row.step_id as StepId };
 }
 
-function deleteOldest(statements: Statements, time: number): number {
-  const oldest = statements.oldestContent.all(DELETED_AT_ONCE_MAX);
-  const kept = oldest.findIndex(({ stored_at_ms: storedAtMs }) => storedAtMs >= time);
-  const last = oldest.at(kept < 0 ? -1 : kept - 1);
-  return last === undefined || kept === 0 ? 0 : statements.deleteContent.run(last.content_key).changes;
+async function getMany(
+  { contents }: Reads,
+  portion: <T>(run: () => T) => Promise<T>,
+  sha256s: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const texts = new Map<string, string>();
+  let from = 0;
+  do {
+    if (from > 0) await othersTurn();
+    const some = Array.from({ length: CONTENTS_PER_SELECT }, (_, index) => sha256s[from + index] ?? null);
+    for (const { sha256, text } of await portion(() => contents.all(some))) texts.set(sha256, text);
+    from += CONTENTS_PER_SELECT;
+  } while (from < sha256s.length);
+  return texts;
 }
 
-function referencesOfRun(statements: Statements, runId: CoordinationId): Reference[] {
+function referencesOfRun(statements: Reads, runId: CoordinationId): Reference[] {
   return statements.references
     .all(runId)
     .map(({ name, step_id }) => (step_id === null ? { name } : { name, stepId: step_id as StepId }));

@@ -36,7 +36,8 @@ function prepareInsert(database: Database, rows: number): Statement<[EventValue[
   );
 }
 
-interface Writes {
+/** What only a connection for writing has: its SQL names what older schemas lack. */
+export interface Writes {
   readonly head: Statement<[runId: string], Head>;
   readonly insertRun: Statement<
     [runId: string, length: number, headHash: Buffer, ended: number, summary: string]
@@ -46,27 +47,39 @@ interface Writes {
   /** The statement for n events is at n - 1. */
   readonly insertEvents: readonly Statement<[EventValue[]]>[];
   readonly insertReference: Statement<[name: string, runKey: number, stepId: string | null]>;
-  readonly putContent: Statement<[sha256: string, storedAtMs: number, text: string]>;
-  readonly deleteContent: Statement<[contentKey: number]>;
+  readonly keepContent: Statement<[runKey: number, sha256: string]>;
+  /** After `keepContent`, which it looks up by the second hash. */
+  readonly putContent: Statement<[sha256: string, storedAtMs: number, text: string, again: string]>;
+  readonly hasExpired: Statement<[before: number], number>;
+  readonly deleteExpired: Statement<[before: number, limit: number]>;
+  /** Coordinations that keep texts, in the order of their keys. */
+  readonly keepers: Statement<[after: number, limit: number], { run_key: number; ended: number }>;
+  /** Takes the mark from the texts whose uses `deleteUses` deletes, where no other coordination keeps them. */
+  readonly unmarkKept: Statement<[Uses]>;
+  readonly deleteUses: Statement<[Uses]>;
 }
 
-interface Reads {
+/** The first uses of one coordination. */
+interface Uses {
+  readonly runKey: number;
+  readonly limit: number;
+}
+
+/** Works on every schema that this release can read. */
+export interface Reads {
   readonly events: Statement<[runId: string, from: number, limit: number], EventRow>;
   readonly runs: Statement<[RunFilter], RunRow>;
   readonly openRuns: Statement<[RunFilter], RunRow>;
   readonly find: Statement<[name: string], { run_id: string; step_id: string | null }>;
   readonly references: Statement<[runId: string], { name: string; step_id: string | null }>;
-  readonly oldestContent: Statement<[limit: number], { content_key: number; stored_at_ms: number }>;
   readonly content: Statement<[sha256: string], string>;
+  /** Takes `CONTENTS_PER_SELECT` hashes, null for none. */
+  readonly contents: Statement<[sha256s: (string | null)[]], { sha256: string; text: string }>;
 }
 
-export type Statements = Writes & Reads;
+export const CONTENTS_PER_SELECT = 64;
 
-export function prepareStatements(database: Database): Statements {
-  return { ...prepareWrites(database), ...prepareReads(database) };
-}
-
-function prepareWrites(database: Database): Writes {
+export function prepareWrites(database: Database): Writes {
   return {
     head: database.prepare<[string], Head>("select run_key, length, head_hash from run where run_id = ?"),
     insertRun: database.prepare<[string, number, Buffer, number, string]>(
@@ -83,14 +96,75 @@ function prepareWrites(database: Database): Writes {
     insertReference: database.prepare<[string, number, string | null]>(
       "insert into reference (name, run_key, step_id) values (?, ?, ?)",
     ),
-    putContent: database.prepare<[string, number, string]>(
-      "insert or replace into content (sha256, stored_at_ms, text) values (?, ?, ?)",
-    ),
-    deleteContent: database.prepare<[number]>("delete from content where content_key <= ?"),
+    ...prepareContentWrites(database),
   };
 }
 
-function prepareReads(database: Database): Reads {
+const USES = `(
+  select sha256
+  from content_use
+  where run_key = @runKey
+  order by sha256
+  limit @limit
+)`;
+
+type ContentWrites = Pick<
+  Writes,
+  "keepContent" | "putContent" | "hasExpired" | "deleteExpired" | "keepers" | "unmarkKept" | "deleteUses"
+>;
+
+function prepareContentWrites(database: Database): ContentWrites {
+  return {
+    keepContent: database.prepare<[number, string]>(
+      "insert or ignore into content_use (run_key, sha256) values (?, ?)",
+    ),
+    putContent: database.prepare<[string, number, string, string]>(
+      `insert or replace into content (sha256, stored_at_ms, text, kept)
+       values (?, ?, ?, exists (select 1 from content_use where sha256 = ?))`,
+    ),
+    hasExpired: database
+      .prepare<[number], number>("select 1 from content where kept = 0 and stored_at_ms < ? limit 1")
+      .pluck(),
+    deleteExpired: database.prepare<[number, number]>(
+      `delete from content
+       where content_key in (
+         select content_key
+         from content
+         where kept = 0 and stored_at_ms < ?
+         order by stored_at_ms
+         limit ?
+       )`,
+    ),
+    // From one coordination to the next by the primary key: `distinct` would pass over every text that each keeps.
+    keepers: database.prepare<[number, number], { run_key: number; ended: number }>(
+      `with recursive keeper (run_key) as (
+         select min(run_key) from content_use where run_key > ?
+         union all
+         select (select min(run_key) from content_use where run_key > keeper.run_key)
+         from keeper
+         where keeper.run_key is not null
+         limit ?
+       )
+       select run_key, run.ended
+       from keeper
+       join run using (run_key)
+       order by run_key`,
+    ),
+    unmarkKept: database.prepare<[Uses]>(
+      `update content
+       set kept = 0
+       where sha256 in ${USES}
+         and not exists (
+           select 1 from content_use where sha256 = content.sha256 and run_key <> @runKey
+         )`,
+    ),
+    deleteUses: database.prepare<[Uses]>(
+      `delete from content_use where run_key = @runKey and sha256 in ${USES}`,
+    ),
+  };
+}
+
+export function prepareReads(database: Database): Reads {
   return {
     events: database.prepare<[string, number, number], EventRow>(
       `select sequence, type, timestamp_ms, node_id, causation_id, payload
@@ -133,12 +207,12 @@ function prepareReads(database: Database): Reads {
        where run_key = (select run_key from run where run_id = ?)
        order by reference_key`,
     ),
-    oldestContent: database.prepare<[number], { content_key: number; stored_at_ms: number }>(
-      `select content_key, stored_at_ms
-       from content
-       order by content_key
-       limit ?`,
-    ),
     content: database.prepare<[string], string>("select text from content where sha256 = ?").pluck(),
+    contents: database.prepare<[(string | null)[]], { sha256: string; text: string }>(
+      `select sha256, text
+       from content
+       where sha256 in (${Array.from({ length: CONTENTS_PER_SELECT }, () => "?").join(", ")})
+       order by sha256`,
+    ),
   };
 }

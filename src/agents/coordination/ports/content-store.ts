@@ -5,12 +5,16 @@ import type { EpochMs } from "../contracts/ids.ts";
 export interface ContentInput {
   readonly ref: ContentRef;
   readonly text: string;
+  /** `deleteBefore` leaves the text alone, whatever its age, until the coordination that stores it has ended. */
+  readonly keepWhileRunning?: boolean;
 }
 
 /** Texts by their sha256, beside the log. Deleting one never breaks the log. */
 export interface ContentStore {
   /** The text, or `undefined` once it was deleted. */
   get(sha256: string): Promise<string | undefined>;
-  /** Deletes texts last stored before a time and returns how many. */
+  /** The texts by their sha256, in no particular order, without those that are not there. */
+  getMany(sha256s: readonly string[]): Promise<ReadonlyMap<string, string>>;
+  /** Deletes texts last stored before a time, unless a running coordination keeps them, and returns how many. */
   deleteBefore(time: EpochMs): Promise<number>;
 }

@@ -1,0 +1,248 @@
+import { hash } from "node:crypto";
+import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/sqlite/event-row.ts";
+import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
+import { APPLICATION_ID } from "../../src/infra/sqlite/open-database.ts";
+import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
+import { contentOf, opened, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { ended } from "./ledger-store-tested.ts";
+
+const MIGRATION_1 = new URL("../../src/infra/sqlite/migrations/000001_ledger.sql", import.meta.url);
+/** As it was released. */
+const MIGRATION_1_SHA256 = "b53156f34a40116e2c8a346740cfd10461c75ad3d1ac83b7e5491734df93ed18";
+
+const NEWEST = loadMigrations().length;
+const AGED = (TEST_EPOCH_MS + 1) as EpochMs;
+const texts = ["an objective", "", "ünïcode 🜁", "x".repeat(200_000)].map(contentOf);
+
+interface Version1 {
+  readonly path: string;
+  readonly runs: readonly { readonly requests: readonly AppendRequest[] }[];
+  /** Still open, as a writer that crashed left it: what it wrote lies in the -wal file. */
+  readonly database: Database.Database;
+}
+
+/** A ledger as release 1 wrote it, made of its migration and its SQL alone: one coordination grew, one ended. */
+function version1(folder: TempFolder): Version1 {
+  const path = folder.file("ledger.sqlite");
+  const database = new Database(path);
+  const sql = readFileSync(MIGRATION_1, "utf8");
+  database.pragma(`application_id = ${APPLICATION_ID}`);
+  database.exec(
+    "create table migration (number integer primary key, name text not null, sha256 text not null) strict",
+  );
+  database.exec(sql);
+  database.prepare("insert into migration values (1, 'ledger', ?)").run(hash("sha256", sql));
+  database.pragma("user_version = 1");
+  database.pragma("journal_mode = wal");
+  const [grown, over] = [opened("grown"), opened("over")];
+  const runs = [
+    { requests: [{ ...grown.request, contents: texts }, grown.author.append(spawnOf("more"))] },
+    { requests: [over.request, ended(over.author)] },
+  ];
+  for (const { requests } of runs) writeAs1(database, requests);
+  return { path, runs, database };
+}
+
+function writeAs1(database: Database.Database, requests: readonly AppendRequest[]): void {
+  const events = requests.flatMap((request) => request.events);
+  const { runId, summary } = requests.at(-1)!;
+  const rows = events.map(rowOf);
+  const hashes: Buffer[] = [];
+  for (const row of rows) hashes.push(chainHash(hashes.at(-1) ?? GENESIS_HASH, runId, row));
+  const runKey = database
+    .prepare("insert into run (run_id, length, head_hash, ended, summary) values (?, ?, ?, ?, ?)")
+    .run(
+      runId,
+      events.length,
+      hashes.at(-1),
+      summary.status === "running" ? 0 : 1,
+      JSON.stringify(summary),
+    ).lastInsertRowid;
+  const insert = database.prepare(
+    `insert into event (run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash)
+     values (@runKey, @sequence, @type, @timestamp_ms, @node_id, @causation_id, @payload, @hash)`,
+  );
+  for (const [index, row] of rows.entries()) insert.run({ ...row, runKey, hash: hashes[index] });
+  for (const { references, contents } of requests) {
+    for (const { name, stepId } of references)
+      database
+        .prepare("insert into reference (name, run_key, step_id) values (?, ?, ?)")
+        .run(name, runKey, stepId ?? null);
+    for (const { ref, text } of contents)
+      database
+        .prepare("insert into content (sha256, stored_at_ms, text) values (?, ?, ?)")
+        .run(ref.sha256, TEST_EPOCH_MS, text);
+  }
+}
+
+/** Everything that was written is read again, and nothing is found wrong. */
+async function expectWhole(store: SqliteLedger, { runs }: Version1): Promise<void> {
+  const entries = await store.list({ limit: 10 });
+  expect(entries.toReversed()).toEqual(
+    runs.map(({ requests }, index) => ({
+      runId: requests[0]!.runId,
+      ordinal: index + 1,
+      length: requests.flatMap(({ events }) => events).length,
+      summary: requests.at(-1)!.summary,
+    })),
+  );
+  for (const { requests } of runs) {
+    const { runId } = requests[0]!;
+    const events = await store.read(runId, { from: 0, limit: 1_000 });
+    expect(events).toEqual(requests.flatMap((request) => request.events));
+    const references = requests.flatMap((request) => request.references);
+    expect(references.length).toBeGreaterThan(0);
+    expect(await store.references(runId)).toEqual(references);
+    for (const { name } of references) expect(await store.find(name)).toMatchObject({ runId });
+  }
+  for (const { ref, text } of texts) expect(await store.get(ref.sha256)).toBe(text);
+  expect((await store.getMany(texts.map(({ ref }) => ref.sha256))).size).toBe(texts.length);
+  expect(await store.inspect()).toEqual([]);
+}
+
+/** The schema version in the header of the main file. */
+function versionOf(path: string): number {
+  return readFileSync(path).readUInt32BE(60);
+}
+
+function bytesOf(folder: TempFolder): Record<string, { bytes: Buffer; changed: number }> {
+  return Object.fromEntries(
+    readdirSync(folder.path).map((name) => {
+      const path = folder.file(name);
+      return [name, { bytes: readFileSync(path), changed: statSync(path).mtimeMs }];
+    }),
+  );
+}
+
+describe("a ledger of schema 1", () => {
+  it("is made of the migration that was released", () => {
+    expect(hash("sha256", readFileSync(MIGRATION_1, "utf8"))).toBe(MIGRATION_1_SHA256);
+  });
+
+  it("is brought to the newest schema when it is opened for writing, with all that it held", async () => {
+    using folder = tempFolder();
+    const old = version1(folder);
+    old.database.close();
+    const store = await openTestLedger(old.path);
+    expect(versionOf(old.path)).toBe(NEWEST);
+    await expectWhole(store, old);
+    await store.close();
+    const again = await openTestLedger(old.path);
+    await expectWhole(again, old);
+    await again.close();
+  });
+
+  it("is brought to it also from what a crashed writer left in the -wal file", async () => {
+    using folder = tempFolder();
+    using copy = tempFolder();
+    const old = version1(folder);
+    for (const name of ["ledger.sqlite", "ledger.sqlite-wal"])
+      copyFileSync(folder.file(name), copy.file(name));
+    old.database.close();
+    const store = await openTestLedger(copy.file("ledger.sqlite"));
+    expect(versionOf(copy.file("ledger.sqlite"))).toBe(NEWEST);
+    await expectWhole(store, old);
+    await store.close();
+  });
+
+  it("goes on afterwards: runs grow, texts of before are kept when asked for, and the others get old", async () => {
+    using folder = tempFolder();
+    const old = version1(folder);
+    old.database.close();
+    const store = await openTestLedger(old.path);
+    const { author, request } = opened("new");
+    const [needed, ...others] = texts as [(typeof texts)[0], ...typeof texts];
+    await store.append({ ...request, contents: [{ ...needed, keepWhileRunning: true }] });
+    expect(await store.deleteBefore(AGED)).toBe(others.length);
+    expect(await store.get(needed.ref.sha256)).toBe(needed.text);
+    await store.append(ended(author));
+    expect(await store.deleteBefore(AGED)).toBe(1);
+    expect(await store.inspect()).toEqual([]);
+    await store.close();
+  });
+
+  it("stays as it was when bringing it to the newest schema fails", async () => {
+    using folder = tempFolder();
+    const old = version1(folder);
+    // In the way of the last statement of a migration.
+    old.database.exec("create table content_by_age (a)");
+    old.database.close();
+    await expect(openTestLedger(old.path)).rejects.toMatchObject({ code: "LEDGER_CORRUPT" });
+    const database = new Database(old.path);
+    expect(database.pragma("user_version", { simple: true })).toBe(1);
+    database.exec("drop table content_by_age");
+    database.close();
+    const reader = await openTestLedger(old.path, { mode: "read" });
+    await expectWhole(reader, old);
+    await reader.close();
+    const store = await openTestLedger(old.path);
+    await expectWhole(store, old);
+    await store.close();
+  });
+});
+
+describe("a ledger of schema 1 opened for reading", () => {
+  it("is read and inspected as it is, and left byte for byte", async () => {
+    using folder = tempFolder();
+    const old = version1(folder);
+    old.database.close();
+    const before = bytesOf(folder);
+    const reader = await openTestLedger(old.path, { mode: "read" });
+    await expectWhole(reader, old);
+    await reader.close();
+    expect(bytesOf(folder)).toEqual(before);
+    expect(versionOf(old.path)).toBe(1);
+    expect(existsSync(`${old.path}-wal`)).toBe(false);
+  });
+
+  it("cannot be appended to, and nothing deleted from it", async () => {
+    using folder = tempFolder();
+    const old = version1(folder);
+    old.database.close();
+    const reader = await openTestLedger(old.path, { mode: "read" });
+    const unavailable = { code: "LEDGER_UNAVAILABLE" };
+    await expect(reader.append(opened("new").request)).rejects.toMatchObject(unavailable);
+    await expect(reader.deleteBefore(AGED)).rejects.toMatchObject(unavailable);
+    await expectWhole(reader, old);
+    await reader.close();
+  });
+
+  it.each([
+    ["a dropped trigger", "drop trigger event_no_update", "trigger event_no_update was changed or dropped"],
+    ["a table of a later schema", "create table content_use (a)", "table content_use was added"],
+    ["another hash of its migration", "update migration set sha256 = '0'", "migration 1 is recorded"],
+  ])("is reported where it was changed: %s", async (_, sql, message) => {
+    using folder = tempFolder();
+    const old = version1(folder);
+    old.database.exec(sql);
+    old.database.close();
+    const reader = await openTestLedger(old.path, { mode: "read" });
+    expect(await reader.inspect()).toEqual([
+      { kind: "schema_changed", message: expect.stringContaining(message) as string },
+    ]);
+    await reader.close();
+  });
+
+  it("is read on by who has it open while a writer brings it to the newest schema", async () => {
+    using folder = tempFolder();
+    const old = version1(folder);
+    old.database.close();
+    const reader = await openTestLedger(old.path, { mode: "read" });
+    await expectWhole(reader, old);
+    const store = await openTestLedger(old.path);
+    await expectWhole(reader, old);
+    const { author, request } = opened("new");
+    await store.append({ ...request, contents: [contentOf("new")] });
+    expect(await reader.read(author.runId, { from: 0, limit: 100 })).toEqual(request.events);
+    expect(await reader.get(contentOf("new").ref.sha256)).toBe("new");
+    expect(await reader.inspect()).toEqual([]);
+    await store.close();
+    await reader.close();
+  });
+});

@@ -5,6 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { z } from "zod";
 import { pluginConfigSchema } from "../src/agents/coordination/contracts/config.ts";
+import { TOOL_NAMES } from "../src/plugins/openclaw/tool-declarations.ts";
 
 const MANIFEST = new URL("../openclaw.plugin.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
@@ -30,6 +31,7 @@ export function manifestText(): string {
         hasSubcommands: true,
       },
     ],
+    contracts: { tools: TOOL_NAMES },
     configSchema,
   };
   return `${JSON.stringify(manifest, null, 2)}\n`;

@@ -2,16 +2,24 @@
  * Owns: putting the runtime and its SQLite, p-queue and pino parts together. The only file that imports both; load it
  * lazily, because it pulls in the native database driver.
  */
-import { randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import type { Phase1Config } from "../agents/coordination/contracts/config.ts";
-import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
+import type { AgentId, CoordinationId } from "../agents/coordination/contracts/ids.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
+import type { SpawnObserver } from "../agents/coordination/ports/spawn-observer.ts";
 import type { ContentStore } from "../agents/coordination/ports/content-store.ts";
 import type { Health, HealthSink } from "../agents/coordination/ports/health-sink.ts";
 import type { LedgerStore } from "../agents/coordination/ports/ledger-store.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
+import type { LaneMetrics } from "../agents/coordination/ports/lane-runner.ts";
+import type { Lane } from "../agents/coordination/contracts/envelope.ts";
+import type { CoordinationView } from "../agents/coordination/runtime/coordination-view.ts";
 import { createCoordinator, type Coordinator } from "../agents/coordination/runtime/coordinator.ts";
+import type { PlanSnapshot } from "../agents/coordination/runtime/plan-snapshot.ts";
+import type { Settings } from "../agents/coordination/runtime/runtime-parts.ts";
+import { createSpawnGate } from "../agents/coordination/runtime/spawn-gate.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { healthFile, readHealth } from "../infra/health/health-file.ts";
 import { pQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
@@ -25,6 +33,8 @@ const READER_BUSY_TIMEOUT_MS = 5_000;
 
 const DAY_MS = 24 * 3_600_000;
 
+export { systemClock };
+
 export type LedgerReader = LedgerStore & ContentStore;
 
 /** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
@@ -33,42 +43,125 @@ export function openLedgerForReading(path: string): Promise<LedgerReader> {
 }
 
 export interface RunningCoordinator extends Coordinator {
+  /** Reading what the ledger says, without changing it. */
+  readonly reads: Pick<LedgerReader, "list" | "get"> & {
+    /** `undefined` for a coordination that the ledger does not know. */
+    view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
+  };
+  /** The load of each lane of this process. */
+  readonly laneMetrics: () => Readonly<Record<Lane, LaneMetrics>>;
   /** Stops the loop, waits for what is under way and closes the ledger. */
   close(): Promise<void>;
 }
 
-/** @throws CoordinationError as `openDatabase` does. */
-export async function composeCoordinator(options: {
+export interface ComposeOptions {
   readonly ledgerPath: string;
   readonly config: Phase1Config;
-  readonly runner: AgentRunner;
+  readonly observer: SpawnObserver;
+  /** What the host runs. Programs that speak ACP over stdio are run from here. */
+  readonly runners: Readonly<Record<"subagent" | "owner", AgentRunner>>;
+  /** Hears of every change of a plan. */
+  readonly onPlan: (snapshot: PlanSnapshot) => void;
+  readonly workspaceOf: (agent: AgentId) => string;
   readonly logger: Logger;
-}): Promise<RunningCoordinator> {
-  const { ledgerPath, config, runner, logger } = options;
+}
+
+/** @throws CoordinationError as `openDatabase` does. */
+export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
+  const { ledgerPath, config, observer, logger } = options;
+  const { lanes: limits } = config;
   const store = await openSqliteLedger({
     path: ledgerPath,
     mode: "write",
     busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS,
     clock: systemClock,
   });
+  const acp = lazyAcpRunner(options);
+  const lanes = pQueueLanes(limits, systemClock);
   const coordinator = createCoordinator({
     store,
     content: store,
-    runner,
+    runner: observer,
+    runners: { ...options.runners, acp_stdio: acp.runner },
+    onPlan: options.onPlan,
+    runnerOf: (agent) => (Object.hasOwn(config.acpAgents, agent) ? "acp_stdio" : "subagent"),
+    contract: lazy(async () =>
+      (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
+    ),
+    refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
     logger,
     clock: systemClock,
-    lanes: pQueueLanes(),
-    settings: { ...config, contentMs: config.contentRetentionDays * DAY_MS },
+    lanes,
+    gate: createSpawnGate({ clock: systemClock, limits }),
+    settings: settingsOf(config),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
   });
   return {
     ...coordinator,
+    reads: {
+      list: (query) => store.list(query),
+      get: (sha256) => store.get(sha256),
+      view: (coordinationId) => coordinator.view(coordinationId),
+    },
+    laneMetrics: () => lanes.metrics(),
     close: async () => {
       await coordinator.stop();
+      await acp.close();
       await store.close();
     },
   };
 }
+
+function settingsOf({ lanes, contentRetentionDays, ...config }: Phase1Config): Settings {
+  const { agingMs, perSessionMax, perAgentMax } = lanes;
+  return {
+    ...config,
+    agingMs,
+    ...(perSessionMax !== undefined && { perSessionMax }),
+    ...(perAgentMax !== undefined && { perAgentMax }),
+    contentMs: contentRetentionDays * DAY_MS,
+  };
+}
+
+function lazy<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined;
+  return () => (loaded ??= load());
+}
+
+/** The protocol's library is loaded with the first step that needs it. */
+function lazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
+  readonly runner: AgentRunner;
+  close(): Promise<void>;
+} {
+  let made: ReturnType<typeof make> | undefined;
+  const make = async () => {
+    const { acpRunner } = await import("../infra/acp/acp-runner.ts");
+    return acpRunner({
+      agents: config.acpAgents,
+      defaultCwd: workspaceOf,
+      clock: systemClock,
+      logger,
+      programVersion: VERSION,
+    });
+  };
+  const runner = () => (made ??= make());
+  let closed = false;
+  return {
+    runner: {
+      start: async (order) =>
+        closed ? { kind: "refused", message: "the gateway is stopping" } : (await runner()).start(order),
+      observe: async (attempt) => (await runner()).observe(attempt),
+      follow: async (attempt, signal) => (await runner()).follow(attempt, signal),
+      cancel: async (attempt) => (await runner()).cancel(attempt),
+    },
+    close: async () => {
+      closed = true;
+      await (await made)?.close();
+    },
+  };
+}
+
+const { version: VERSION } = createRequire(import.meta.url)("../../package.json") as { version: string };
 
 /** Where the gateway tells its health, for `readHealthBeside` of another process. Creates nothing until it is written to. */
 export function healthSinkBeside(ledgerPath: string): HealthSink {

@@ -16,6 +16,7 @@ const contracts = `${CORE}/contracts`;
 const ledger = `${CORE}/ledger`;
 const openwop = `${CORE}/openwop`;
 const plan = `${CORE}/plan`;
+const lanes = `${CORE}/lanes`;
 const dispatch = `${CORE}/dispatch`;
 const ports = `${CORE}/ports`;
 const runtime = `${CORE}/runtime`;
@@ -26,17 +27,25 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [ledger]: { folders: [contracts], packages: ["immutable"] },
   [plan]: { folders: [contracts] },
   [openwop]: { folders: [contracts, ledger] },
-  [dispatch]: { folders: [contracts, ledger, openwop] },
+  [lanes]: { types: [contracts] },
+  [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes] },
   [ports]: { types: [contracts] },
-  [runtime]: { folders: [contracts, ledger, openwop, dispatch], types: [ports] },
+  [runtime]: { folders: [contracts, ledger, plan, openwop, lanes, dispatch], types: [ports] },
+  "infra/acp": {
+    folders: [contracts],
+    types: [ports],
+    packages: ["@agentclientprotocol/sdk", "node:*"],
+  },
   "infra/clock": { types: [contracts, ports] },
   "infra/health": { types: [ports], packages: ["node:*"] },
-  "infra/lanes": { types: [contracts, ports], packages: ["p-queue"] },
+  "infra/json-schema": { folders: [contracts], types: [ports], packages: ["ajv", "re2js"] },
+  "infra/lanes": { folders: [contracts, lanes], types: [ports], packages: ["p-queue"] },
   "infra/log": { types: [ports], packages: ["pino"] },
   "infra/sqlite": { folders: [contracts], types: [ports], packages: ["better-sqlite3", "node:*"] },
   plugins: {
     folders: [contracts, runtime, "infra/clock", "infra/health", "infra/lanes", "infra/log", "infra/sqlite"],
     types: [ports],
+    lazy: ["infra/acp", "infra/json-schema"],
     packages: ["node:*"],
   },
   "plugins/cli": {

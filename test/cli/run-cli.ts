@@ -3,6 +3,8 @@ import { Command } from "commander";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { CliHost, Output, Terminal } from "../../src/plugins/cli/cli-host.ts";
 import { addCoordinationCommands } from "../../src/plugins/cli/commands.ts";
+import type { GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
+import type { Waiting } from "../../src/plugins/cli/waiting.ts";
 import { applyChanges, type OperatorConfig } from "../../src/plugins/openclaw/operator-config.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
@@ -17,6 +19,8 @@ export interface CliSetting {
   readonly ticking?: boolean;
   readonly nodeVersion?: string;
   readonly confirm?: (question: string) => Promise<boolean>;
+  readonly gateway?: GatewayCaller;
+  readonly waiting?: () => Waiting;
   /** The reader of stdout goes away after this many writes. */
   readonly writesMax?: number;
 }
@@ -45,7 +49,7 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
       if (setting.ticking) nowMs += 1_000;
       return nowMs as EpochMs;
     },
-    ...(setting.confirm && { confirm: setting.confirm }),
+    ...optionalIn(setting),
     failWith: (code) => {
       exitCode = code;
     },
@@ -63,6 +67,10 @@ export async function runCli(args: readonly string[], setting: CliSetting = {}):
     exitCode = Number(error.exitCode);
   }
   return { stdout: stdout.text(), stderr: stderr.text(), exitCode, writes: stdout.writes() };
+}
+
+function optionalIn({ confirm, gateway, waiting }: CliSetting): Partial<CliHost> {
+  return { ...(confirm && { confirm }), ...(gateway && { gateway }), ...(waiting && { waiting }) };
 }
 
 interface MemoryOutput extends Output {

@@ -56,7 +56,7 @@ describe("planDispatch", () => {
   ])("plans nothing for %s, ever", (_, state) => {
     expect(nextDeadline(state)).toBeUndefined();
     expect(planDispatch(state, at(1e12))).toEqual([]);
-    expect(planRecovery(state)).toEqual([]);
+    expect(planRecovery(state, at(0))).toEqual([]);
   });
 
   it("asks about a spawn that was not acknowledged in time", () => {
@@ -94,7 +94,7 @@ describe("planDispatch", () => {
 
   it("recovers every open step, due or not, and no other", () => {
     const { state } = given(OPEN, spawn("a"), ack(1), spawn("b"), spawn("c"), fail(3));
-    expect(planRecovery(state).map(({ effectId }) => effectId)).toEqual([
+    expect(planRecovery(state, at(0)).map(({ effectId }) => effectId)).toEqual([
       "co-1:step-1:1:ask",
       "co-1:step-2:1:ask",
     ]);

@@ -12,6 +12,7 @@ const closed = { type: "object", properties: { a: { type: "string" } }, addition
 const CASES: [string, readonly unknown[], readonly string[], Fields?][] = [
   ["a sound plan", [step("a"), step("b", ["a"])], []],
   ["two steps of one id", [step("a"), step("b"), step("a")], ["STEP_DUPLICATE steps[2].stepId"]],
+  ["an id of the layer's own steps", [step("@a"), step("a@")], ["STEP_ID_RESERVED steps[0].stepId"]],
   ["an unknown dependency", [step("a", ["z"])], ["DEPENDENCY_UNKNOWN steps[0].dependsOn[0]"]],
   ["a dependency on itself", [step("b"), step("a", ["b", "a"])], ["DEPENDENCY_SELF steps[1].dependsOn[1]"]],
   [
@@ -88,6 +89,24 @@ const CASES: [string, readonly unknown[], readonly string[], Fields?][] = [
     [step("a", [], { retry: { budget: 3 } })],
     ["RETRY_OVER_BUDGET defaults.retry.budget", "RETRY_OVER_BUDGET steps[0].retry.budget"],
     { defaults: { retry: { budget: 4 } } },
+  ],
+  [
+    "retries of what is sent once",
+    [
+      step("a", [], { deliveryMode: "best_effort", retry: { budget: 1 } }),
+      step("b", [], { retry: { budget: 9 }, deliveryMode: "best_effort" }),
+      step("c", [], { deliveryMode: "best_effort", retry: { budget: 0 } }),
+      step("d", [], { deliveryMode: "best_effort", retry: { backoffMs: 5, budget: 0 } }),
+      step("e", [], { deliveryMode: "best_effort" }),
+    ],
+    ["RETRY_OVER_BUDGET steps[0].retry.budget", "RETRY_OVER_BUDGET steps[1].retry.budget"],
+    { defaults: { retry: { budget: 2 } } },
+  ],
+  [
+    "retries of what is sent once by default",
+    [step("a", [], { retry: { budget: 1 } }), step("b", [], { deliveryMode: "at_least_once" }), step("c")],
+    ["RETRY_OVER_BUDGET steps[0].retry.budget"],
+    { defaults: { deliveryMode: "best_effort", retry: { budget: 2 } } },
   ],
   ["no step at all", [], ["SCHEMA_MISMATCH steps"]],
   [
@@ -214,6 +233,7 @@ describe("compilePlan", () => {
   it.each([
     ["an input that is too deep", { a: deep(17) }, "INPUT_TOO_LARGE"],
     ["an input with too many values", { a: Array.from({ length: 9_999 }, () => [0, 0]) }, "INPUT_TOO_LARGE"],
+    ["an input with too many characters", { a: "x".repeat(400_000) }, "INPUT_TOO_LARGE"],
     ["too many bindings", { a: "{{steps.a.outputs.x}}".repeat(1_001) }, "INPUT_TOO_LARGE"],
     ["an input deeper than any stack", { a: deep(100_000) }, "INPUT_TOO_LARGE"],
   ])("refuses %s, whether the schema was asked or not", (_, value, code) => {
@@ -226,9 +246,13 @@ describe("compilePlan", () => {
     expect(compiled.kind === "refused" && compiled.problems.length).toBe(100);
   });
 
-  it("has a case for every code but those of files and sizes", () => {
+  it("has a case for every code but those of files, sizes and submission", () => {
     const found = new Set(CASES.flatMap(([, , expected]) => expected.map((each) => each.split(" ")[0])));
-    const others = ["FILE_SYNTAX", "PLAN_TOO_LARGE", "INPUT_TOO_LARGE", "OUTPUT_SCHEMA_INVALID"];
+    const others = [
+      ...["FILE_SYNTAX", "PLAN_TOO_LARGE", "INPUT_TOO_LARGE", "OUTPUT_SCHEMA_INVALID"],
+      // Found when a plan is submitted.
+      ...["COORDINATION_TAKEN", "OWNER_MISMATCH", "NESTED_TOO_DEEP", "NESTED_OPEN"],
+    ];
     expect([...found, ...others].toSorted()).toEqual(Object.keys(PLAN_PROBLEMS).toSorted());
   });
 
@@ -276,7 +300,8 @@ describe("the graph", () => {
       ...{ lane: "control", priority: "low", deliveryMode: "best_effort", timeoutMs: 5 },
       retry: { budget: 1, backoffMs: 9 },
     };
-    expect(stepOf(graphOf([step("a")], { defaults }), "a")).toMatchObject(defaults);
+    const once = { ...defaults, retry: { budget: 0, backoffMs: 9 } };
+    expect(stepOf(graphOf([step("a")], { defaults }), "a")).toMatchObject(once);
     const own = {
       lane: "escalation",
       priority: "critical",
@@ -338,8 +363,23 @@ describe("the graph", () => {
     ]);
   });
 
+  it("has budgets as whole numbers, a millionth of a dollar at the least", () => {
+    const budget = { spawns: 7, tokens: 9_000, costUsd: 1.1, wallMs: 5 };
+    const graph = graphOf([step("a", [], { budget: { costUsd: 1e-9 } }), step("b", [], { budget: {} })], {
+      budget,
+    });
+    expect(graph.budget).toEqual({ spawns: 7, tokens: 9_000, costMicroUsd: 1_100_000, wallMs: 5 });
+    expect(stepOf(graph, "a").budget).toEqual({ costMicroUsd: 1 });
+    expect(stepOf(graph, "b")).not.toHaveProperty("budget");
+    const rounded = graphOf([step("a")], { budget: { costUsd: 0.000_001_2 } });
+    expect(rounded.budget).toEqual({ costMicroUsd: 2 });
+    expect(graphOf([step("a")])).not.toHaveProperty("budget");
+  });
+
   it("survives JSON", () => {
-    const graph = graphOf([step("a"), step("b", ["a"], input("{{steps.a.outputs.x}}"))], { deadlineMs: 9 });
+    const graph = graphOf([step("a"), step("b", ["a"], input("{{steps.a.outputs.x}}"))], {
+      ...{ deadlineMs: 9, budget: { spawns: 1 } },
+    });
     expect(JSON.parse(JSON.stringify(graph))).toEqual(graph);
   });
 });

@@ -17,7 +17,9 @@ describe("an output schema", () => {
     ],
     [{ type: "object", properties: { next: { $ref: "#" } } }],
     [{ anyOf: [{ $ref: "#/$defs/a" }], $defs: { a: { items: { $ref: "#" } } } }],
-    [{ items: [{ type: "string" }], additionalItems: false }],
+    [{ prefixItems: [{ type: "string" }], items: false }],
+    [{ $id: "https://example.com/own", $schema: "https://json-schema.org/draft/2020-12/schema" }],
+    [{ properties: { $id: {}, dependencies: {} }, dependentRequired: { a: ["b"] } }],
     [{ required: ["a"], additionalProperties: false, properties: {}, patternProperties: { "^a": {} } }],
     [{ description: "annotations", "x-mine": 7, default: { type: "anything" }, const: { type: 1 } }],
   ])("of %j is usable", (schema) => {
@@ -38,6 +40,22 @@ describe("an output schema", () => {
     [{ maxItems: -1 }, "#.maxItems"],
     [{ multipleOf: 0 }, "#.multipleOf"],
     [{ pattern: "(" }, "#.pattern"],
+    [{ pattern: 1 }, "#.pattern"],
+    [{ pattern: "(?=a)" }, "#.pattern"],
+    [{ patternProperties: { "(a)\\1": {} } }, "#.patternProperties.(a)\\1"],
+    [{ allOf: Array.from({ length: 5 }, () => ({ pattern: "x".repeat(999) })) }, "#.allOf[4].pattern"],
+    [{ allOf: Array.from({ length: 30 }, () => ({ pattern: "a{999}" })) }, "#.allOf[25].pattern"],
+    [{ patternProperties: Object.fromEntries(manySchemas(257)) }, "#.patternProperties"],
+    [{ anyOf: Array.from({ length: 257 }, () => ({})) }, "#.anyOf"],
+    [{ properties: Object.fromEntries(manySchemas(1_000)) }, "#"],
+    [chainOfReferences(80), "#"],
+    [{ items: [{ type: "string" }] }, "#.items"],
+    [{ additionalItems: false }, "#.additionalItems"],
+    [{ unevaluatedProperties: false }, "#.unevaluatedProperties"],
+    [{ unevaluatedItems: {} }, "#.unevaluatedItems"],
+    [{ dependencies: { a: ["b"] } }, "#.dependencies"],
+    [{ dependentRequired: { a: "b" } }, "#.dependentRequired"],
+    [{ properties: { a: { $id: "b" } } }, "#.properties.a.$id"],
     [{ pattern: "x".repeat(1_001) }, "#.pattern"],
     [{ anyOf: [] }, "#.anyOf"],
     [{ allOf: [{}, null] }, "#.allOf[1]"],
@@ -54,6 +72,18 @@ describe("an output schema", () => {
     expect(problems(schema)).toEqual([`OUTPUT_SCHEMA_INVALID ${path}`]);
   });
 });
+
+function manySchemas(count: number): [string, unknown][] {
+  return Array.from({ length: count }, (_, index) => [`a${index}`, {}]);
+}
+
+function chainOfReferences(length: number): unknown {
+  const links = Array.from({ length }, (_, index): [string, unknown] => [
+    `d${index}`,
+    { properties: { next: { $ref: `#/$defs/d${(index + 1) % length}` } } },
+  ]);
+  return { $ref: "#/$defs/d0", $defs: Object.fromEntries(links) };
+}
 
 function deepSchema(levels: number): unknown {
   let schema: unknown = {};

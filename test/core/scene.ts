@@ -9,7 +9,8 @@ import type {
   StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { decide, type Decision } from "../../src/agents/coordination/dispatch/decide.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 

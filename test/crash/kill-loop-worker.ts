@@ -6,7 +6,7 @@ import { writeSync } from "node:fs";
 import { once } from "node:events";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
-import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { childSession, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
 import { seeded } from "../support/ledger-fixtures-damage.ts";
@@ -35,7 +35,7 @@ function tell(acknowledged: Acknowledged): void {
 const startedAtMs = Date.now();
 
 /** A host that remembers some of what the processes before asked of it; of this one's spawns the hooks tell. */
-const runner: AgentRunner = {
+const runner: SpawnObserver = {
   observe: ({ childSessionKey, dispatchedAtMs }) => {
     if (dispatchedAtMs >= startedAtMs) return Promise.resolve({ kind: "unknown" });
     const key = childSessionKey ?? childSession(`found-${round}-${dispatchedAtMs}-${pick(1e9)}`);
@@ -49,6 +49,7 @@ const runner: AgentRunner = {
     return Promise.resolve(answers[pick(answers.length)] ?? { kind: "unknown" });
   },
   bind: () => Promise.resolve(),
+  stop: () => Promise.resolve("already_ended"),
 };
 
 async function spawnAndEnd(call: string): Promise<void> {

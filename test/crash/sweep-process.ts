@@ -1,6 +1,6 @@
 /** Owns: a gateway process that dies, or meets one error, at a given call to one of its ports. */
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { World } from "../support/fake-clock-host.ts";
@@ -58,9 +58,10 @@ export function startProcess(world: World, calls: Calls, fault: Fault | undefine
       return cancel;
     },
   };
-  const runner: AgentRunner = {
+  const runner: SpawnObserver = {
     observe: (query) => call(() => world.host.observe(query)),
     bind: (envelope) => call(() => world.host.bind(envelope)),
+    stop: (query) => call(() => world.host.stop(query)),
   };
   const coordinator = world.start((store) => spoiled(store, call), { clock, runner });
   return { coordinator, died: death.promise, isDead };
@@ -73,6 +74,8 @@ function spoiled(store: MemoryStore, call: <T>(work: () => Promise<T>) => Promis
     read: (runId, range) => call(() => store.read(runId, range)),
     list: (query) => call(() => store.list(query)),
     find: (name) => call(() => store.find(name)),
+    get: (sha256) => call(() => store.get(sha256)),
+    getMany: (sha256s) => call(() => store.getMany(sha256s)),
     deleteBefore: (time) => call(() => store.deleteBefore(time)),
   };
 }

@@ -9,7 +9,7 @@ import type { RunEntry } from "../../src/agents/coordination/ports/ledger-store.
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { openLedgerForReading, type LedgerReader } from "../../src/plugins/compose.ts";
 import { startGateway, type Gateway, type GatewayOptions } from "../support/gateway.ts";
-import { startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
+import { startScriptedModel, type Rule, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 export interface Stage {
@@ -36,8 +36,11 @@ export function pluginConfig(phase1: Record<string, unknown> = PHASE1) {
   return { coordination: { phase1 } };
 }
 
-export async function openStage(options: Partial<GatewayOptions> = {}): Promise<Stage> {
-  const model = await startScriptedModel();
+export async function openStage(
+  options: Partial<GatewayOptions> = {},
+  rules: readonly Rule[] = [],
+): Promise<Stage> {
+  const model = await startScriptedModel({ rules });
   const base: GatewayOptions = {
     modelBaseUrl: model.baseUrl,
     plugin: { kind: "path", dir: inject("pluginDir") },

@@ -61,6 +61,7 @@ export const PLAN: CoordinationPlan = {
       deliveryMode: "best_effort",
       lane: "control",
       verify: { kind: "command" },
+      budget: { spawns: 3, tokens: 10_000, costUsd: 0.5, wallMs: 60_000 },
     },
     { stepId: OTHER_STEP, agent: AGENT, task: "write them up" },
   ],
@@ -74,13 +75,17 @@ export const PLAN: CoordinationPlan = {
     deliveryMode: "best_effort",
     lane: "data",
   },
+  budget: { spawns: 10, tokens: 100_000, costUsd: 5, wallMs: 3_600_000 },
 };
 
 const about = { stepId: STEP, attempt: 1 };
 
+const used = { tokens: 1_200, costMicroUsd: 3_400 };
+const asked = { escalationId: "escalation-1", answerByMs: AT_MS };
+
 export const FACTS: FactPayloads = {
   "coordination.created": {
-    origin: "observed",
+    origin: "plan",
     ownerSession: OWNER,
     ownerAgent: AGENT,
     objective: ref,
@@ -93,6 +98,15 @@ export const FACTS: FactPayloads = {
     failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     settleMs: 3_000,
     acknowledgeMs: 30_000,
+    plan: {
+      content: ref,
+      steps: 2,
+      seed: "0af7651916cd43dd",
+      deadlineAtMs: AT_MS,
+      budget: { spawns: 10, tokens: 100_000, costMicroUsd: 5_000_000, wallMs: 3_600_000 },
+      escalateMs: 3_600_000,
+    },
+    parent: { coordinationId: "co-0" as CoordinationId, stepId: OTHER_STEP },
   },
   "step.admitted": {
     stepId: STEP,
@@ -110,17 +124,47 @@ export const FACTS: FactPayloads = {
     collect: false,
     call: { toolCallId: "call-1", runId: "run-1", spanId: "span-1" },
     problems: [{ code: "ENVELOPE_MALFORMED", path: "coordination.stepId" }],
+    planned: {
+      dependsOn: [OTHER_STEP],
+      fanIn: 1,
+      backoffMs: 500,
+      criticalPathMs: 60_000,
+      budget: { spawns: 3, tokens: 10_000, costMicroUsd: 500_000, wallMs: 60_000 },
+    },
   },
-  "step.dispatched": { ...about, lane: "data", idempotencyKey: "co-1:step-1:1", deadlineAtMs: AT_MS },
+  "step.dispatched": {
+    ...about,
+    lane: "data",
+    idempotencyKey: "co-1:step-1:1",
+    deadlineAtMs: AT_MS,
+    targetSession: CHILD,
+    message: ref,
+  },
   "step.acknowledged": { ...about, childSessionKey: CHILD, childRunId: "run-2", via: "hook" },
-  "step.completed": { ...about, via: "hook", output: ref },
+  "step.completed": { ...about, via: "hook", output: ref, usage: used },
   "step.failed": {
     ...about,
     error: { code: "child_failed", message: "the model gave up" },
     cancelled: false,
     via: "reconciled",
+    retryAtMs: AT_MS,
+    escalated: asked,
+    usage: used,
   },
-  "step.timed_out": { ...about, deadlineAtMs: AT_MS, via: "deadline" },
+  "step.timed_out": {
+    ...about,
+    deadlineAtMs: AT_MS,
+    via: "deadline",
+    retryAtMs: AT_MS,
+    escalated: asked,
+  },
+  "step.reported": { ...about, outcome: "completed", output: ref, confidence: 8_500 },
+  "step.outcome_refused": { ...about, outcome: "completed", because: "stale_attempt" },
+  "step.skipped": { stepId: STEP, because: "dependency" },
+  "step.retry_granted": { stepId: STEP, by: "operator" },
+  "step.child_stopped": { ...about, childSessionKey: CHILD, outcome: "stopped" },
+  "coordination.cancel_requested": { by: "agent", stepId: STEP },
+  "escalation.closed": { escalationId: "escalation-1", resolution: "retried", by: "operator" },
   "conflict.detected": {
     conflictId: "conflict-1",
     resource: "file:/tmp/a",
@@ -146,7 +190,8 @@ export const FACTS: FactPayloads = {
   },
   "coordination.terminal": {
     status: "partial",
-    steps: { total: 4, completed: 1, failed: 1, timedOut: 1, cancelled: 1 },
+    steps: { total: 5, completed: 1, failed: 1, timedOut: 1, cancelled: 1, skipped: 1 },
+    delivery: "delivered",
   },
 };
 

@@ -9,7 +9,8 @@ import type {
   StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { decide, type Decision } from "../../src/agents/coordination/dispatch/decide.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 
@@ -86,11 +87,25 @@ const outcome: fc.Arbitrary<Command> = fc.oneof(
     }),
 );
 
+const reporting: fc.Arbitrary<Command> = fc.record({
+  type: fc.constant("reportStep" as const),
+  stepId: stepIds,
+  attempt: attempts,
+  outcome: fc.constantFrom("completed" as const, "failed" as const),
+  output: fc.constantFrom("a", "b").map((letter) => ({ sha256: letter.repeat(64), bytes: 1 })),
+});
+
+const cancelling: fc.Arbitrary<Command> = fc
+  .option(stepIds, { nil: undefined, freq: 4 })
+  .map((stepId) => ({ type: "cancelCoordination", by: "operator", ...(stepId && { stepId }) }));
+
 const settling: fc.Arbitrary<Command> = fc.constant({ type: "settleCoordination" });
 
 const anyCommand = fc.oneof(
   { weight: 6, arbitrary: spawning },
   { weight: 12, arbitrary: outcome },
+  { weight: 2, arbitrary: reporting },
+  { weight: 1, arbitrary: cancelling },
   { weight: 1, arbitrary: settling },
   { weight: 1, arbitrary: opening },
 );
@@ -143,8 +158,9 @@ export function play(moves: readonly Move[]): Played {
     for (let time = 0; time < times; time += 1) {
       const before = state;
       const decision = decide(before, command, now as EpochMs);
-      if (decision.kind === "accepted") {
-        const recorded = record(before, decision.facts, now as EpochMs);
+      const facts = "facts" in decision ? (decision.facts ?? []) : [];
+      if (facts.length > 0) {
+        const recorded = record(before, facts, now as EpochMs);
         log.push(...recorded.events);
         state = recorded.state;
       }

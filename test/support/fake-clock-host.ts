@@ -5,17 +5,17 @@
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChildEnding, Observation } from "../../src/agents/coordination/contracts/observation.ts";
-import type { AgentRunner, SpawnQuery } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { SpawnObserver, SpawnQuery } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
-import type { LaneRunner } from "../../src/agents/coordination/ports/lane-runner.ts";
+import type { LaneMetrics, LaneRunner } from "../../src/agents/coordination/ports/lane-runner.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
-import {
-  createCoordinator,
-  type Coordinator,
-  type Settings,
-} from "../../src/agents/coordination/runtime/coordinator.ts";
+import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
 import { fakeClock, type FakeClock } from "./fake-clock.ts";
+import { planParts } from "./plan-parts.ts";
+import { scriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";
 import { memoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
@@ -25,6 +25,8 @@ export const SETTINGS: Settings = {
   acknowledgeMs: 30_000,
   sweepMs: 60_000,
   contentMs: 86_400_000,
+  escalateMs: 3_600_000,
+  agingMs: 60_000,
 };
 
 interface HostChild {
@@ -37,7 +39,7 @@ interface HostChild {
 }
 
 /** The host: it makes children, lets them end, and answers truly when asked. */
-export interface FakeHost extends AgentRunner {
+export interface FakeHost extends SpawnObserver {
   readonly children: Map<SessionKey, HostChild>;
   readonly bound: CoordinationEnvelope[];
   readonly asked: SpawnQuery[];
@@ -93,6 +95,12 @@ export function fakeHost(clock: Clock): FakeHost {
       host.bound.push(envelope);
       return Promise.resolve();
     },
+    stop: ({ childSessionKey }) => {
+      const child = childSessionKey && children.get(childSessionKey);
+      if (!child || child.ending) return Promise.resolve("already_ended");
+      child.ending = { outcome: "cancelled" };
+      return Promise.resolve("stopped");
+    },
   };
   return host;
 }
@@ -100,17 +108,29 @@ export function fakeHost(clock: Clock): FakeHost {
 /** Lanes without a limit that know what is under way. */
 export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unknown>> } {
   const underway = new Set<Promise<unknown>>();
+  const during = async <T>(work: () => Promise<T>): Promise<T> => {
+    const running = work();
+    underway.add(running);
+    try {
+      return await running;
+    } finally {
+      underway.delete(running);
+    }
+  };
+  const none: LaneMetrics = {
+    ...{ concurrency: 0, running: 0, waiting: 0, queueMax: 0, admitted: 0, refused: 0 },
+    waitedMs: { total: 0, max: 0 },
+  };
   return {
     underway,
-    run: async (_lane, _priority, work) => {
-      const running = work();
-      underway.add(running);
-      try {
-        return await running;
-      } finally {
-        underway.delete(running);
-      }
-    },
+    run: async (_, work) => ({
+      kind: "ran",
+      value: await during(() => work({ release: () => undefined })),
+    }),
+    room: () => Infinity,
+    onRoom: () => () => undefined,
+    operate: during,
+    metrics: () => ({ control: none, data: none, escalation: none }),
     idle: async () => {
       await Promise.allSettled(underway);
     },
@@ -128,14 +148,16 @@ export interface World {
   readonly host: FakeHost;
   readonly lines: LogLine[];
   readonly settings: Settings;
+  /** What runs the steps of plans. */
+  readonly plans: ScriptedRunner;
   /** A coordinator as a new process would make it, over a store that `wrap` may spoil. */
   start(
     wrap?: (store: MemoryStore) => MemoryStore,
-    outside?: { readonly clock: Clock; readonly runner: AgentRunner },
+    outside?: { readonly clock: Clock; readonly runner: SpawnObserver },
   ): Coordinator;
 }
 
-export function world(settings: Partial<Settings> = {}): World {
+export function world(settings: Partial<Settings> = {}, plans: ScriptedRunner = scriptedRunner()): World {
   const clock = fakeClock();
   const ledger = memoryLedger();
   const host = fakeHost(clock);
@@ -152,14 +174,17 @@ export function world(settings: Partial<Settings> = {}): World {
     host,
     lines,
     settings: all,
+    plans,
     start: (wrap = (store) => store, outside = { clock, runner: host }) => {
       const store = wrap(ledger.open(clock));
       return createCoordinator({
         store,
         content: store,
+        ...planParts(plans),
         ...outside,
         logger,
         lanes: openLanes(),
+        gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
         settings: all,
         newCoordinationId: () => `co-${(opened += 1)}` as CoordinationId,
       });

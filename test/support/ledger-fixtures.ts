@@ -15,18 +15,19 @@ import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
-import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ContentInput, ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
-import {
-  createCoordinator,
-  type Coordinator,
-  type Settings,
-} from "../../src/agents/coordination/runtime/coordinator.ts";
-import { pQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
+import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
+import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
+import { pQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { planParts } from "./plan-parts.ts";
+import { scriptedRunner } from "./scripted-runner.ts";
 import { TEST_EPOCH_MS } from "./temp-ledger.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
@@ -127,11 +128,17 @@ export const quietLogger: Logger = {
 };
 
 /** A host that cannot be asked, unless told otherwise. */
-export function silentRunner(observation: Observation = { kind: "unknown" }): AgentRunner {
-  return { observe: () => Promise.resolve(observation), bind: () => Promise.resolve() };
+export function silentRunner(observation: Observation = { kind: "unknown" }): SpawnObserver {
+  return {
+    observe: () => Promise.resolve(observation),
+    bind: () => Promise.resolve(),
+    stop: () => Promise.resolve("unreachable"),
+  };
 }
 
 export const TEST_SETTINGS: Settings = {
+  escalateMs: 3_600_000,
+  agingMs: 60_000,
   stepTimeoutMs: 600_000,
   settleMs: 1_000,
   acknowledgeMs: 30_000,
@@ -143,12 +150,17 @@ export interface TestCoordinatorParts {
   readonly store: LedgerStore & ContentStore;
   readonly clock: Clock;
   readonly newCoordinationId: () => CoordinationId;
-  readonly runner?: AgentRunner;
+  readonly runner?: SpawnObserver;
   readonly settings?: Partial<Settings>;
+  /** What runs the steps of plans. */
+  readonly plans?: AgentRunner;
 }
+
+const LANES: LaneLimits = { control: 4, data: 8, escalation: 1, queueMax: 256, agingMs: 60_000 };
 
 export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
   const { store, clock, newCoordinationId, runner = silentRunner(), settings } = parts;
+  const { plans = scriptedRunner() } = parts;
   return createCoordinator({
     store,
     content: store,
@@ -156,7 +168,9 @@ export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
     clock,
     newCoordinationId,
     logger: quietLogger,
-    lanes: pQueueLanes(),
+    ...planParts(plans),
+    lanes: pQueueLanes(LANES, clock),
+    gate: createSpawnGate({ clock, limits: { spawnsMax: 10_000 } }),
     settings: { ...TEST_SETTINGS, ...settings },
   });
 }

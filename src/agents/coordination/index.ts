@@ -11,7 +11,7 @@ export * from "./contracts/plan.ts";
 export * from "./contracts/run-event.ts";
 export type * from "./contracts/summary.ts";
 export * from "./contracts/validation.ts";
-export type * from "./ports/agent-runner.ts";
+export type * from "./ports/spawn-observer.ts";
 export type * from "./ports/clock.ts";
 export type * from "./ports/content-store.ts";
 export type * from "./ports/health-sink.ts";

@@ -1,27 +1,133 @@
 /**
- * Owns: the p-queue behind each lane. A lane limits concurrency in this process and holds no truth.
+ * Owns: the three lanes and what they share: the caps per session and per agent, and who listens for room. A lane limits
+ * concurrency in this process and holds no truth.
  *
  * No p-queue `timeout` or `signal`: both free the slot while the work still runs. No `clear()`: its promises never settle.
  */
 import PQueue from "p-queue";
-import type { Lane, Priority } from "../../agents/coordination/contracts/envelope.ts";
+import type { Lane } from "../../agents/coordination/contracts/envelope.ts";
+import type { LanesConfig } from "../../agents/coordination/contracts/config.ts";
+import { compareRanks } from "../../agents/coordination/lanes/rank-request.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { LaneRunner } from "../../agents/coordination/ports/lane-runner.ts";
+import { createHeldPlaces, type HeldPlaces } from "./held-places.ts";
+import { createRequestLane, type RequestLane } from "./request-lane.ts";
 
-const PRIORITY: Readonly<Record<Priority, number>> = { low: -1, normal: 0, high: 1, critical: 2 };
+export type LaneLimits = Pick<
+  LanesConfig,
+  "control" | "data" | "escalation" | "queueMax" | "perSessionMax" | "perAgentMax" | "agingMs"
+>;
 
-/** Escalations are serial; control keeps going while data is busy. */
-export const LANE_CONCURRENCY: Readonly<Record<Lane, number>> = { control: 4, data: 4, escalation: 1 };
+/** Acts are short, so few at once are enough, and a host is not asked about 10,000 steps at the same time. */
+const OPERATIONS_AT_ONCE = 8;
 
-export function pQueueLanes(concurrency: Readonly<Record<Lane, number>> = LANE_CONCURRENCY): LaneRunner {
-  const queues: Readonly<Record<Lane, PQueue>> = {
-    control: new PQueue({ concurrency: concurrency.control }),
-    data: new PQueue({ concurrency: concurrency.data }),
-    escalation: new PQueue({ concurrency: concurrency.escalation }),
+export function pQueueLanes(limits: LaneLimits, clock: Clock): LaneRunner {
+  const listeners = new Set<(lane: Lane) => void>();
+  const lanes = createLanes(limits, clock, (lane) => {
+    for (const listener of listeners) listener(lane);
+  });
+  const operations = new PQueue({ concurrency: OPERATIONS_AT_ONCE });
+  const underway = createUnderway();
+  return {
+    run: (request, work) => underway.during(() => lanes[request.lane].run(request, work)),
+    room: (lane) => lanes[lane].room(),
+    onRoom: (listener) => {
+      // Its own function, so that one listener given twice is heard twice and ended one by one.
+      const own = (lane: Lane): void => listener(lane);
+      listeners.add(own);
+      return () => {
+        listeners.delete(own);
+      };
+    },
+    operate: (work) => underway.during(() => operations.add(work)),
+    metrics: () => ({
+      control: lanes.control.metrics(),
+      data: lanes.data.metrics(),
+      escalation: lanes.escalation.metrics(),
+    }),
+    idle: () => underway.idle(),
+  };
+}
+
+type Lanes = Readonly<Record<Lane, RequestLane>>;
+
+function createLanes(limits: LaneLimits, clock: Clock, onRoom: (lane: Lane) => void): Lanes {
+  const { queueMax, agingMs, perSessionMax, perAgentMax } = limits;
+  const places: HeldPlaces = createHeldPlaces({ perSessionMax, perAgentMax });
+  const hasCaps = perSessionMax !== undefined || perAgentMax !== undefined;
+  const make = (lane: Lane): RequestLane =>
+    createRequestLane({
+      concurrency: limits[lane],
+      queueMax,
+      agingMs,
+      places,
+      clock,
+      onCapOpened: (from) => startBefore(Object.values(lanes), from),
+      onTurnOver: (from) => {
+        if (hasCaps) startOthers(Object.values(lanes), from);
+      },
+      onRoom: () => onRoom(lane),
+    });
+  const lanes: Lanes = { control: make("control"), data: make("data"), escalation: make("escalation") };
+  return lanes;
+}
+
+/**
+ * A place that a cap had kept goes to the first in rank over all lanes. The lane that gave it back takes its turn a moment
+ * later, when its p-queue sees the end of the job; only what ranks before it may start now.
+ */
+function startBefore(lanes: readonly RequestLane[], from: RequestLane): void {
+  for (const lane of inRank(lanes)) {
+    if (lane === from) return;
+    lane.tryAgain();
+  }
+}
+
+function startOthers(lanes: readonly RequestLane[], from: RequestLane): void {
+  for (const lane of inRank(lanes)) if (lane !== from) lane.tryAgain();
+}
+
+/** The lanes in which something may start, by what starts first. */
+function inRank(lanes: readonly RequestLane[]): RequestLane[] {
+  return lanes
+    .flatMap((lane) => {
+      const rank = lane.nextRank();
+      return rank ? [{ lane, rank }] : [];
+    })
+    .toSorted((a, b) => compareRanks(a.rank, b.rank))
+    .map(({ lane }) => lane);
+}
+
+interface Underway {
+  during<T>(work: () => Promise<T>): Promise<T>;
+  idle(): Promise<void>;
+}
+
+/**
+ * Counts what has begun and not settled, queued or released or not: no p-queue knows all of that. Whoever waits for the
+ * work itself goes on before whoever waits for idleness.
+ */
+function createUnderway(): Underway {
+  let count = 0;
+  let waiters: (() => void)[] = [];
+  const done = (): void => {
+    count -= 1;
+    if (count > 0) return;
+    for (const wake of waiters) wake();
+    waiters = [];
   };
   return {
-    run: (lane, priority, work) => queues[lane].add(work, { priority: PRIORITY[priority] }),
-    idle: async () => {
-      await Promise.all(Object.values(queues).map((queue) => queue.onIdle()));
+    during: (work) => {
+      count += 1;
+      const settling = work();
+      settling.then(done, done);
+      return settling;
     },
+    idle: () =>
+      count === 0
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            waiters.push(resolve);
+          }),
   };
 }

@@ -1,7 +1,9 @@
 /** Owns: what differs between `openclaw coordination` and `openclaw-coordination`, and what a test replaces. */
 import type { Command } from "commander";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { GatewayCaller } from "../openclaw/gateway-call.ts";
 import type { OperatorConfig } from "../openclaw/operator-config.ts";
+import type { Waiting } from "./waiting.ts";
 
 export interface CliHost {
   /** How the user calls the commands, such as `openclaw coordination`. */
@@ -15,6 +17,10 @@ export interface CliHost {
   now(): EpochMs;
   /** Absent where nobody can answer. */
   readonly confirm?: (question: string) => Promise<boolean>;
+  /** Absent where no gateway can be called. */
+  readonly gateway?: GatewayCaller;
+  /** Absent: as `waitingInProcess`. */
+  readonly waiting?: () => Waiting;
   /** Sets the exit code of the process; the command still returns. */
   failWith(exitCode: number): void;
 }

@@ -3,11 +3,13 @@
  *
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */
+import { addCancel } from "./cancel-command.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addEvents } from "./events-command.ts";
 import { addList } from "./list-command.ts";
 import { addPlan } from "./plan-command.ts";
+import { addRetry } from "./retry-command.ts";
 import { addShow, addTimeline } from "./show-command.ts";
 import { addStatus } from "./status-command.ts";
 import { addDisable, addEnable } from "./switch-command.ts";
@@ -23,6 +25,8 @@ const ADDITIONS = [
   addEvents,
   addVerify,
   addPlan,
+  addCancel,
+  addRetry,
   addDoctor,
 ] as const;
 

@@ -2,6 +2,7 @@
 /** Owns: the `openclaw-coordination` program, which reads a ledger without starting OpenClaw. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
+import { gatewayCaller, type GatewayCaller } from "../openclaw/gateway-call.ts";
 import { hostOperatorConfig } from "../openclaw/operator-config.ts";
 import { addCoordinationCommands } from "./commands.ts";
 import { processHost } from "./process-host.ts";
@@ -17,13 +18,20 @@ const program = new Command(PROGRAM)
   .description("Inspect and switch the coordination of OpenClaw's subagents")
   .version(version);
 
-addCoordinationCommands(
-  program,
-  processHost({
-    program: PROGRAM,
-    config: hostOperatorConfig(),
-    stateDir: () => Promise.resolve(resolveStateDir(process.env)),
-  }),
-);
+const callGateway = gatewayCaller();
+const called: string[] = [];
+const gateway: GatewayCaller = (method, params) => {
+  called.push(method);
+  return callGateway(method, params);
+};
+const host = processHost({
+  program: PROGRAM,
+  config: hostOperatorConfig(),
+  stateDir: () => Promise.resolve(resolveStateDir(process.env)),
+});
+
+addCoordinationCommands(program, { ...host, gateway });
 
 await program.parseAsync();
+// The host's client leaves handles open that would keep the process; all output is written.
+if (called.length > 0) process.exit();

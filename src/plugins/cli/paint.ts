@@ -41,6 +41,9 @@ const STEP_LOOKS: Readonly<Record<StepStatus, Look>> = {
   failed: { sign: "✗", ascii: "x", style: ["red", "bold"] },
   timed_out: { sign: "◷", ascii: "!", style: ["redBright"] },
   cancelled: { sign: "⊘", ascii: "-", style: "gray" },
+  backoff: { sign: "↻", ascii: "@", style: "yellow" },
+  blocked: { sign: "◆", ascii: "?", style: ["yellowBright", "bold"] },
+  skipped: { sign: "⊖", ascii: "/", style: "dim" },
 };
 
 const COORDINATION_LOOKS: Readonly<Record<CoordinationStatus, Look>> = {

@@ -6,6 +6,7 @@ import type { Terminal } from "./cli-host.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration, instant } from "./quantities.ts";
+import { isDelivery, shownName } from "./step-name.ts";
 import { barOf, ticksOf, type Axis } from "./time-axis.ts";
 import type { Timeline, TimelineRow } from "./timeline.ts";
 
@@ -18,6 +19,8 @@ export interface TimelinePicture {
   readonly view: CoordinationView;
   /** Absent once the text was deleted. */
   readonly objective: string | null;
+  /** How the user calls the commands. */
+  readonly program: string;
 }
 
 interface Drawing {
@@ -31,7 +34,8 @@ export function renderTimeline(picture: TimelinePicture, terminal: Terminal): st
   const drawing: Drawing = { terminal, paint: paintFor(terminal), columns };
   const { rows } = picture.timeline;
   const body = rows.length > 0 ? chart(picture.timeline, drawing) : ["no step was admitted yet"];
-  return `${[...header(picture, drawing), "", ...body, "", legend(rows, drawing)].join("\n")}\n`;
+  const waits = waitsOf(picture, drawing);
+  return `${[...header(picture, drawing), "", ...body, "", ...waits, legend(rows, drawing)].join("\n")}\n`;
 }
 
 function header(
@@ -43,7 +47,8 @@ function header(
   const failed = timeline.rows.filter(({ status }) => status === "failed" || status === "timed_out").length;
   const facts = [
     `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", duration(timeline.durationMs))}`,
-    count(timeline.rows.length, "step") + (failed > 0 ? `, ${paint.tone("bad", `${failed} failed`)}` : ""),
+    count(timeline.rows.filter((row) => !isDelivery(row)).length, "step") +
+      (failed > 0 ? `, ${paint.tone("bad", `${failed} failed`)}` : ""),
     ...(view.conflicts.length > 0 ? [count(view.conflicts.length, "conflict")] : []),
     ...(view.escalations.length > 0 ? [count(view.escalations.length, "escalation")] : []),
     `started ${instant(timeline.startedAtMs)}`,
@@ -98,10 +103,15 @@ function chart(timeline: Timeline, drawing: Drawing): string[] {
     const shown = { name: labels[index] ?? "", agent, lane: row.lane };
     const [name = "", agentCell = "", lane = ""] = columnsOf(shown, layout, terminal);
     const text = `${name}  ${agentCell}  ${paint.lane(row.lane, lane)}  ${paint.stepSign(row.status)} `;
-    const took = paint.stepStatus(row.status, duration(row.durationMs).padStart(DURATION_CELLS));
+    const took = paint.stepStatus(row.status, tookText(row).padStart(DURATION_CELLS));
     return `${text}${barRow(row, { axis: layout.axis, grid, drawing })}  ${took}`;
   });
   return [paint.tone("faint", head.trimEnd()), ...rows];
+}
+
+/** What never began took no time. */
+function tookText({ status, durationMs }: TimelineRow): string {
+  return status === "waiting" || status === "skipped" ? "-" : duration(durationMs);
 }
 
 function columnsOf(
@@ -136,12 +146,13 @@ function labelsOf(rows: readonly TimelineRow[], unicode: boolean): string[] {
     : { more: "|-", last: "`-", through: "| " };
   const labels: string[] = [];
   const follows: boolean[] = [];
-  for (const { depth, name, stepId } of rows.toReversed()) {
+  for (const row of rows.toReversed()) {
+    const { depth } = row;
     let tree = depth > 0 ? (follows[depth] ? branch.more : branch.last) : "";
     for (let level = depth - 1; level > 0; level -= 1) tree = (follows[level] ? branch.through : "  ") + tree;
     follows.length = Math.min(follows.length, depth + 1);
     follows[depth] = true;
-    labels.push(shortTree(tree, unicode) + printable(name ?? stepId, unicode));
+    labels.push(shortTree(tree, unicode) + printable(shownName(row), unicode));
   }
   return labels.reverse();
 }
@@ -152,7 +163,7 @@ function shortTree(tree: string, unicode: boolean): string {
   return tree.length <= TREE_CELLS_MAX ? tree : (unicode ? "…" : "~") + tree.slice(1 - TREE_CELLS_MAX);
 }
 
-type Ink = "void" | "wait" | "work";
+type Ink = "void" | "wait" | "tried" | "work";
 
 interface BarParts {
   readonly axis: Axis;
@@ -176,10 +187,19 @@ function barRow(row: TimelineRow, { axis, grid, drawing }: BarParts): string {
     let to = from;
     while (to < cells.length && cells[to]?.ink === ink) to += 1;
     const text = cells.slice(from, to).reduce((joined, cell) => joined + cell.text, "");
-    line += ink === "work" ? paint.lane(row.lane, text) : paint.tone("faint", text);
+    line += inked(ink, text, { row, paint });
     from = to;
   }
   return line;
+}
+
+function inked(
+  ink: Ink,
+  text: string,
+  { row, paint }: { readonly row: TimelineRow; readonly paint: Paint },
+): string {
+  if (ink === "work") return paint.lane(row.lane, text);
+  return paint.tone(ink === "tried" ? "warning" : "faint", text);
 }
 
 interface Stroke {
@@ -188,25 +208,94 @@ interface Stroke {
   readonly text: string;
 }
 
-/** Thin while the host has not confirmed the child, solid while it works, fading where the end is not known yet. */
+/** Attempts that came to nothing, then the newest one. */
 function inksOf(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
-  const { startMs, durationMs, acknowledgedMs, status } = row;
+  const { startMs, durationMs, status } = row;
+  const earlier = (row.earlier ?? []).map((span) => triedStroke(span, axis, unicode));
   const toMs = startMs + durationMs;
-  const whole = barOf({ fromMs: startMs, toMs }, axis, unicode);
-  const thin: Stroke = {
-    ink: "wait",
-    cell: whole.cell,
-    text: (unicode ? "┄" : ".").repeat(whole.text.length),
-  };
-  if (status === "waiting" || status === "dispatched") return [thin];
-  const solid = acknowledgedMs === undefined ? whole : barOf({ fromMs: acknowledgedMs, toMs }, axis, unicode);
+  switch (status) {
+    case "skipped":
+      return [];
+    case "waiting":
+    case "dispatched":
+      return [...earlier, thin({ fromMs: startMs, toMs }, axis, unicode)];
+    case "backoff":
+    case "blocked":
+      return [
+        ...earlier,
+        thin({ fromMs: toMs, toMs: axis.totalMs }, axis, unicode),
+        triedStroke(row, axis, unicode),
+      ];
+    default:
+      return [...earlier, ...workStrokes(row, axis, unicode)];
+  }
+}
+
+interface Span {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+function thin(span: Span, axis: Axis, unicode: boolean): Stroke {
+  const { cell, text } = barOf(span, axis, unicode);
+  return { ink: "wait", cell, text: (unicode ? "┄" : ".").repeat(text.length) };
+}
+
+function triedStroke(
+  { startMs, durationMs }: Pick<TimelineRow, "startMs" | "durationMs">,
+  axis: Axis,
+  unicode: boolean,
+): Stroke {
+  const { cell, text } = barOf({ fromMs: startMs, toMs: startMs + durationMs }, axis, unicode);
+  return { ink: "tried", cell, text: triedSign(unicode).repeat(text.length) };
+}
+
+function triedSign(unicode: boolean): string {
+  return unicode ? "▒" : "#";
+}
+
+/** Thin while the host has not confirmed the child, solid while it works, fading where the end is not known yet. */
+function workStrokes(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
+  const { startMs, durationMs, acknowledgedMs = startMs, status } = row;
+  const toMs = startMs + durationMs;
+  const solid = barOf({ fromMs: acknowledgedMs, toMs }, axis, unicode);
   const text = status === "running" ? fading(solid.text, unicode) : solid.text;
-  return [thin, { ink: "work", cell: solid.cell, text }];
+  return [thin({ fromMs: startMs, toMs }, axis, unicode), { ink: "work", cell: solid.cell, text }];
 }
 
 function fading(bar: string, unicode: boolean): string {
   const tail = unicode ? "▓▒░" : ">";
   return bar.length > tail.length ? bar.slice(0, -tail.length) + tail : tail.slice(-bar.length);
+}
+
+const WAITS_MAX = 10;
+
+/** Which steps wait for a time or for people, and what people can do. Commands are never cut. */
+function waitsOf({ timeline, program }: TimelinePicture, { terminal, paint, columns }: Drawing): string[] {
+  const { unicode } = terminal;
+  const waiting = timeline.rows.filter(
+    ({ retryAtMs, answerByMs }) => retryAtMs !== undefined || answerByMs !== undefined,
+  );
+  if (waiting.length === 0) return [];
+  const lines = waiting.slice(0, WAITS_MAX).flatMap((row) => {
+    const line = `${printable(shownName(row), unicode)}: ${waitText(row)}`;
+    const said = `${paint.stepSign(row.status)} ${shorten(line, columns - 2, unicode)}`;
+    if (row.answerByMs === undefined) return [said];
+    const words = [timeline.coordinationId, row.stepId].map((word) => printable(shellWord(word), unicode));
+    return [said, ...wrap([`  ${program} retry`, ...words], " ", columns)];
+  });
+  const more = waiting.length > WAITS_MAX ? [`  and ${waiting.length - WAITS_MAX} more`] : [];
+  return [...lines, ...more, ""];
+}
+
+function waitText({ attempt, retryAtMs, answerByMs }: TimelineRow): string {
+  if (retryAtMs !== undefined) return `attempt ${attempt + 1} at ${instant(retryAtMs)}`;
+  return answerByMs === undefined ? "" : `waits for people until ${instant(answerByMs)}; try it again with`;
+}
+
+/** As it is typed into a shell. */
+function shellWord(word: string): string {
+  return /^[\w.:@/-]+$/u.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 function legend(rows: readonly TimelineRow[], { terminal, paint, columns }: Drawing): string {
@@ -218,7 +307,12 @@ function legend(rows: readonly TimelineRow[], { terminal, paint, columns }: Draw
   const statuses = [...new Set(rows.map(({ status }) => status))].map(
     (status) => `${paint.stepSign(status)} ${status.replace("_", " ")}`,
   );
-  const parts = [`lanes  ${lanes.join("  ")}`, statuses.join("  ")];
-  const oneLine = columns >= COLUMNS.narrow;
-  return parts.filter((part) => part !== "").join(oneLine ? "     " : "\n");
+  const isTried = rows.some((row) => row.earlier || row.status === "backoff" || row.status === "blocked");
+  const tried = isTried ? [`${paint.tone("warning", triedSign(terminal.unicode))} failed attempt`] : [];
+  const parts = [`lanes  ${lanes.join("  ")}`, [...statuses, ...tried].join("  ")];
+  const shown = parts.filter((part) => part !== "");
+  const oneLine = shown.join("     ");
+  return cellsOf(stripVTControlCharacters(oneLine)) <= columns && columns >= COLUMNS.narrow
+    ? oneLine
+    : shown.flatMap((part) => wrap(part.split("  "), "  ", columns)).join("\n");
 }

@@ -1,12 +1,14 @@
 /** Owns: `show` and `timeline`. */
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
+import { earlierAttempts } from "./attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { findCoordination, textOf, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
-import { bytes, duration, instant } from "./quantities.ts";
+import { bytes, count, duration, instant } from "./quantities.ts";
 import { renderTimeline } from "./render-timeline.ts";
 import { runCommand, withExamples, withReaderOptions, writeJson, type ReaderOptions } from "./run-command.ts";
+import { isDelivery, shownName } from "./step-name.ts";
 import { timelineOf } from "./timeline.ts";
 
 export function addShow(parent: CommandGroup, host: CliHost): void {
@@ -34,24 +36,33 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
     const view = await findCoordination(reader, id);
     const objective = await textOf(reader, view.objective);
     if (options.json) await writeJson(host, { ...view, objective });
-    else await host.stdout.write(renderCoordination(view, objective, host.stdout.terminal));
+    else await host.stdout.write(renderCoordination(view, objective, host));
   });
 }
 
 async function timeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const view = await findCoordination(reader, id);
-    const rows = timelineOf(view, host.now());
+    const rows = timelineOf(view, host.now(), await earlierAttempts(reader, view));
     if (options.json) {
       await writeJson(host, rows);
       return;
     }
     const objective = await textOf(reader, view.objective);
-    await host.stdout.write(renderTimeline({ timeline: rows, view, objective }, host.stdout.terminal));
+    const { program, stdout } = host;
+    await stdout.write(renderTimeline({ timeline: rows, view, objective, program }, stdout.terminal));
   });
 }
 
-function renderCoordination(view: CoordinationView, objective: string | null, terminal: Terminal): string {
+interface Page {
+  readonly paint: Paint;
+  /** Makes any text safe for the terminal. */
+  readonly text: (value: string) => string;
+  readonly now: number;
+}
+
+function renderCoordination(view: CoordinationView, objective: string | null, host: CliHost): string {
+  const { terminal }: { readonly terminal: Terminal } = host.stdout;
   const paint = paintFor(terminal);
   const text = (value: string): string => printable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
@@ -66,43 +77,83 @@ function renderCoordination(view: CoordinationView, objective: string | null, te
       ["started", `${instant(createdAtMs)}${ended}${took}`],
       ["trace", text(trace.traceId ?? "")],
       ["after", text(trace.causalRef ?? "")],
+      ["plan", view.plan ? planText(view.plan) : ""],
       ["conflicts", view.conflicts.length > 0 ? String(view.conflicts.length) : ""],
       ["escalations", view.escalations.length > 0 ? String(view.escalations.length) : ""],
     ]),
-    ...view.steps.flatMap((step) => ["", ...renderStep(step, paint, text)]),
+    ...view.steps.flatMap((step) => ["", ...renderStep(step, { paint, text, now: host.now() })]),
   ];
   return `${lines.join("\n")}\n`;
 }
 
-function renderStep(step: StepView, paint: Paint, text: (value: string) => string): string[] {
-  const { error, problems = [] } = step;
-  const time = (atMs: number | undefined): string => (atMs === undefined ? "" : instant(atMs));
+function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>): string {
+  return count(steps, "step") + (deadlineAtMs === undefined ? "" : `, until ${instant(deadlineAtMs)}`);
+}
+
+function renderStep(step: StepView, page: Page): string[] {
+  const { paint, text } = page;
+  const { error, problems = [], output } = step;
   return [
-    stepTitle(step, paint, text),
+    stepTitle(step, page),
     ...fields(paint, [
       [
         "agent",
         `${text(step.agentId)} (${step.runner})  ${paint.lane(step.lane, step.lane)} lane, ${step.priority}`,
       ],
       ["under", text(step.parentStepId ?? "")],
+      ["depends on", dependsOnText(step, text)],
       ["child", text(step.childSessionKey ?? "")],
       ["run", text(step.childRunId ?? "")],
-      ["input", `${bytes(step.input.bytes)}, sha256 ${step.input.sha256.slice(0, 12)}`],
-      ["dispatched", time(step.dispatchedAtMs)],
-      ["deadline", time(step.deadlineAtMs)],
+      ["input", isDelivery(step) ? "" : contentText(step.input)],
+      ["output", output ? contentText(output) : ""],
+      ...timeFields(step, page),
       ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],
       ["problems", problems.map(({ code, path }) => text(`${code} at ${path}`)).join(", ")],
     ]),
   ];
 }
 
-function stepTitle(step: StepView, paint: Paint, text: (value: string) => string): string {
+const NAMED_MAX = 20;
+
+function dependsOnText({ dependsOn = [], fanIn }: StepView, text: Page["text"]): string {
+  const names = dependsOn.slice(0, NAMED_MAX).map(text).join(", ");
+  const more = dependsOn.length > NAMED_MAX ? ` and ${dependsOn.length - NAMED_MAX} more` : "";
+  const isAll = fanIn === undefined || fanIn >= dependsOn.length;
+  return isAll ? names + more : `${fanIn} of ${names}${more}`;
+}
+
+function contentText({ bytes: size, sha256 }: StepView["input"]): string {
+  return `${bytes(size)}, sha256 ${sha256.slice(0, 12)}`;
+}
+
+function timeFields(step: StepView, { paint, now }: Page): [string, string][] {
+  const time = (atMs: number | undefined): string => (atMs === undefined ? "" : instant(atMs));
+  const ahead = (atMs: number): string => (atMs > now ? ` (in ${duration(atMs - now)})` : "");
+  const { dispatchedAtMs, deadlineAtMs, retryAtMs, answerByMs } = step;
+  const isOver = step.status === "backoff" || step.status === "blocked";
+  return [
+    ["dispatched", time(dispatchedAtMs)],
+    ["deadline", isOver ? "" : time(deadlineAtMs)],
+    ["next try", retryAtMs === undefined ? "" : time(retryAtMs) + ahead(retryAtMs)],
+    [
+      "answer by",
+      answerByMs === undefined
+        ? ""
+        : paint.tone("warning", `${time(answerByMs)}${ahead(answerByMs)}: retry or cancel the step`),
+    ],
+  ];
+}
+
+function stepTitle(step: StepView, { paint, text }: Page): string {
+  const { stepId, name, status, attempt, retryBudget, durationMs, skippedBecause } = step;
+  const because = skippedBecause === undefined ? "" : ` (${skippedBecause.replace("_", " ")})`;
+  const attempts = retryBudget === undefined ? "" : ` of ${Math.max(attempt, retryBudget + 1)}`;
   const parts = [
-    `${paint.stepSign(step.status)} ${text(step.stepId)}`,
-    ...(step.name === undefined ? [] : [paint.tone("strong", text(step.name))]),
-    paint.stepStatus(step.status, step.status.replace("_", " ")),
-    ...(step.durationMs === undefined ? [] : [duration(step.durationMs)]),
-    ...(step.attempt > 1 ? [`attempt ${step.attempt}`] : []),
+    `${paint.stepSign(status)} ${text(shownName({ stepId }))}`,
+    ...(name === undefined || name === stepId ? [] : [paint.tone("strong", text(name))]),
+    paint.stepStatus(status, status.replace("_", " ")) + because,
+    ...(durationMs === undefined ? [] : [duration(durationMs)]),
+    ...(attempt > 1 ? [`attempt ${attempt}${attempts}`] : []),
   ];
   return parts.join("  ");
 }

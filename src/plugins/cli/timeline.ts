@@ -2,16 +2,37 @@
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 
-type Shared = "stepId" | "parentStepId" | "name" | "agentId" | "lane" | "status" | "attempt";
+import type { Attempt, Attempts } from "./attempts.ts";
+
+type Shared =
+  | "stepId"
+  | "parentStepId"
+  | "name"
+  | "agentId"
+  | "lane"
+  | "status"
+  | "attempt"
+  | "dependsOn"
+  | "retryAtMs"
+  | "answerByMs";
 
 export interface TimelineRow extends Pick<StepView, Shared> {
   /** 0 for a step of the owner, 1 for a step of such a step's child, and so on. */
   readonly depth: number;
-  /** From the start of the coordination, as are all `...Ms` but durations. */
+  /** The attempts before the newest one. */
+  readonly earlier?: readonly EarlierAttempt[];
+  /** Of the newest attempt, from the start of the coordination, as are all `...Ms` but durations and `...AtMs`, `...ByMs`. */
   readonly startMs: number;
   /** When the host confirmed the child, where that is known. */
   readonly acknowledgedMs?: number;
   /** Of an open step: until now. */
+  readonly durationMs: number;
+}
+
+export interface EarlierAttempt {
+  readonly attempt: number;
+  readonly status: Attempt["status"];
+  readonly startMs: number;
   readonly durationMs: number;
 }
 
@@ -22,11 +43,11 @@ export interface Timeline extends Pick<CoordinationView, "coordinationId" | "sta
   readonly rows: readonly TimelineRow[];
 }
 
-export function timelineOf(view: CoordinationView, now: EpochMs): Timeline {
+export function timelineOf(view: CoordinationView, now: EpochMs, attempts?: Attempts): Timeline {
   const { coordinationId, status, createdAtMs, endedAtMs } = view;
   const untilMs = endedAtMs ?? latest(view, now);
   const rows = inTreeOrder(view.steps).map(({ step, depth }) =>
-    rowOf(step, { depth, startedAtMs: createdAtMs, untilMs }),
+    rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, earlier: attempts?.get(step.stepId) ?? [] }),
   );
   return {
     coordinationId,
@@ -46,25 +67,50 @@ function latest({ steps, createdAtMs }: CoordinationView, now: EpochMs): number 
   );
 }
 
-function rowOf(
-  step: StepView,
-  at: { readonly depth: number; readonly startedAtMs: number; readonly untilMs: number },
-): TimelineRow {
+interface RowPlace {
+  readonly depth: number;
+  readonly startedAtMs: number;
+  readonly untilMs: number;
+  readonly earlier: readonly Attempt[];
+}
+
+function rowOf(step: StepView, { depth, startedAtMs, untilMs, earlier }: RowPlace): TimelineRow {
   const { stepId, parentStepId, name, agentId, lane, status, attempt, acknowledgedAtMs } = step;
-  const beganAtMs = step.dispatchedAtMs ?? step.admittedAtMs;
+  const since = (atMs: number): number => Math.max(0, atMs - startedAtMs);
+  const beganAtMs = beginningOf(step);
   return {
     stepId,
     ...(parentStepId && { parentStepId }),
-    depth: at.depth,
+    depth,
     ...(name && { name }),
-    agentId,
-    lane,
-    status,
-    attempt,
-    startMs: Math.max(0, beganAtMs - at.startedAtMs),
-    ...(acknowledgedAtMs !== undefined && { acknowledgedMs: Math.max(0, acknowledgedAtMs - at.startedAtMs) }),
-    durationMs: step.durationMs ?? Math.max(0, (step.endedAtMs ?? at.untilMs) - beganAtMs),
+    ...{ agentId, lane, status, attempt },
+    ...waitingFields(step),
+    ...(earlier.length > 0 && { earlier: earlier.map((each) => earlierRow(each, since)) }),
+    startMs: since(beganAtMs),
+    ...(acknowledgedAtMs !== undefined && { acknowledgedMs: since(acknowledgedAtMs) }),
+    durationMs: step.durationMs ?? Math.max(0, (step.endedAtMs ?? untilMs) - beganAtMs),
   };
+}
+
+/** What was skipped took no time, and that when it was decided. */
+function beginningOf({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepView): EpochMs {
+  return dispatchedAtMs ?? (status === "skipped" ? endedAtMs : undefined) ?? admittedAtMs;
+}
+
+function waitingFields({ dependsOn = [], retryAtMs, answerByMs }: StepView): Partial<TimelineRow> {
+  return {
+    ...(dependsOn.length > 0 && { dependsOn }),
+    ...(retryAtMs !== undefined && { retryAtMs }),
+    ...(answerByMs !== undefined && { answerByMs }),
+  };
+}
+
+function earlierRow(
+  { attempt, status, dispatchedAtMs, endedAtMs }: Attempt,
+  since: (atMs: number) => number,
+): EarlierAttempt {
+  const durationMs = Math.max(0, endedAtMs - dispatchedAtMs);
+  return { attempt, status, startMs: since(dispatchedAtMs), durationMs };
 }
 
 interface Placed {

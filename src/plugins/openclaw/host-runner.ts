@@ -1,13 +1,19 @@
 /**
- * Owns: `AgentRunner` for OpenClaw subagents: what the host's task rows say of a spawn, and the envelope in the child's
+ * Owns: `SpawnObserver` for OpenClaw subagents: what the host's task rows say of a spawn, and the envelope in the child's
  * session entry (docs/openclaw.md, the carriers).
  */
 import { hash } from "node:crypto";
 import type { CoordinationEnvelope } from "../../agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
-import type { ChildEnding, Observation } from "../../agents/coordination/contracts/observation.ts";
-import type { AgentRunner, SpawnQuery } from "../../agents/coordination/ports/agent-runner.ts";
+import type {
+  Cancellation,
+  ChildEnding,
+  Observation,
+} from "../../agents/coordination/contracts/observation.ts";
+import type { SpawnObserver, SpawnQuery } from "../../agents/coordination/ports/spawn-observer.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
+import { isOpen } from "./host-runs.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import { sentence } from "./spawn-result.ts";
 
@@ -23,7 +29,7 @@ type TaskRow = Awaited<
   ReturnType<ReturnType<OpenClawPluginApi["runtime"]["tasks"]["async"]["runs"]["bindSession"]>["list"]>
 >[number];
 
-export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger): AgentRunner {
+export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger): SpawnObserver {
   return {
     observe: async (query) => {
       try {
@@ -37,6 +43,14 @@ export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger
           `the host's task rows are unreadable: ${messageOf(error)}`,
         );
         return { kind: "unknown" };
+      }
+    },
+    stop: async (query) => {
+      try {
+        return await stopSpawn(runtime, query);
+      } catch (error) {
+        logger.warn({ session: query.sourceSession }, `the host does not stop a spawn: ${messageOf(error)}`);
+        return "unreachable";
       }
     },
     bind: async (envelope) => {
@@ -53,6 +67,20 @@ export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger
       }
     },
   };
+}
+
+/** The host stops what a running child has spawned, too; what a child that ended left at work is stopped by itself. */
+async function stopSpawn(
+  runtime: OpenClawPluginApi["runtime"],
+  { sourceSession, childSessionKey }: SpawnQuery,
+): Promise<Cancellation> {
+  if (!childSessionKey) return "unreachable";
+  const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: sourceSession }).list();
+  const row = rows.find((candidate) => candidate.childSessionKey === childSessionKey);
+  if (!row) return "already_ended";
+  const own = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
+  const below = await cancelSpawnsOf(runtime, childSessionKey);
+  return below === "unreachable" ? below : own;
 }
 
 async function bindEnvelope(

@@ -6,7 +6,9 @@
  * instance hears which hook: all of them register everything, and the state they share lies in `shared-runtime.ts`.
  */
 import { registerCoordinationCli } from "./register-cli.ts";
+import { registerCoordinationMethods } from "./register-gateway-methods.ts";
 import { registerCoordinationHooks } from "./register-hooks.ts";
+import { registerCoordinationTools } from "./register-tools.ts";
 import { definePluginEntry, type OpenClawPluginApi } from "./sdk.ts";
 
 export default definePluginEntry({
@@ -15,7 +17,10 @@ export default definePluginEntry({
   description: "Coordinates subagent spawns: envelope, lanes, causal ledger, recovery.",
   register: (api) => {
     registerCoordinationCli(api);
-    if (isEnabled(api)) registerCoordinationHooks(api);
+    if (!isEnabled(api)) return;
+    registerCoordinationHooks(api);
+    registerCoordinationTools(api);
+    registerCoordinationMethods(api);
   },
 });
 

@@ -1,19 +1,27 @@
 /** Owns: building the shared runtime from the host's API and the operator's config. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import { parsePluginConfig } from "../../agents/coordination/contracts/config.ts";
 import {
   composeCoordinator,
   healthSinkBeside,
   ledgerPathIn,
   readHealthBeside,
+  systemClock,
+  type ComposeOptions,
   type RunningCoordinator,
 } from "../compose.ts";
+import { createFlowMirror } from "./flow-mirror.ts";
 import { healthRecord } from "./health-record.ts";
 import { hostLogger } from "./host-logger.ts";
 import { hostRunner } from "./host-runner.ts";
+import { ownerRunner } from "./owner-runner.ts";
 import { recent } from "./recent.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
+import { shownIn } from "./show-plan.ts";
+import { subagentRunner } from "./subagent-runner.ts";
+import { TOOL_NAMES } from "./tool-declarations.ts";
 
 /** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
 const PENDING_SPAWNS_MAX = 10_000;
@@ -26,7 +34,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const ledgerPath = ledgerPathIn(api.runtime.state.resolveStateDir());
   const sink = healthSinkBeside(ledgerPath);
   const runner = hostRunner(api.runtime, logger);
-  const opened = openOnce(() => composeCoordinator({ ledgerPath, config, logger, runner }));
+  const opened = openOnce(() => composeForHost(api, { ledgerPath, config, logger, observer: runner }));
   return {
     config,
     logger,
@@ -40,6 +48,45 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     },
     close: opened.close,
   };
+}
+
+/** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
+async function composeForHost(
+  { runtime }: OpenClawPluginApi,
+  given: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "observer">,
+): Promise<RunningCoordinator> {
+  const { logger } = given;
+  const mirror = createFlowMirror({
+    runtime,
+    logger,
+    clock: systemClock,
+    cancel: async (coordinationId) => {
+      await coordinator.cancel({ coordinationId, by: "task_flow" });
+    },
+  });
+  const show = shownIn(mirror, (sha256) => coordinator.reads.get(sha256));
+  const coordinator = await composeCoordinator({
+    ...given,
+    runners: {
+      subagent: subagentRunner(runtime, { clock: systemClock, logger, tools: TOOL_NAMES }),
+      owner: ownerRunner(runtime, { clock: systemClock, logger }),
+    },
+    workspaceOf: (agent) => workspaceOf(runtime, agent),
+    onPlan: show,
+  });
+  return {
+    ...coordinator,
+    close: async () => {
+      await mirror.stop();
+      await coordinator.close();
+    },
+  };
+}
+
+function workspaceOf({ agent: agents, config }: OpenClawPluginApi["runtime"], agent: AgentId): string {
+  // The host's own types of its config disagree about `undefined`.
+  const current = config.current() as Parameters<typeof agents.resolveAgentWorkspaceDir>[0];
+  return agents.resolveAgentWorkspaceDir(current, agent);
 }
 
 interface OpenOnce {

@@ -12,13 +12,15 @@ export function registerCoordinationCli(api: OpenClawPluginApi): void {
     async ({ program, config }) => {
       const { addCoordinationCommands } = await import("../cli/commands.ts");
       const { processHost } = await import("../cli/process-host.ts");
+      const { gatewayCaller } = await import("./gateway-call.ts");
       const { hostOperatorConfig } = await import("./operator-config.ts");
       const host = processHost({
         program: "openclaw coordination",
         config: hostOperatorConfig(config),
         stateDir: async () => (await loadStatePaths()).resolveStateDir(process.env),
       });
-      addCoordinationCommands(program.command(DESCRIPTOR.name).description(DESCRIPTOR.description), host);
+      const command = program.command(DESCRIPTOR.name).description(DESCRIPTOR.description);
+      addCoordinationCommands(command, { ...host, gateway: gatewayCaller() });
     },
     // In machine mode the host keeps stdout to what we write there.
     { descriptors: [{ ...DESCRIPTOR, machineOutput: ({ argv }) => argv.includes("--json") }] },

@@ -13,6 +13,21 @@ export const loadConfigMutation = () => import("openclaw/plugin-sdk/config-mutat
 /** Where the host keeps its state. */
 export const loadStatePaths = () => import("openclaw/plugin-sdk/state-paths");
 
+/** Calling methods of a running gateway. It takes half a second to load. */
+export const loadGatewayRuntime = () => import("openclaw/plugin-sdk/gateway-runtime");
+
+export type GatewayRuntime = Awaited<ReturnType<typeof loadGatewayRuntime>>;
+
+type ToolRegistration = Parameters<OpenClawPluginApi["registerTool"]>[0];
+type ToolFactory = Extract<ToolRegistration, (ctx: never) => unknown>;
+type Tool = Extract<ReturnType<ToolFactory>, { readonly name: string }>;
+
+/** For whom a tool is made. */
+export type ToolContext = Parameters<ToolFactory>[0];
+export type ToolResult = Awaited<ReturnType<Tool["execute"]>>;
+
+export type GatewayHandler = Parameters<OpenClawPluginApi["registerGatewayMethod"]>[1];
+
 // The host does not export its hook types by name; they are read off `api.on`.
 declare const _api: OpenClawPluginApi;
 type HookName = Parameters<OpenClawPluginApi["on"]>[0];

@@ -8,17 +8,18 @@
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { Phase1Config } from "../../agents/coordination/contracts/config.ts";
 import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import type { AgentRunner } from "../../agents/coordination/ports/agent-runner.ts";
+import type { SpawnObserver } from "../../agents/coordination/ports/spawn-observer.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../compose.ts";
 import type { HealthRecord } from "./health-record.ts";
+import { outsideCalls } from "./outside-calls.ts";
 import type { Recent } from "./recent.ts";
 
 export interface SharedRuntime {
   readonly config: Phase1Config;
   readonly logger: Logger;
   readonly health: HealthRecord;
-  readonly runner: AgentRunner;
+  readonly runner: SpawnObserver;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
   /** The newest request to each session, the objective of a coordination that it opens. */
@@ -57,7 +58,15 @@ export async function replaceRuntime(next: SharedRuntime): Promise<void> {
  *
  * @throws CoordinationError what `work` throws, or `LEDGER_CLOSED` when the plugin is stopped.
  */
-export async function withRuntime<T>(
+export function withRuntime<T>(
+  make: () => Promise<SharedRuntime>,
+  work: (runtime: SharedRuntime) => Promise<T>,
+): Promise<T> {
+  // What the work begins goes on when the hook, tool or method that reached us is over.
+  return outsideCalls(() => onOpenRuntime(make, work));
+}
+
+async function onOpenRuntime<T>(
   make: () => Promise<SharedRuntime>,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {

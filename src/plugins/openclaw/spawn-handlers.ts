@@ -42,6 +42,9 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
   };
 }
 
+/** These say no to the spawn itself; others say only that it could not be recorded. */
+const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT"]);
+
 async function admit(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> {
   const { agents, strict } = runtime.config;
   if (agents && !agents.some((agent) => agent === ctx.agentId)) return undefined;
@@ -57,8 +60,9 @@ async function admit(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeCont
   const admission = await coordinator.admitSpawn(reading.request);
   runtime.health.succeeded();
   if (admission.kind === "refused") {
+    if (strict || BLOCKING.has(admission.code)) return refusal(admission.reason);
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
-    return strict ? refusal(admission.reason) : undefined;
+    return undefined;
   }
   return handOver(runtime, { coordinator, reading, event, envelope: admission.envelope });
 }

@@ -40,6 +40,8 @@ export const BOUNDS = {
   eventDepthMax: 16,
   validationProblemsMax: 20,
   planProblemsMax: 100,
+  /** Plans that children of plans submit, one in the other. */
+  planNestingMax: 5,
   /** Over all steps; what `valueNodesMax` leaves room for. */
   planDependenciesMax: 200_000,
   inputDepthMax: 16,
@@ -49,9 +51,37 @@ export const BOUNDS = {
   outputSchemaDepthMax: 16,
   outputSchemaValuesMax: 5_000,
   patternCharsMax: 1_000,
+  /** Schemas within a schema: turning them into code takes time that grows faster than their number. */
+  outputSchemaSchemasMax: 1_000,
+  /** Over all patterns of one schema: turning them into automata takes time and memory. */
+  outputSchemaPatternCharsMax: 4_000,
+  /** The same with repetitions written out, in parts; a part takes 80 bytes. */
+  outputSchemaPatternSizeMax: 50_000,
+  /** A pattern with its repetitions written out, in parts. */
+  patternSizeMax: 5_000,
+  /** Alternatives of one `anyOf` or `oneOf`, and patterns of one `patternProperties`. */
+  outputSchemaChoicesMax: 256,
+  /** Levels of all schemas that a `$ref` leads to, added up. */
+  outputSchemaReferenceLevelsMax: 150,
   backoffMsMax: 3_600_000,
   planFileBytesMax: 16_000_000,
   /** Reading YAML takes ten times as long as reading JSON. */
   planYamlBytesMax: 2_000_000,
   yamlAliasesMax: 100,
+  /** The outputs of one attempt, as JSON. */
+  outputCharsMax: 200_000,
+  replyCharsMax: 200_000,
+  outputDepthMax: 32,
+  /** The input of one step with its bindings filled in, as JSON. */
+  filledInputCharsMax: 400_000,
+  /** What an owner is told at the end; more can be asked for. */
+  deliveryCharsMax: 16_000,
+  budgetMax: Number.MAX_SAFE_INTEGER,
+  lateOutcomesPerStepMax: 16,
+  acpAgentsMax: 64,
+  acpArgumentsMax: 64,
+  laneConcurrencyMax: 10_000,
+  laneQueueMax: 10_000,
+  /** Steps that one append admits or skips: a longer one would hold up the host's event loop. */
+  stepsPerAppendMax: 250,
 } as const;

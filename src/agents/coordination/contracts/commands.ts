@@ -1,4 +1,12 @@
-import type { ContentRef, FactPayloads, LearntVia, StepAdmitted, StepError } from "./facts.ts";
+import type {
+  ContentRef,
+  FactPayloads,
+  LearntVia,
+  Requester,
+  StepAdmitted,
+  StepError,
+  Usage,
+} from "./facts.ts";
 import type { SessionKey, StepId } from "./ids.ts";
 import type { ObservedChild } from "./observation.ts";
 
@@ -10,7 +18,17 @@ export type Command =
   | CompleteStep
   | FailStep
   | TimeOutStep
-  | { readonly type: "settleCoordination" };
+  | { readonly type: "settleCoordination" }
+  | AdmitPlanSteps
+  | DispatchStep
+  | ReportStep
+  | StopChild
+  | SkipSteps
+  | RetryStep
+  | CancelCoordination
+  | ExpireEscalation
+  /** What was used is more than the plan allows: stop dispatching and ask. */
+  | { readonly type: "tripBreaker" };
 
 /** A spawn that a model asked for: admitted and dispatched at once, because the model decided and the host acts. */
 export interface AdmitSpawn extends Omit<
@@ -38,14 +56,74 @@ export interface AcknowledgeStep extends OutcomeOf {
 export interface CompleteStep extends OutcomeOf {
   readonly type: "completeStep";
   readonly output?: ContentRef;
+  readonly usage?: Usage;
 }
 
 export interface FailStep extends OutcomeOf {
   readonly type: "failStep";
   readonly error: StepError;
   readonly cancelled: boolean;
+  readonly usage?: Usage;
 }
 
 export interface TimeOutStep extends OutcomeOf {
   readonly type: "timeOutStep";
+}
+
+/** The next steps of the plan, in the order of its graph; those that are admitted already are left out. */
+export interface AdmitPlanSteps {
+  readonly type: "admitPlanSteps";
+  readonly steps: readonly (StepAdmitted & Required<Pick<StepAdmitted, "planned">>)[];
+}
+
+/** Records the intent to begin the next attempt of a planned step. */
+export interface DispatchStep {
+  readonly type: "dispatchStep";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly targetSession: SessionKey;
+  readonly message?: ContentRef;
+}
+
+export interface ReportStep {
+  readonly type: "reportStep";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly outcome: FactPayloads["step.reported"]["outcome"];
+  readonly output: ContentRef;
+  /** Basis points. */
+  readonly confidence?: number;
+}
+
+/** Records what became of the child of an attempt that was given up. */
+export interface StopChild {
+  readonly type: "stopChild";
+  readonly childSessionKey: SessionKey;
+  readonly outcome: FactPayloads["step.child_stopped"]["outcome"];
+}
+
+/** Ends planned steps that can no longer run. */
+export interface SkipSteps {
+  readonly type: "skipSteps";
+  readonly stepIds: readonly StepId[];
+}
+
+/** Grants a blocked or failed step one attempt more; without a step, answers the coordination's open questions so. */
+export interface RetryStep {
+  readonly type: "retryStep";
+  readonly by: Requester;
+  readonly stepId?: StepId;
+}
+
+export interface CancelCoordination {
+  readonly type: "cancelCoordination";
+  readonly by: Requester;
+  /** Only this step. */
+  readonly stepId?: StepId;
+}
+
+/** The deadline of a question passed without an answer. */
+export interface ExpireEscalation {
+  readonly type: "expireEscalation";
+  readonly escalationId: string;
 }

@@ -6,6 +6,58 @@ import { CoordinationError } from "./errors.ts";
 
 const ms = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
 
+const count = (max: number) => z.int().min(1).max(max);
+const concurrency = (otherwise: number, what: string) =>
+  count(BOUNDS.laneConcurrencyMax)
+    .default(otherwise)
+    .describe(`How many steps of plans run at once on the ${what} lane.`);
+
+const lanesSchema = z.strictObject({
+  control: concurrency(4, "control"),
+  data: concurrency(8, "data"),
+  escalation: concurrency(1, "escalation"),
+  queueMax: count(BOUNDS.laneQueueMax)
+    .default(256)
+    .describe("How many steps may wait for a place on each lane; the rest waits in the ledger."),
+  perSessionMax: count(BOUNDS.laneConcurrencyMax)
+    .optional()
+    .describe("How many steps of plans of one owner session run at once."),
+  perAgentMax: count(BOUNDS.laneConcurrencyMax)
+    .optional()
+    .describe("How many steps of plans run at once on one agent."),
+  agingMs: ms(1_000)
+    .default(60_000)
+    .describe("Waiting this long counts as much as one level of priority, in milliseconds."),
+  spawnsMax: count(BOUNDS.laneConcurrencyMax)
+    .default(256)
+    .describe("How many spawns of models may be open at once; more are delayed, then refused."),
+  spawnsPerSessionMax: count(BOUNDS.laneConcurrencyMax)
+    .optional()
+    .describe("How many spawns of one session may be open at once."),
+});
+export type LanesConfig = z.output<typeof lanesSchema>;
+
+/** A program that speaks the Agent Client Protocol over stdio. Only an operator can name one. */
+const acpAgentSchema = z.strictObject({
+  command: z.string().min(1).max(BOUNDS.resourceCharsMax).describe("The program, without a shell."),
+  args: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.acpArgumentsMax).default([]),
+  env: z
+    .record(z.string().min(1).max(BOUNDS.idCharsMax), z.string().max(BOUNDS.resourceCharsMax))
+    .default({})
+    .describe("Added to PATH, HOME, LANG and TMPDIR, the only variables that are passed on."),
+  cwd: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .optional()
+    .describe("The folder that the agent works in. Absent: the workspace of the host's agent of this name."),
+  permissions: z
+    .enum(["deny", "allow"])
+    .default("deny")
+    .describe("What the agent is answered when it asks for permission."),
+});
+export type AcpAgentConfig = z.output<typeof acpAgentSchema>;
+
 /** `plugins.entries.coordination.config.coordination.phase1`. */
 const phase1Schema = z.strictObject({
   enabled: z
@@ -41,6 +93,15 @@ const phase1Schema = z.strictObject({
     .max(3_650)
     .default(7)
     .describe("How long objectives and tasks are kept beside the ledger, in days. 0 keeps none."),
+  escalateMs: ms(1_000)
+    .default(24 * 3_600_000)
+    .describe("How long a question to people stays open before its default is taken, in milliseconds."),
+  lanes: lanesSchema.prefault({}),
+  acpAgents: z
+    .record(agentIdSchema, acpAgentSchema)
+    .refine((agents) => Object.keys(agents).length <= BOUNDS.acpAgentsMax)
+    .default({})
+    .describe("Agents of plan steps that are programs speaking the Agent Client Protocol over stdio, by id."),
 });
 
 /** The plugin's configuration, `plugins.entries.coordination.config`. The manifest's JSON Schema is generated from it. */

@@ -9,6 +9,7 @@ export type Recovery =
   | "fix-input"
   | "fix-config"
   | "restart"
+  | "start-gateway"
   | "report-bug";
 
 interface ErrorCodeEntry {
@@ -84,6 +85,27 @@ export const ERROR_CODES = {
     recovery: "fix-config",
     summary: "the OpenClaw configuration could not be changed from here",
     advice: "Run `openclaw coordination enable` where OpenClaw is installed, or edit the file by hand.",
+  },
+  GATEWAY_UNREACHABLE: {
+    recovery: "start-gateway",
+    summary: "the gateway could not be reached, or did not answer",
+    advice:
+      "Start it with `openclaw gateway run`; if it runs, check its address and token in the OpenClaw configuration.",
+  },
+  COORDINATION_OFF: {
+    recovery: "fix-config",
+    summary: "the gateway runs without coordination",
+    advice: "Run `openclaw coordination enable`, and look at `openclaw coordination status`.",
+  },
+  PLAN_REFUSED: {
+    recovery: "fix-input",
+    summary: "the plan has problems and was not run",
+    advice: "Correct what is named; `openclaw coordination plan validate FILE` names everything at once.",
+  },
+  REQUEST_REFUSED: {
+    recovery: "fix-input",
+    summary: "the coordination or step is not in a state that allows the request",
+    advice: "Run `openclaw coordination show ID` to see how its steps are.",
   },
   RUNTIME_UNSUPPORTED: {
     recovery: "upgrade-plugin",

@@ -15,6 +15,9 @@ export type CoordinationId = z.infer<typeof coordinationIdSchema>;
 export const stepIdSchema = id().brand<"StepId">();
 export type StepId = z.infer<typeof stepIdSchema>;
 
+/** The step by which a plan's owner is told the result. Step ids of plans do not begin with `@`. */
+export const DELIVERY_STEP_ID = "@delivery" as StepId;
+
 /** Names an event of the ledger, unique over all coordinations: `coordinationId:sequence`. */
 export const eventIdSchema = id().brand<"EventId">();
 export type EventId = z.infer<typeof eventIdSchema>;

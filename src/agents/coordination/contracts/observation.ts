@@ -1,3 +1,4 @@
+import type { Usage } from "./facts.ts";
 import type { SessionKey } from "./ids.ts";
 
 /** The host's own record of a spawn. */
@@ -18,4 +19,16 @@ export interface ObservedChild {
 export interface ChildEnding {
   readonly outcome: "completed" | "failed" | "cancelled" | "timed_out";
   readonly message?: string;
+  /** The last words of the child, cut to `BOUNDS.replyCharsMax`. */
+  readonly reply?: string;
+  /** What the attempt used, as far as the runner knows. */
+  readonly usage?: Usage;
 }
+
+/** What became of an agent that was told to stop. */
+export type Cancellation =
+  | "stopped"
+  /** There was nothing to stop any more. */
+  | "already_ended"
+  /** The agent may go on; its outcome will be refused. */
+  | "unreachable";

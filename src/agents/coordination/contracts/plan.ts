@@ -39,6 +39,15 @@ const retrySchema = z.strictObject({
   backoffMs: durationMs.optional(),
 });
 
+/** What may be used before the work stops and people are asked: attempts and spawns, tokens, US dollars, wall time. */
+export const budgetSchema = z.strictObject({
+  spawns: z.int().min(1).max(BOUNDS.budgetMax).optional(),
+  tokens: z.int().min(1).max(BOUNDS.budgetMax).optional(),
+  costUsd: z.number().positive().max(1_000_000).optional(),
+  wallMs: durationMs.optional(),
+});
+export type Budget = z.infer<typeof budgetSchema>;
+
 /** One dispatchable unit of a plan, with its input and the contract of its output (QM2 2.2). */
 export const coordinationStepSchema = z.strictObject({
   stepId: stepIdSchema,
@@ -57,6 +66,7 @@ export const coordinationStepSchema = z.strictObject({
   deliveryMode: deliveryModeSchema.optional(),
   lane: laneSchema.optional(),
   verify: z.record(z.string().max(BOUNDS.idCharsMax), z.json()).optional(),
+  budget: budgetSchema.optional(),
 });
 export type CoordinationStep = z.infer<typeof coordinationStepSchema>;
 
@@ -83,6 +93,7 @@ export const coordinationPlanSchema = z.strictObject({
   failurePolicy: failurePolicySchema,
   deadlineMs: durationMs.optional(),
   defaults: stepDefaultsSchema.optional(),
+  budget: budgetSchema.optional(),
 });
 export type CoordinationPlan = z.infer<typeof coordinationPlanSchema>;
 

@@ -15,39 +15,33 @@ import type {
 } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import { unreachable } from "../contracts/errors.ts";
-import type { FactPayloads, StepAdmitted, TerminalStatus } from "../contracts/facts.ts";
+import { stepError, type FactPayloads, type StepAdmitted, type TerminalStatus } from "../contracts/facts.ts";
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import {
   childOf,
-  isEnded,
   openStepsOf,
   type Coordination,
   type OpenCoordination,
   type Step,
 } from "../ledger/state.ts";
-
-export type RefusalCode =
-  | "NOT_OPENED"
-  | "ALREADY_OPENED"
-  | "COORDINATION_ENDED"
-  | "UNKNOWN_STEP"
-  | "STALE_ATTEMPT"
-  | "NOT_DISPATCHED"
-  | "STEP_ENDED"
-  | "ALREADY_RUNNING"
-  | "OTHER_CHILD"
-  | "CHILD_TAKEN"
-  | "TOO_MANY_STEPS"
-  | "STEPS_OPEN";
-
-export type Decision =
-  /** The facts to append; `stepId` is the step that the command was about. */
-  | { readonly kind: "accepted"; readonly facts: readonly FactDraft[]; readonly stepId?: StepId }
-  /** D2: the log already says so. */
-  | { readonly kind: "replay"; readonly stepId?: StepId }
-  | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
+import { refuse, type Decision } from "./decision.ts";
+import {
+  admitPlanSteps,
+  cancelCoordination,
+  dispatchStep,
+  expireEscalation,
+  late,
+  reportStep,
+  retryStep,
+  settlePlan,
+  skipSteps,
+  stopChild,
+  tripBreaker,
+} from "./decide-plan.ts";
+import { nextTry } from "./next-try.ts";
+import { isPlanned, limitIn } from "./plan-rules.ts";
 
 export function decide(state: Coordination, command: Command, now: EpochMs): Decision {
   if (command.type === "openCoordination") return openCoordination(state, command);
@@ -64,9 +58,47 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
     case "completeStep":
     case "failStep":
     case "timeOutStep":
-      return endStep(state, command);
+      return endStep(state, command, now);
+    case "reportStep":
+      return reportStep(state, command);
+    case "cancelCoordination":
+      return cancelCoordination(state, command);
     case "settleCoordination":
-      return settle(state);
+      return isPlanned(state) ? settlePlan(state) : settle(state);
+    default:
+      return decideOnPlan(state, command, now);
+  }
+}
+
+type PlanCommand = Command & {
+  type:
+    | "admitPlanSteps"
+    | "dispatchStep"
+    | "stopChild"
+    | "skipSteps"
+    | "retryStep"
+    | "expireEscalation"
+    | "tripBreaker";
+};
+
+/** Commands about plans are refused where spawns are observed. */
+function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochMs): Decision {
+  if (!isPlanned(state)) return refuse("NOT_PLANNED", "the coordination runs no plan");
+  switch (command.type) {
+    case "admitPlanSteps":
+      return admitPlanSteps(state, command);
+    case "dispatchStep":
+      return dispatchStep(state, command, now);
+    case "stopChild":
+      return stopChild(state, command);
+    case "skipSteps":
+      return skipSteps(state, command, now);
+    case "retryStep":
+      return retryStep(state, command, now);
+    case "expireEscalation":
+      return expireEscalation(state, command, now);
+    case "tripBreaker":
+      return tripBreaker(state, now);
     default:
       return unreachable(command, "command");
   }
@@ -85,6 +117,8 @@ function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs):
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
   }
+  const spentOn = spentBudget(state, command);
+  if (spentOn) return refuse("BUDGET_SPENT", `${spentOn} may spawn no more; finish without another subagent`);
   const stepId = nextStepId(state);
   const spec: StepAdmitted = {
     ...given,
@@ -103,6 +137,21 @@ function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs):
       ...(child ? [acknowledged(stepId, child)] : []),
     ],
   };
+}
+
+/** Whose budget of spawns is spent, where the spawn comes from a plan's child. */
+function spentBudget(state: OpenCoordination, { parentStepId }: AdmitSpawn): string | undefined {
+  if (!isPlanned(state)) return undefined;
+  const { spawns } = state.created.plan?.budget ?? {};
+  const { spent, allowedFrom } = state.plan;
+  if (spawns !== undefined && spent.spawns - allowedFrom.spawns >= spawns) return "the plan";
+  const parent = parentStepId && state.steps.get(parentStepId);
+  return parent && hasSpentSpawns(parent) ? "the step" : undefined;
+}
+
+function hasSpentSpawns({ spec, spent }: Step): boolean {
+  const budget = spec.planned?.budget;
+  return spent !== undefined && limitIn(spent, { spawns: budget?.spawns }) !== undefined;
 }
 
 function acknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
@@ -126,10 +175,12 @@ function sameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefi
   return undefined;
 }
 
+/** No step of a plan has an id that begins with `@`, also none that is not admitted yet. */
 function nextStepId(state: OpenCoordination): StepId {
+  const prefix = isPlanned(state) ? "@step-" : "step-";
   let number = state.steps.size + 1;
-  while (state.steps.has(`step-${number}` as StepId)) number += 1;
-  return `step-${number}` as StepId;
+  while (state.steps.has(`${prefix}${number}` as StepId)) number += 1;
+  return `${prefix}${number}` as StepId;
 }
 
 function dispatchOf(
@@ -157,31 +208,75 @@ function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Dec
   }
   if (step.phase.status !== "dispatched")
     return refuse("STEP_ENDED", `step ${command.stepId} is ${step.phase.status}`);
+  const { targetSession } = step.phase;
+  if (targetSession && targetSession !== command.childSessionKey)
+    return refuse("OTHER_CHILD", `step ${command.stepId} was given to ${targetSession}`);
   const holder = state.children.get(command.childSessionKey);
-  if (holder) return refuse("CHILD_TAKEN", `${command.childSessionKey} already works on ${holder}`);
+  if (holder && holder !== command.stepId)
+    return refuse("CHILD_TAKEN", `${command.childSessionKey} already works on ${holder}`);
   const { type: _, ...payload } = command;
   return { kind: "accepted", stepId: command.stepId, facts: [{ type: "step.acknowledged", payload }] };
 }
 
 /** H3: a child session works on one step; the reference for its key could name only one. */
-function endStep(state: OpenCoordination, command: CompleteStep | FailStep | TimeOutStep): Decision {
-  const step = state.steps.get(command.stepId);
-  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${command.stepId}`);
+function endStep(
+  state: OpenCoordination,
+  given: CompleteStep | FailStep | TimeOutStep,
+  now: EpochMs,
+): Decision {
+  const step = state.steps.get(given.stepId);
+  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${given.stepId}`);
   const { phase } = step;
-  if (command.attempt !== phase.attempt) return stale(step, command.attempt);
-  if (phase.status === "waiting")
+  const command = asReported(step, given);
+  if (phase.status === "waiting" && command.attempt === phase.attempt)
     return refuse("NOT_DISPATCHED", `step ${command.stepId} was not dispatched`);
-  if (isEnded(phase)) {
-    const same =
-      phase.status === OUTCOME_STATUS[command.type] ||
-      (command.type === "failStep" && phase.status === "cancelled");
-    return same
-      ? { kind: "replay", stepId: command.stepId }
-      : refuse("STEP_ENDED", `step ${command.stepId} already ended as ${phase.status}`);
-  }
+  const isOver =
+    command.attempt !== phase.attempt || (phase.status !== "dispatched" && phase.status !== "running");
+  if (isOver)
+    return isSaid(step, command) ? { kind: "replay", stepId: command.stepId } : overlate(step, command);
   if (phase.status === "running" && neverSpawned(command))
     return refuse("ALREADY_RUNNING", `step ${command.stepId} runs in ${phase.childSessionKey}`);
-  return { kind: "accepted", stepId: command.stepId, facts: [outcomeFact(step, command)] };
+  return { kind: "accepted", stepId: command.stepId, facts: endingFacts(state, step, { command, now }) };
+}
+
+/** A run that ended well is no success where its child reported that it could not do the work. */
+function asReported(
+  { report }: Step,
+  given: CompleteStep | FailStep | TimeOutStep,
+): CompleteStep | FailStep | TimeOutStep {
+  const isFailure = report?.outcome === "failed" && report.attempt === given.attempt;
+  if (given.type !== "completeStep" || !isFailure) return given;
+  const { stepId, attempt, via, usage } = given;
+  const error = stepError("reported_failed", "the agent reported that it could not do it");
+  return { type: "failStep", stepId, attempt, via, error, cancelled: false, ...(usage && { usage }) };
+}
+
+/** D2: the log says the same of this attempt. */
+function isSaid({ phase }: Step, command: CompleteStep | FailStep | TimeOutStep): boolean {
+  if (command.attempt !== phase.attempt) return false;
+  const status = phase.status === "backoff" || phase.status === "blocked" ? phase.cause : phase.status;
+  return status === OUTCOME_STATUS[command.type] || (command.type === "failStep" && status === "cancelled");
+}
+
+/** Of a spawn that we only observe, a stale outcome is the host's repetition and no news. */
+function overlate(step: Step, command: CompleteStep | FailStep | TimeOutStep): Decision {
+  if (step.spec.planned)
+    return late(step, { attempt: command.attempt, outcome: OUTCOME_STATUS[command.type] });
+  if (command.attempt !== step.phase.attempt) return stale(step, command.attempt);
+  return refuse("STEP_ENDED", `step ${command.stepId} already ended as ${step.phase.status}`);
+}
+
+/** The outcome, what follows for the step, and the question to people where one follows. */
+function endingFacts(
+  state: OpenCoordination,
+  step: Step,
+  { command, now }: { readonly command: CompleteStep | FailStep | TimeOutStep; readonly now: EpochMs },
+): FactDraft[] {
+  const fact = outcomeFact(step, command);
+  if (command.type === "completeStep" || !isPlanned(state)) return [fact];
+  const next = nextTry(state, step, { command, now });
+  const ended = { ...fact, payload: { ...fact.payload, ...next.after } } as FactDraft;
+  return [ended, ...(next.asked ? [next.asked] : [])];
 }
 
 /** Says that the host made no child, which an acknowledgement contradicts: the word of another call, or an older one. */
@@ -195,16 +290,21 @@ const OUTCOME_STATUS = { completeStep: "completed", failStep: "failed", timeOutS
 function outcomeFact(step: Step, command: CompleteStep | FailStep | TimeOutStep): FactDraft {
   const { stepId, attempt, via } = command;
   switch (command.type) {
-    case "completeStep":
+    case "completeStep": {
+      const output = command.output ?? step.report?.output;
+      const used = command.usage ? { usage: command.usage } : {};
       return {
         type: "step.completed",
-        payload: { stepId, attempt, via, ...(command.output && { output: command.output }) },
+        payload: { stepId, attempt, via, ...(output && { output }), ...used },
       };
-    case "failStep":
+    }
+    case "failStep": {
+      const used = command.usage ? { usage: command.usage } : {};
       return {
         type: "step.failed",
-        payload: { stepId, attempt, via, error: command.error, cancelled: command.cancelled },
+        payload: { stepId, attempt, via, error: command.error, cancelled: command.cancelled, ...used },
       };
+    }
     case "timeOutStep": {
       const { phase } = step;
       const deadlineAtMs = "deadlineAtMs" in phase ? phase.deadlineAtMs : step.admittedAtMs;
@@ -215,6 +315,7 @@ function outcomeFact(step: Step, command: CompleteStep | FailStep | TimeOutStep)
   }
 }
 
+/** Observed spawns: the coordination ends when nothing is open. */
 function settle(state: OpenCoordination): Decision {
   const [open] = openStepsOf(state);
   if (open) return refuse("STEPS_OPEN", `step ${open.spec.stepId} is ${open.phase.status}`);
@@ -222,7 +323,12 @@ function settle(state: OpenCoordination): Decision {
   const steps = { total: state.steps.size, completed, failed, timedOut, cancelled };
   return {
     kind: "accepted",
-    facts: [{ type: "coordination.terminal", payload: { status: statusOf(steps), steps } }],
+    facts: [
+      {
+        type: "coordination.terminal",
+        payload: { status: state.cancelledBy ? "cancelled" : statusOf(steps), steps },
+      },
+    ],
   };
 }
 
@@ -237,8 +343,4 @@ function stale(step: Step, attempt: number): Decision {
     "STALE_ATTEMPT",
     `attempt ${attempt} is not attempt ${step.phase.attempt} of step ${step.spec.stepId}`,
   );
-}
-
-function refuse(code: RefusalCode, reason: string): Decision {
-  return { kind: "refused", code, reason };
 }

@@ -1,6 +1,6 @@
 import { UNBOUND_TARGET, type CoordinationEnvelope } from "../contracts/envelope.ts";
 import type { SessionKey, StepId } from "../contracts/ids.ts";
-import { childOf, isEnded, type Coordination } from "../ledger/state.ts";
+import { sessionOf, type Coordination } from "../ledger/state.ts";
 
 /** The envelope of a step's current attempt, as the ledger records it (H3); `undefined` for a step it does not know. */
 export function envelopeOf(state: Coordination, stepId: StepId): CoordinationEnvelope | undefined {
@@ -8,16 +8,17 @@ export function envelopeOf(state: Coordination, stepId: StepId): CoordinationEnv
   const step = state.steps.get(stepId);
   if (!step) return undefined;
   const { spec, phase } = step;
+  const isAtWork = phase.status === "dispatched" || phase.status === "running";
   return {
     coordinationId: state.coordinationId,
     stepId,
     ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
     sourceSession: spec.sourceSession,
-    targetSession: childOf(phase)?.childSessionKey ?? (UNBOUND_TARGET as SessionKey),
-    intent: "execute",
+    targetSession: sessionOf(phase) ?? (UNBOUND_TARGET as SessionKey),
+    intent: spec.runner === "owner" ? "report" : "execute",
     priority: spec.priority,
     deliveryMode: spec.deliveryMode,
-    ...(!isEnded(phase) && phase.status !== "waiting" && { deadlineMs: phase.deadlineAtMs }),
+    ...(isAtWork && { deadlineMs: phase.deadlineAtMs }),
     createdAtMs: step.admittedAtMs,
     trace: {
       ...(spec.call.runId && { runId: spec.call.runId }),

@@ -2,14 +2,26 @@
  * Owns: what the runtime should do next about a coordination, and when to look again. Timers are derived from state
  * here and are never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
+import type { Lane } from "../contracts/envelope.ts";
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
+import type { Allowance } from "../lanes/pick-best.ts";
+import { isPlanned } from "./plan-rules.ts";
+import { nextPlanDeadline, planEffects, recoverPlan, type PlanEffect } from "./plan-effects.ts";
 
-export type Effect = AskHost | EndCoordination;
+export type Effect = AskHost | EndCoordination | StopObserved | PlanEffect;
 
 /** Ask the host what became of a step, and rule on the answer. */
 export interface AskHost {
   readonly kind: "askHost";
+  readonly effectId: string;
+  readonly stepId: StepId;
+  readonly attempt: number;
+}
+
+/** Stop a child that a model spawned. */
+export interface StopObserved {
+  readonly kind: "stopObserved";
   readonly effectId: string;
   readonly stepId: StepId;
   readonly attempt: number;
@@ -21,23 +33,72 @@ export interface EndCoordination {
   readonly effectId: string;
 }
 
-export function planDispatch(state: Coordination, now: EpochMs): Effect[] {
+/** How much the lanes take now, and what is on its way already. */
+export interface Capacity {
+  readonly room: Readonly<Record<Lane, number>>;
+  /** Waiting this long counts as much as one level of priority. */
+  readonly agingMs: number;
+  /** How many more of a session or an agent the lanes take; absent: any number. */
+  readonly allowance?: Allowance;
+  isUnderway(effectId: string): boolean;
+}
+
+const NO_LIMIT: Capacity = {
+  room: { control: Infinity, data: Infinity, escalation: Infinity },
+  agingMs: 60_000,
+  isUnderway: () => false,
+};
+
+export function planDispatch(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
-  const open = openStepsOf(state);
-  if (open.length === 0) return now >= settlesAt(state) ? [endCoordination(state)] : [];
-  return open.filter((step) => now >= dueAt(state, step)).map((step) => askHost(state, step));
+  const stops = observedOf(state).filter((step) => isToStop(state, step));
+  const asks = observedOf(state).filter((step) => now >= dueAt(state, step));
+  const effects: Effect[] = [
+    ...stops.map((step) => ({ kind: "stopObserved" as const, ...about(state, step, "stop") })),
+    ...asks.map((step) => askHost(state, step)),
+  ];
+  if (isPlanned(state)) return [...effects, ...planEffects(state, now, capacity)];
+  return state.openSteps.size === 0 && now >= settlesAt(state) ? [endCoordination(state)] : effects;
 }
 
 /** At start every open step is reconciled with the host, due or not. */
-export function planRecovery(state: Coordination): Effect[] {
-  return state.kind === "open" ? openStepsOf(state).map((step) => askHost(state, step)) : [];
+export function planRecovery(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
+  if (state.kind !== "open") return [];
+  const asks = observedOf(state).map((step) => askHost(state, step));
+  if (!isPlanned(state)) return asks;
+  return [...asks, ...recoverPlan(state, now), ...planEffects(state, now, capacity)];
 }
 
 /** When `planDispatch` has something to do at the latest; `undefined` when never. */
 export function nextDeadline(state: Coordination): EpochMs | undefined {
   if (state.kind !== "open") return undefined;
-  const due = openStepsOf(state).map((step) => dueAt(state, step));
-  return due.length === 0 ? settlesAt(state) : due.reduce((earliest, at) => (at < earliest ? at : earliest));
+  const due = observedOf(state).flatMap((step) => [
+    dueAt(state, step),
+    // What is to stop is to stop now.
+    ...(isToStop(state, step) ? [state.changedAtMs] : []),
+  ]);
+  if (isPlanned(state)) return least([...due, ...nextPlanDeadline(state)]);
+  return due.length === 0 ? settlesAt(state) : least(due);
+}
+
+function least(times: readonly EpochMs[]): EpochMs | undefined {
+  return times.reduce<EpochMs | undefined>(
+    (earliest, at) => (earliest === undefined || at < earliest ? at : earliest),
+    undefined,
+  );
+}
+
+/** The open steps that a model spawned. */
+function observedOf(state: OpenCoordination): Step[] {
+  if (!state.plan) return openStepsOf(state);
+  return state.plan.timed
+    .toArray()
+    .flatMap((stepId) => state.steps.get(stepId) ?? [])
+    .filter(({ spec }) => !spec.planned);
+}
+
+function isToStop({ cancelledBy }: OpenCoordination, step: Step): boolean {
+  return step.phase.status === "running" && (cancelledBy ?? step.cancelledBy) !== undefined;
 }
 
 function settlesAt(state: OpenCoordination): EpochMs {
@@ -58,9 +119,14 @@ function dueAt(state: OpenCoordination, { phase, admittedAtMs }: Step): EpochMs 
   return admittedAtMs;
 }
 
-function askHost(state: OpenCoordination, { spec, phase }: Step): AskHost {
-  const key = idempotencyKey(state.coordinationId, spec.stepId, phase.attempt);
-  return { kind: "askHost", effectId: `${key}:ask`, stepId: spec.stepId, attempt: phase.attempt };
+function about(state: OpenCoordination, { spec, phase }: Step, act: string) {
+  const { attempt } = phase;
+  const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
+  return { effectId: `${key}:${act}`, stepId: spec.stepId, attempt };
+}
+
+function askHost(state: OpenCoordination, step: Step): AskHost {
+  return { kind: "askHost", ...about(state, step, "ask") };
 }
 
 function endCoordination(state: OpenCoordination): EndCoordination {

@@ -5,10 +5,10 @@
  * is `project(fact, state)`.
  */
 import { unreachable } from "../contracts/errors.ts";
-import { eventIdAt, isoTimestamp, type EpochMs, type EventId } from "../contracts/ids.ts";
+import { eventIdAt, isoTimestamp, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent, OpenWopDraft, RunEvent } from "../contracts/run-event.ts";
 import { evolve } from "../ledger/evolve.ts";
-import type { Coordination } from "../ledger/state.ts";
+import type { Coordination, Step } from "../ledger/state.ts";
 import { project } from "../openwop/project.ts";
 
 export interface Recorded {
@@ -63,19 +63,48 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
       return parent?.acknowledgedEventId ?? state.createdEventId;
     }
     case "step.dispatched":
+      return causeOfDispatch(state, draft.payload.stepId);
     case "step.acknowledged":
     case "step.completed":
     case "step.failed":
     case "step.timed_out":
+    case "step.reported":
+    case "step.outcome_refused":
+    case "step.skipped":
+    case "step.retry_granted":
+    case "step.child_stopped":
       return state.steps.get(draft.payload.stepId)?.lastFactId;
     case "conflict.resolved":
       return state.conflicts.find(({ conflictId }) => conflictId === draft.payload.conflictId)
         ?.detectedEventId;
     case "conflict.detected":
     case "coordination.escalated":
+    case "coordination.cancel_requested":
+    case "escalation.closed":
     case "coordination.terminal":
       return state.lastFactId;
     default:
       return unreachable(draft, "fact draft");
   }
+}
+
+/** A planned step begins because of the dependency that completed last. */
+function causeOfDispatch(
+  state: Exclude<Coordination, { kind: "unopened" }>,
+  stepId: StepId,
+): EventId | undefined {
+  const step = state.steps.get(stepId);
+  const dependsOn = step?.spec.planned?.dependsOn;
+  if (!step || step.phase.status !== "waiting" || !dependsOn?.length) return step?.lastFactId;
+  return dependsOn
+    .flatMap((dependency) => completionOf(state.steps.get(dependency)))
+    .reduce((newest, fact) => (sequenceIn(fact) > sequenceIn(newest) ? fact : newest), step.lastFactId);
+}
+
+function completionOf(step: Step | undefined): EventId[] {
+  return step?.phase.status === "completed" ? [step.lastFactId] : [];
+}
+
+function sequenceIn(eventId: EventId): number {
+  return Number(eventId.slice(eventId.lastIndexOf(":") + 1));
 }

@@ -9,16 +9,29 @@ import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
 import { invariant, unreachable } from "../contracts/errors.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
-import { epochMsOf, type CoordinationId, type StepId } from "../contracts/ids.ts";
+import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { evolveStep, type StepEvent } from "./evolve-step.ts";
 import {
-  childOf,
+  afterAdmission,
+  afterAnswer,
+  afterPhase,
+  afterQuestion,
+  isDelivery,
+  newProgress,
+  ONE_SPAWN,
+  spentBy,
+  withoutStray,
+  withSpawn,
+  withSpending,
+  withStray,
+} from "./plan-progress.ts";
+import {
   isEnded,
   unopened,
   type Coordination,
-  type EndedPhase,
+  type EndStatus,
   type OpenCoordination,
   type Step,
-  type StepPhase,
 } from "./state.ts";
 
 export function fold(coordinationId: CoordinationId, events: Iterable<RunEvent>): Coordination {
@@ -49,22 +62,28 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   switch (event.type) {
     case "step.admitted":
       return admitted(open, event);
-    case "step.acknowledged": {
-      const { stepId, childSessionKey } = event.payload;
-      const acknowledged = { ...open, children: open.children.set(childSessionKey, stepId) };
-      return withStep(acknowledged, stepId, (step) => evolveStep(step, event));
-    }
+    case "step.acknowledged":
     case "step.dispatched":
     case "step.completed":
     case "step.failed":
     case "step.timed_out":
-      return withStep(open, event.payload.stepId, (step) => evolveStep(step, event));
+    case "step.reported":
+    case "step.outcome_refused":
+    case "step.retry_granted":
+    case "step.skipped":
+      return stepChanged(open, event);
+    case "step.child_stopped":
+      return { ...open, ...(open.plan && { plan: withoutStray(open.plan, event.payload.childSessionKey) }) };
+    case "coordination.cancel_requested":
+      return cancelRequested(open, event);
+    case "escalation.closed":
+      return escalationClosed(open, event);
     case "conflict.detected":
       return conflictDetected(open, event);
     case "conflict.resolved":
       return conflictResolved(open, event);
     case "coordination.escalated":
-      return { ...open, escalations: [...open.escalations, event.payload] };
+      return escalated(open, event);
     case "coordination.terminal":
       return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
@@ -86,10 +105,11 @@ function created(state: Coordination, event: FactEvent & { type: "coordination.c
     steps: OrderedMap(),
     openSteps: OrderedSet(),
     children: ImmutableMap(),
-    endedSteps: { completed: 0, failed: 0, cancelled: 0, timed_out: 0 },
+    endedSteps: { completed: 0, failed: 0, cancelled: 0, timed_out: 0, skipped: 0 },
     iterations: 0,
     conflicts: [],
     escalations: [],
+    ...(event.payload.plan && { plan: newProgress(epochMsOf(event.timestamp)) }),
   };
 }
 
@@ -102,95 +122,97 @@ function admitted(state: OpenCoordination, event: FactEvent & { type: "step.admi
     phase: { status: "waiting", attempt: 0 },
     lastFactId: event.eventId,
   };
-  return { ...state, steps: state.steps.set(stepId, step), openSteps: state.openSteps.add(stepId) };
-}
-
-type StepEvent = FactEvent & {
-  type: "step.dispatched" | "step.acknowledged" | "step.completed" | "step.failed" | "step.timed_out";
-};
-
-export function evolveStep(step: Step, event: StepEvent): Step {
-  const next = { ...step, lastFactId: event.eventId };
-  const { phase } = step;
-  if (event.type === "step.dispatched") {
-    invariant(
-      event.payload.attempt === phase.attempt + 1,
-      `D3: attempt ${event.payload.attempt} out of order: ${event.eventId}`,
-    );
-    invariant(
-      event.payload.attempt <= step.spec.retryBudget + 1,
-      `D4: attempt ${event.payload.attempt} is over the budget: ${event.eventId}`,
-    );
-    invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
-    const { attempt, deadlineAtMs } = event.payload;
-    return {
-      ...next,
-      phase: { status: "dispatched", attempt, dispatchedAtMs: epochMsOf(event.timestamp), deadlineAtMs },
-    };
-  }
-  invariant(
-    event.payload.attempt === phase.attempt,
-    `D3: outcome of attempt ${event.payload.attempt}: ${event.eventId}`,
-  );
-  if (event.type !== "step.acknowledged") return { ...next, phase: ended(phase, event) };
-  invariant(phase.status === "dispatched", `acknowledged while ${phase.status}: ${event.eventId}`);
-  const { childSessionKey, childRunId } = event.payload;
-  const { attempt, dispatchedAtMs, deadlineAtMs } = phase;
-  return {
-    ...next,
-    acknowledgedEventId: event.eventId,
-    phase: {
-      status: "running",
-      attempt,
-      dispatchedAtMs,
-      acknowledgedAtMs: epochMsOf(event.timestamp),
-      deadlineAtMs,
-      childSessionKey,
-      childRunId,
-    },
+  const admittedState = {
+    ...state,
+    steps: state.steps.set(stepId, step),
+    openSteps: state.openSteps.add(stepId),
   };
+  if (!state.plan) return admittedState;
+  const { parentStepId, planned } = event.payload;
+  if (planned) return { ...admittedState, plan: afterAdmission(state.plan, step, state.steps) };
+  const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };
+  return withSpawn({ ...admittedState, plan }, parentStepId);
 }
 
-/** D5: work that goes on, was completed or was cancelled is not begun again. */
-function mayRun({ status }: StepPhase): boolean {
-  return status === "waiting" || status === "failed" || status === "timed_out";
-}
-
-function ended(
-  phase: StepPhase,
-  event: Exclude<StepEvent, { type: "step.dispatched" | "step.acknowledged" }>,
-): EndedPhase {
-  invariant(
-    phase.status === "dispatched" || phase.status === "running",
-    `D5: ${event.type} while ${phase.status}: ${event.eventId}`,
-  );
-  const child = childOf(phase);
-  const common = {
-    attempt: phase.attempt,
-    dispatchedAtMs: phase.dispatchedAtMs,
-    ...(phase.status === "running" && { acknowledgedAtMs: phase.acknowledgedAtMs }),
-    deadlineAtMs: phase.deadlineAtMs,
-    endedAtMs: epochMsOf(event.timestamp),
-    ...(child && { child: { childSessionKey: child.childSessionKey, childRunId: child.childRunId } }),
-  };
+/** A fact about one step: its phase, who works on it, what it used. */
+function stepChanged(state: OpenCoordination, event: StepEvent): OpenCoordination {
+  const { stepId } = event.payload;
+  const before = state.steps.get(stepId);
+  invariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
+  const changed = withStep(state, stepId, (step) => evolveStep(step, event));
+  const known = withChild(changed, before, event);
+  if (!known.plan) return known;
   switch (event.type) {
+    case "step.dispatched": {
+      const wait = state.plan?.waits.get(stepId);
+      const fanIn = before.spec.planned?.fanIn ?? 0;
+      invariant(!wait || wait.met >= fanIn, `D6: dispatched too early: ${event.eventId}`);
+      return withSpending(known, stepId, ONE_SPAWN);
+    }
     case "step.completed":
-      return {
-        status: "completed",
-        ...common,
-        ...(event.payload.output && { output: event.payload.output }),
-      };
     case "step.failed":
-      return {
-        status: event.payload.cancelled ? "cancelled" : "failed",
-        ...common,
-        error: event.payload.error,
-      };
-    case "step.timed_out":
-      return { status: "timed_out", ...common };
+      return withSpending(known, stepId, spentBy(event.payload.usage));
+    case "step.timed_out": {
+      const mayBeAtWork = event.payload.via === "deadline" && before.spec.planned !== undefined;
+      return mayBeAtWork ? { ...known, plan: withStray(known.plan, before) } : known;
+    }
     default:
-      return unreachable(event, "outcome");
+      return known;
   }
+}
+
+/** H3: the session that works on the step. The owner's session does not: it is only told. */
+function withChild(state: OpenCoordination, step: Step, event: StepEvent): OpenCoordination {
+  if (isDelivery(step)) return state;
+  const session =
+    event.type === "step.acknowledged"
+      ? event.payload.childSessionKey
+      : event.type === "step.dispatched"
+        ? event.payload.targetSession
+        : undefined;
+  return session ? { ...state, children: state.children.set(session, step.spec.stepId) } : state;
+}
+
+function cancelRequested(
+  state: OpenCoordination,
+  event: FactEvent & { type: "coordination.cancel_requested" },
+): OpenCoordination {
+  const { by, stepId } = event.payload;
+  if (stepId === undefined) return { ...state, cancelledBy: by };
+  return withStep(state, stepId, (step) => ({ ...step, cancelledBy: by, lastFactId: event.eventId }));
+}
+
+function escalated(
+  state: OpenCoordination,
+  event: FactEvent & { type: "coordination.escalated" },
+): OpenCoordination {
+  const asked = { ...state, escalations: [...state.escalations, event.payload] };
+  if (!asked.plan) return asked;
+  return { ...asked, plan: afterQuestion(asked.plan, event.payload) };
+}
+
+/** The step that waited for the answer fails, unless the answer lets it be tried again. */
+function escalationClosed(
+  state: OpenCoordination,
+  event: FactEvent & { type: "escalation.closed" },
+): OpenCoordination {
+  const { escalationId, resolution, by } = event.payload;
+  const escalations = state.escalations.map((asked) =>
+    asked.escalationId === escalationId ? { ...asked, closed: event.payload } : asked,
+  );
+  const closed = { ...state, escalations };
+  if (!closed.plan) return closed;
+  const answered = { ...closed, plan: afterAnswer(closed.plan, event.payload, epochMsOf(event.timestamp)) };
+  const stepId = escalations.find((asked) => asked.escalationId === escalationId)?.stepId;
+  const phase = stepId && answered.steps.get(stepId)?.phase;
+  if (!phase || phase.status !== "blocked" || phase.escalationId !== escalationId || resolution === "retried")
+    return answered;
+  const { status: _, cause, escalationId: _id, answerByMs: _by, ...tried } = phase;
+  return withStep(answered, stepId, (step) => ({
+    ...step,
+    lastFactId: event.eventId,
+    phase: { ...tried, status: resolution === "cancelled" && by ? "cancelled" : cause },
+  }));
 }
 
 function conflictDetected(
@@ -231,13 +253,23 @@ function chained(state: KnownCoordination, workerId: string, event: OpenWopEvent
 }
 
 function withStep<S extends KnownCoordination>(state: S, stepId: StepId, change: (step: Step) => Step): S {
-  const step = state.steps.get(stepId);
-  invariant(step !== undefined, `no step ${stepId} in ${state.coordinationId}`);
-  const changed = change(step);
-  return { ...state, steps: state.steps.set(stepId, changed), ...tallied(state, step, changed) };
+  const before = state.steps.get(stepId);
+  invariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
+  const after = change(before);
+  const changed = { ...state, steps: state.steps.set(stepId, after) };
+  if (after.phase === before.phase) return changed;
+  const moved = { ...changed, ...tallied(state, before, after) };
+  if (moved.kind !== "open" || !moved.plan) return moved;
+  const open = moved as S & OpenCoordination & Required<Pick<OpenCoordination, "plan">>;
+  return { ...open, plan: afterPhase(open, { before, after, atMs: timeOf(after, state) }) };
 }
 
-function counted(counts: Tally["endedSteps"], status: EndedPhase["status"], by: number): Tally["endedSteps"] {
+/** When the step came into its phase, as far as an end says it. */
+function timeOf({ phase }: Step, { changedAtMs }: KnownCoordination): EpochMs {
+  return "endedAtMs" in phase ? phase.endedAtMs : changedAtMs;
+}
+
+function counted(counts: Tally["endedSteps"], status: EndStatus, by: number): Tally["endedSteps"] {
   return { ...counts, [status]: counts[status] + by };
 }
 

@@ -2,10 +2,12 @@
  * Owns: the shape of a coordination's folded state. Does not own: how events change it (`evolve.ts`) or what may
  * happen next (`dispatch/decide.ts`).
  */
-import type { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
+import type { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
+import type { Lane } from "../contracts/envelope.ts";
 import type {
   ContentRef,
   FactPayloads,
+  Requester,
   StepAdmitted,
   StepError,
   TerminalStatus,
@@ -47,11 +49,57 @@ interface Known {
   readonly openSteps: OrderedSet<StepId>;
   /** The step that a child session works on, or worked on. */
   readonly children: ImmutableMap<SessionKey, StepId>;
-  readonly endedSteps: Readonly<Record<EndedPhase["status"], number>>;
+  readonly endedSteps: Readonly<Record<EndStatus, number>>;
   /** Orchestrator turns so far (`runOrchestrator.decided.iteration`). */
   readonly iterations: number;
   readonly conflicts: readonly Conflict[];
   readonly escalations: readonly Escalation[];
+  /** Who asked for the end of the whole coordination. */
+  readonly cancelledBy?: Requester;
+  /** How far the plan is; absent where spawns are observed. */
+  readonly plan?: PlanProgress;
+}
+
+/** What follows from the log about a plan, kept so that looking after one step costs the same in a plan of 10,000. */
+export interface PlanProgress {
+  /** Steps of the plan that are admitted; the delivery is not one of them. */
+  readonly admitted: number;
+  /** Waiting steps that may run, by lane, with the time since when. */
+  readonly ready: Readonly<Record<Lane, OrderedMap<StepId, EpochMs>>>;
+  /** Steps of the plan that are dispatched or running. */
+  readonly running: OrderedSet<StepId>;
+  /** Steps that only time moves on: in backoff, blocked, or spawned by a child and so observed. */
+  readonly timed: OrderedSet<StepId>;
+  /** Waiting steps that can never run. */
+  readonly doomed: OrderedSet<StepId>;
+  /** For waiting steps: how many of the dependencies have completed, and how many never will. */
+  readonly waits: ImmutableMap<StepId, { readonly met: number; readonly lost: number }>;
+  readonly dependents: ImmutableMap<StepId, List<StepId>>;
+  /** Children of attempts that we gave up, which may still be at work. */
+  readonly strays: OrderedMap<SessionKey, Stray>;
+  /** Why no further step may begin. */
+  readonly stop?: "fail_fast" | "budget";
+  /** The open question about the budget. */
+  readonly budgetQuestion?: string;
+  /** A question went unanswered. */
+  readonly hasExpired: boolean;
+  readonly spent: Spent;
+  /** What was spent when people last allowed the plan to go on: a budget counts from here. */
+  readonly allowedFrom: Spent;
+  readonly allowedFromMs: EpochMs;
+}
+
+export interface Stray {
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly dispatchedAtMs: EpochMs;
+  readonly childRunId?: string;
+}
+
+export interface Spent {
+  readonly spawns: number;
+  readonly tokens: number;
+  readonly costMicroUsd: number;
 }
 
 export interface Step {
@@ -64,9 +112,26 @@ export interface Step {
   readonly acknowledgedEventId?: EventId;
   /** The newest OpenWOP event of the step's handoff chain: the cause of the next one. */
   readonly chainEventId?: EventId;
+  /** The newest report of the child of the current attempt. */
+  readonly report?: StepReport;
+  /** Attempts that people granted beyond the budget. */
+  readonly granted?: number;
+  /** Who asked for the end of this step alone. */
+  readonly cancelledBy?: Requester;
+  /** Outcomes that came too late, as `attempt:outcome`. */
+  readonly late?: readonly string[];
+  /** When the first attempt of a planned step began. */
+  readonly begunAtMs?: EpochMs;
+  /** What all attempts used, and what the child of a planned step spawned. */
+  readonly spent?: Spent;
 }
 
-export type StepPhase = WaitingPhase | DispatchedPhase | RunningPhase | EndedPhase;
+export type StepReport = Omit<FactPayloads["step.reported"], "stepId">;
+
+export type StepPhase =
+  WaitingPhase | DispatchedPhase | RunningPhase | BackoffPhase | BlockedPhase | EndedPhase | SkippedPhase;
+
+export type EndStatus = EndedPhase["status"] | SkippedPhase["status"];
 
 export interface WaitingPhase {
   readonly status: "waiting";
@@ -79,6 +144,10 @@ export interface DispatchedPhase {
   readonly attempt: number;
   readonly dispatchedAtMs: EpochMs;
   readonly deadlineAtMs: EpochMs;
+  /** The session that the attempt is to run in, where we chose it. */
+  readonly targetSession?: SessionKey;
+  /** What the agent of a planned step is told. */
+  readonly message?: ContentRef;
 }
 
 export interface RunningPhase extends Child {
@@ -89,8 +158,39 @@ export interface RunningPhase extends Child {
   readonly deadlineAtMs: EpochMs;
 }
 
-export interface EndedPhase {
-  readonly status: "completed" | "failed" | "cancelled" | "timed_out";
+/** An attempt went wrong and the next one is due at `retryAtMs`. */
+export interface BackoffPhase extends Tried {
+  readonly status: "backoff";
+  readonly cause: Failure;
+  readonly retryAtMs: EpochMs;
+}
+
+/** No attempt is left, and people are asked. */
+export interface BlockedPhase extends Tried {
+  readonly status: "blocked";
+  readonly cause: Failure;
+  readonly escalationId: string;
+  /** Then the step fails. */
+  readonly answerByMs: EpochMs;
+}
+
+export type Failure = "failed" | "timed_out";
+
+export interface EndedPhase extends Tried {
+  readonly status: "completed" | "cancelled" | Failure;
+  readonly output?: ContentRef;
+}
+
+/** A planned step that was never dispatched and will not be. */
+export interface SkippedPhase {
+  readonly status: "skipped";
+  readonly attempt: 0;
+  readonly endedAtMs: EpochMs;
+  readonly because: FactPayloads["step.skipped"]["because"];
+}
+
+/** The newest attempt is over. */
+interface Tried {
   readonly attempt: number;
   readonly dispatchedAtMs: EpochMs;
   /** Absent where the host never confirmed the spawn. */
@@ -100,7 +200,6 @@ export interface EndedPhase {
   /** Absent where the host refused the spawn or never confirmed it. */
   readonly child?: Child;
   readonly error?: StepError;
-  readonly output?: ContentRef;
 }
 
 export interface Child {
@@ -113,11 +212,21 @@ export type Conflict = FactPayloads["conflict.detected"] & {
   readonly resolution?: FactPayloads["conflict.resolved"];
 };
 
-export type Escalation = FactPayloads["coordination.escalated"];
+export type Escalation = FactPayloads["coordination.escalated"] & {
+  readonly closed?: FactPayloads["escalation.closed"];
+};
 
-export function isEnded(phase: StepPhase): phase is EndedPhase {
-  return phase.status !== "waiting" && phase.status !== "dispatched" && phase.status !== "running";
+export function isEnded(phase: StepPhase): phase is EndedPhase | SkippedPhase {
+  return ENDED.has(phase.status);
 }
+
+const ENDED: ReadonlySet<StepPhase["status"]> = new Set([
+  "completed",
+  "failed",
+  "cancelled",
+  "timed_out",
+  "skipped",
+] satisfies EndStatus[]);
 
 /** The steps that have not ended, in order of admission. */
 export function openStepsOf(state: OpenCoordination | EndedCoordination): Step[] {
@@ -127,9 +236,15 @@ export function openStepsOf(state: OpenCoordination | EndedCoordination): Step[]
     .filter((step) => step !== undefined);
 }
 
+/** The child of the newest attempt. */
 export function childOf(phase: StepPhase): Child | undefined {
   if (phase.status === "running") return phase;
-  return phase.status === "waiting" || phase.status === "dispatched" ? undefined : phase.child;
+  return "child" in phase ? phase.child : undefined;
+}
+
+/** The session of the newest attempt: known from the dispatch on where we chose it. */
+export function sessionOf(phase: StepPhase): SessionKey | undefined {
+  return childOf(phase)?.childSessionKey ?? (phase.status === "dispatched" ? phase.targetSession : undefined);
 }
 
 export function unopened(coordinationId: CoordinationId): UnopenedCoordination {

@@ -2,30 +2,52 @@
  * Owns: what a ledger keeps beside the log to find and list coordinations without folding them. Both are functions of
  * the log; `verify` recomputes them.
  */
-import type { SessionKey } from "../contracts/ids.ts";
+import { DELIVERY_STEP_ID, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { Reference, Summary } from "../contracts/summary.ts";
-import type { Coordination } from "./state.ts";
+import { isEnded, type Coordination } from "./state.ts";
+
+type Opening = FactPayloads["coordination.created"];
 
 export function summarize(state: Exclude<Coordination, { kind: "unopened" }>): Summary {
   const { failed, timed_out: timedOut } = state.endedSteps;
+  const delivery = state.steps.get(DELIVERY_STEP_ID)?.phase;
+  // Telling the owner is no step of the plan that it tells of.
+  const told = delivery ? 1 : 0;
+  const isUntold = delivery?.status === "failed" || delivery?.status === "timed_out";
   return {
     status: state.kind === "ended" ? state.status : "running",
     ownerSession: state.created.ownerSession,
     objective: state.created.objective,
     createdAtMs: state.createdAtMs,
-    steps: { total: state.steps.size, open: state.openSteps.size, failed: failed + timedOut },
+    steps: {
+      total: state.steps.size - told,
+      open: state.openSteps.size - (delivery && !isEnded(delivery) ? 1 : 0),
+      failed: failed + timedOut - (isUntold ? 1 : 0),
+    },
   };
 }
 
 export function referencesOf(event: RunEvent): Reference[] {
-  if (event.type === "coordination.created" && event.payload.trace.traceId) {
-    return [{ name: traceName(event.payload.ownerSession, event.payload.trace.traceId) }];
+  if (event.type === "coordination.created") return openingReferences(event.payload);
+  // The owner is told a result as a step of its own, but it is no child.
+  if ("stepId" in event.payload && event.payload.stepId === DELIVERY_STEP_ID) return [];
+  if (event.type === "step.dispatched" && event.payload.targetSession) {
+    return [{ name: childName(event.payload.targetSession), stepId: event.payload.stepId }];
   }
-  if (event.type === "step.acknowledged") {
+  // A runner's acknowledgement follows a dispatch that named the session.
+  if (event.type === "step.acknowledged" && event.payload.via !== "runner") {
     return [{ name: childName(event.payload.childSessionKey), stepId: event.payload.stepId }];
   }
   return [];
+}
+
+/** A plan is not found by its owner's trace: what the owner's model spawns meanwhile is no part of it. */
+function openingReferences({ origin, ownerSession, trace, parent }: Opening): Reference[] {
+  const traced =
+    origin === "observed" && trace.traceId ? [{ name: traceName(ownerSession, trace.traceId) }] : [];
+  return parent ? [...traced, { name: nestedName(parent.coordinationId, parent.stepId) }] : traced;
 }
 
 /** The coordination that a session's spawns on one W3C trace belong to. */
@@ -36,4 +58,9 @@ export function traceName(ownerSession: SessionKey, traceId: string): string {
 /** H3: the step that a child session works on. */
 export function childName(childSessionKey: SessionKey): string {
   return `child:${childSessionKey}`;
+}
+
+/** The newest plan that the child of a step submitted. */
+export function nestedName(coordinationId: CoordinationId, stepId: StepId): string {
+  return `nested:${coordinationId}:${stepId}`;
 }

@@ -52,6 +52,13 @@ export function project(fact: FactEvent, state: Known): OpenWopDraft[] {
       return [ended(state, fact)];
     case "conflict.detected":
     case "conflict.resolved":
+    case "step.reported":
+    case "step.outcome_refused":
+    case "step.skipped":
+    case "step.retry_granted":
+    case "step.child_stopped":
+    case "coordination.cancel_requested":
+    case "escalation.closed":
       return [];
     default:
       return unreachable(fact, "fact");

@@ -1,7 +1,7 @@
 /** Owns: whether what the bindings name is there: the step, before this one, with such an output. */
 import type { CoordinationStep } from "../contracts/plan.ts";
+import { declares } from "./declares.ts";
 import type { Order } from "./order-nodes.ts";
-import { declares } from "./output-schema.ts";
 import { pathOf, quoted, type ProblemList } from "./plan-problem.ts";
 import { referencesIn } from "./read-bindings.ts";
 import type { InputBinding, Reference, Segment } from "./step-graph.ts";

@@ -1,5 +1,5 @@
 /** Owns: whether timeouts, backoffs and retry budgets fit what the plan allows as a whole. */
-import type { CoordinationPlan } from "../contracts/plan.ts";
+import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
 import type { Order } from "./order-nodes.ts";
 import { chainOf, type ProblemList } from "./plan-problem.ts";
 import type { Segment } from "./step-graph.ts";
@@ -28,7 +28,19 @@ export function checkRetries(plan: CoordinationPlan, problems: ProblemList): voi
       );
   };
   check(plan.defaults?.retry, ["defaults", "retry"]);
-  for (const [index, { retry }] of plan.steps.entries()) check(retry, ["steps", index, "retry"]);
+  for (const [index, step] of plan.steps.entries()) {
+    const path = ["steps", index, "retry"];
+    // One sentence for one budget: sent once is the narrower rule.
+    if (isSentOnce(step, plan.defaults) && (step.retry?.budget ?? 0) > 0) {
+      const message =
+        "a best_effort step is sent once and never tried again; set budget to 0 or deliveryMode to at_least_once";
+      problems.add("RETRY_OVER_BUDGET", [...path, "budget"], message);
+    } else check(step.retry, path);
+  }
+}
+
+export function isSentOnce(step: CoordinationStep, defaults: CoordinationPlan["defaults"]): boolean {
+  return (step.deliveryMode ?? defaults?.deliveryMode) === "best_effort";
 }
 
 interface Timed {

@@ -10,13 +10,14 @@ import type { StepId } from "../contracts/ids.ts";
 import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
 import { checkBindings } from "./check-bindings.ts";
 import { checkReach } from "./check-reach.ts";
-import { checkDeadline, checkRetries } from "./check-timing.ts";
+import { checkDeadline, checkRetries, isSentOnce } from "./check-timing.ts";
 import { orderNodes, reversed, type Order } from "./order-nodes.ts";
 import { checkOutputSchema } from "./output-schema.ts";
 import { problemList, type PlanProblem } from "./plan-problem.ts";
 import { readBindings } from "./read-bindings.ts";
 import { normalResources } from "./normal-resources.ts";
-import type { CompiledStep, InputBinding, StepGraph } from "./step-graph.ts";
+import { spendingLimitOf } from "./spending-limit.ts";
+import type { CompiledStep, InputBinding, RetryRule, StepGraph } from "./step-graph.ts";
 import { isTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
 
 export type Compilation =
@@ -92,9 +93,11 @@ function graphOf(parts: Parts): StepGraph {
     ];
   });
   const path = heaviestPath(nodes, dependents, weights);
+  const budget = spendingLimitOf(plan.budget);
   return {
     ...{ coordinationId, objective, ownerSession, conflictPolicy, failurePolicy },
     ...(deadlineMs !== undefined && { deadlineMs }),
+    ...(budget && { budget }),
     steps,
     depth: order.depths.reduce((deepest, depth) => Math.max(deepest, depth + 1), 0),
     criticalPathMs: weights[path[0] ?? 0] ?? 0,
@@ -109,20 +112,31 @@ function compiledFields(
   step: CoordinationStep,
   defaults: CoordinationPlan["defaults"] = {},
   retryBudget: number,
-): Pick<CompiledStep, OwnField | "input" | "outputSchema" | "verify"> {
+): Pick<CompiledStep, OwnField | "input" | "outputSchema" | "verify" | "budget"> {
   const { stepId, agent, task, input = {}, outputSchema, verify } = step;
+  const budget = spendingLimitOf(step.budget);
   return {
     ...{ stepId, agent, task, input },
     lane: firstOf(step.lane, defaults.lane, DEFAULTS.lane),
     priority: firstOf(step.priority, defaults.priority, DEFAULTS.priority),
     deliveryMode: firstOf(step.deliveryMode, defaults.deliveryMode, DEFAULTS.deliveryMode),
-    retry: {
-      budget: firstOf(step.retry?.budget, defaults.retry?.budget, retryBudget),
-      backoffMs: firstOf(step.retry?.backoffMs, defaults.retry?.backoffMs, DEFAULTS.backoffMs),
-    },
+    retry: retryOf(step, defaults, retryBudget),
     resources: normalResources(step.resources),
     ...(outputSchema && { outputSchema }),
     ...(verify && { verify }),
+    ...(budget && { budget }),
+  };
+}
+
+function retryOf(
+  step: CoordinationStep,
+  defaults: NonNullable<CoordinationPlan["defaults"]>,
+  retryBudget: number,
+): RetryRule {
+  const { budget, backoffMs } = { ...defaults.retry, ...step.retry };
+  return {
+    budget: isSentOnce(step, defaults) ? 0 : (budget ?? retryBudget),
+    backoffMs: backoffMs ?? DEFAULTS.backoffMs,
   };
 }
 

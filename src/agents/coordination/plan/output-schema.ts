@@ -1,11 +1,13 @@
 /**
- * Owns: whether an `outputSchema` can be used as a JSON Schema (draft 2020-12; `definitions` and `items` lists of older drafts
- * too), and whether it allows an output. Unknown keywords are annotations. Does not own: validating outputs with it.
+ * Owns: whether an `outputSchema` can be used as a JSON Schema (draft 2020-12, and `definitions` of older ones). Unknown keywords
+ * are annotations. Does not own: validating outputs with it (`infra/json-schema`, which takes what passes here), or what it
+ * says of a path (`declares.ts`).
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import { orderNodes } from "./order-nodes.ts";
+import { readPattern } from "./pattern-syntax.ts";
 import { quoted, type ProblemList } from "./plan-problem.ts";
-import type { Segment } from "./step-graph.ts";
+import { isJsonObject as isFields, type Segment } from "./step-graph.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -28,9 +30,13 @@ const PLAIN: Readonly<Record<string, { readonly is: (value: unknown) => boolean;
   },
   enum: { is: (value) => Array.isArray(value) && value.length > 0, must: "a list with at least one value" },
   required: { is: isNames, must: "a list of different names" },
-  pattern: { is: isPattern, must: `a regular expression of at most ${BOUNDS.patternCharsMax} characters` },
+  pattern: { is: (value) => typeof value === "string", must: "a regular expression" },
   multipleOf: { is: (value) => isNumber(value) && Number(value) > 0, must: "a number above 0" },
   format: { is: (value) => typeof value === "string", must: "a text" },
+  dependentRequired: {
+    is: (value) => isFields(value) && Object.values(value).every(isNames),
+    must: "an object of lists of different names",
+  },
   uniqueItems: BOOLEAN,
   ...Object.fromEntries(
     ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"].map((key) => [key, NUMBER]),
@@ -50,33 +56,38 @@ const PLAIN: Readonly<Record<string, { readonly is: (value: unknown) => boolean;
 };
 
 /** Keywords that hold schemas; those marked `same` are held against the same value, not one inside of it. */
-const SINGLE = [
-  "contains",
-  "propertyNames",
-  "additionalProperties",
-  "unevaluatedProperties",
-  "additionalItems",
-  "unevaluatedItems",
-];
+const SINGLE = ["items", "contains", "propertyNames", "additionalProperties"];
 const SINGLE_SAME = ["not", "if", "then", "else"];
 const LIST_SAME = ["allOf", "anyOf", "oneOf"];
+const CHOICES = ["anyOf", "oneOf"];
 const MAP = ["properties", "patternProperties", "$defs", "definitions"];
 const MAP_SAME = ["dependentSchemas"];
-const REFUSED = ["$dynamicRef", "$recursiveRef"];
+/** What would not be checked as it is meant, with what to write instead. */
+const REFUSED: Readonly<Record<string, string>> = {
+  $dynamicRef: "use $ref",
+  $recursiveRef: "use $ref",
+  $id: "only the outermost schema may have one",
+  additionalItems: "use prefixItems, and items for those behind them",
+  // The validator is wrong about them beside alternatives.
+  unevaluatedProperties: "use additionalProperties",
+  unevaluatedItems: "use items",
+  dependencies: "use dependentRequired or dependentSchemas",
+};
 
-interface Node {
+interface Child {
   readonly schema: unknown;
   readonly at: readonly Segment[];
   /** What it is held against is the same value as of the schema around it. */
-  readonly within?: number;
-}
-
-interface Child extends Node {
   readonly isSame: boolean;
 }
 
+interface Node extends Child {
+  /** The schema around it. */
+  readonly parent?: number;
+}
+
 export function checkOutputSchema(schema: object, path: readonly Segment[], problems: ProblemList): void {
-  const nodes: Node[] = [{ schema, at: [] }];
+  const nodes: Node[] = [{ schema, at: [], isSame: false }];
   const say = (at: readonly Segment[], message: string): void =>
     problems.add("OUTPUT_SCHEMA_INVALID", [...path, ...at], message);
   if (isBeyondBounds(schema)) {
@@ -91,11 +102,19 @@ export function checkOutputSchema(schema: object, path: readonly Segment[], prob
   for (const [index, { schema: each, at }] of nodes.entries()) {
     if (isFields(each)) {
       checkKeywords(each, at, say);
-      for (const { isSame, ...child } of childrenOf(each, at, say))
-        nodes.push({ ...child, ...(isSame && { within: index }) });
-    } else if (typeof each !== "boolean") say(at, "a schema is an object, true or false; correct it");
+      for (const child of childrenOf(each, at, say)) nodes.push({ ...child, parent: index });
+    } else if (typeof each !== "boolean") say(at, notASchema(at));
   }
+  if (nodes.length > BOUNDS.outputSchemaSchemasMax)
+    say([], `a schema has at most ${BOUNDS.outputSchemaSchemasMax} schemas in it; make it smaller`);
+  checkPatterns(nodes, say);
   checkReferences(nodes, say);
+}
+
+function notASchema(at: readonly Segment[]): string {
+  return at.at(-1) === "items"
+    ? "items is one schema for all items; use prefixItems for a list of them"
+    : "a schema is an object, true or false; correct it";
 }
 
 type Say = (at: readonly Segment[], message: string) => void;
@@ -104,10 +123,49 @@ function checkKeywords(schema: Fields, at: readonly Segment[], say: Say): void {
   for (const [keyword, value] of Object.entries(schema)) {
     const rule = Object.hasOwn(PLAIN, keyword) ? PLAIN[keyword] : undefined;
     if (rule && !rule.is(value)) say([...at, keyword], `${keyword} must be ${rule.must}`);
-    if (REFUSED.includes(keyword)) say([...at, keyword], `${keyword} is not supported; use $ref`);
+    const instead = Object.hasOwn(REFUSED, keyword) ? REFUSED[keyword] : undefined;
+    if (instead !== undefined && !(keyword === "$id" && at.length === 0))
+      say([...at, keyword], `${keyword} is not supported; ${instead}`);
   }
   checkRequired(schema, at, say);
 }
+
+function checkPatterns(nodes: readonly Node[], say: Say): void {
+  const { outputSchemaPatternCharsMax: charsMax, outputSchemaPatternSizeMax: sizeMax } = BOUNDS;
+  let chars = 0;
+  let sizes = 0;
+  for (const { schema, at } of nodes) {
+    for (const { text, place } of patternsIn(schema, at, say)) {
+      const { size, problem } = readPattern(text);
+      if (problem !== undefined) say(place, `this pattern cannot be used: ${problem}`);
+      const isWithin = chars <= charsMax && sizes <= sizeMax;
+      chars += text.length;
+      sizes += size;
+      if (isWithin && (chars > charsMax || sizes > sizeMax))
+        say(
+          place,
+          `all patterns of a schema have at most ${charsMax} characters, and ${sizeMax} parts with repetitions written out; shorten them`,
+        );
+    }
+  }
+}
+
+function patternsIn(
+  schema: unknown,
+  at: readonly Segment[],
+  say: Say,
+): { readonly text: string; readonly place: readonly Segment[] }[] {
+  if (!isFields(schema)) return [];
+  const { pattern, patternProperties } = schema;
+  const names = isFields(patternProperties) ? Object.keys(patternProperties) : [];
+  if (names.length > BOUNDS.outputSchemaChoicesMax) say([...at, "patternProperties"], TOO_MANY_CHOICES);
+  return [
+    ...(typeof pattern === "string" ? [{ text: pattern, place: [...at, "pattern"] }] : []),
+    ...names.map((text) => ({ text, place: [...at, "patternProperties", text] })),
+  ];
+}
+
+const TOO_MANY_CHOICES = `there may be at most ${BOUNDS.outputSchemaChoicesMax} of them; leave some out`;
 
 /** What is required and excluded can never be there. */
 function checkRequired(schema: Fields, at: readonly Segment[], say: Say): void {
@@ -143,33 +201,64 @@ function childrenOf(schema: Fields, at: readonly Segment[], say: Say): Child[] {
   for (const key of SINGLE) single(key, false);
   for (const key of SINGLE_SAME) single(key, true);
   for (const key of LIST_SAME) many(key, true, isFullList);
+  for (const key of CHOICES)
+    if (Array.isArray(schema[key]) && schema[key].length > BOUNDS.outputSchemaChoicesMax)
+      say([...at, key], TOO_MANY_CHOICES);
   many("prefixItems", false, isFullList);
   for (const key of MAP) many(key, false, isFields);
   for (const key of MAP_SAME) many(key, true, isFields);
-  if (Array.isArray(schema["items"])) many("items", false, isFullList);
-  else single("items", false);
   return children;
 }
 
 /** References stay inside of the schema, lead to a schema, and never lead back to where the same value is being checked. */
 function checkReferences(nodes: readonly Node[], say: Say): void {
   const places = new Map(nodes.map(({ at }, index) => [pointerOf(at), index]));
-  const held: number[][] = nodes.map(() => []);
-  for (const [index, { schema, at, within }] of nodes.entries()) {
-    if (within !== undefined) held[within]?.push(index);
+  const held = heldWith(nodes);
+  const targets = new Set<number>();
+  for (const [index, { schema, at }] of nodes.entries()) {
     const target = targetOf(schema, places);
     if (target === "nowhere")
       say(
         [...at, "$ref"],
         "$ref must lead to a schema inside of this one, such as #/$defs/name; nothing is fetched",
       );
-    else if (target !== undefined) held[index]?.push(target);
+    else if (target !== undefined) {
+      held[index]?.push(target);
+      targets.add(target);
+    }
   }
+  checkLevels(nodes, targets, say);
   const [endless] = orderNodes(held).stuck;
   if (endless !== undefined)
     say(
       nodes[endless]?.at ?? [],
       "following $ref from here never ends; let it lead through a property or an item",
+    );
+}
+
+/** By schema: those inside of it that are held against the same value. */
+function heldWith(nodes: readonly Node[]): number[][] {
+  const held: number[][] = nodes.map(() => []);
+  for (const [index, { parent, isSame }] of nodes.entries())
+    if (parent !== undefined && isSame) held[parent]?.push(index);
+  return held;
+}
+
+/** Schemas that are referred to are turned into code one within the other, which takes stack. */
+function checkLevels(nodes: readonly Node[], targets: ReadonlySet<number>, say: Say): void {
+  const levels = nodes.map(() => 1);
+  // Children come behind their parents.
+  for (let index = nodes.length - 1; index > 0; index -= 1) {
+    const parent = nodes[index]?.parent ?? 0;
+    levels[parent] = Math.max(levels[parent] ?? 0, (levels[index] ?? 0) + 1);
+  }
+  let sum = 0;
+  for (const target of targets) sum += levels[target] ?? 0;
+  const max = BOUNDS.outputSchemaReferenceLevelsMax;
+  if (sum > max)
+    say(
+      [],
+      `the schemas that $ref leads to have ${sum} levels together, more than ${max}; use fewer of them`,
     );
 }
 
@@ -194,38 +283,6 @@ function normalPointer(reference: string): string | undefined {
   }
 }
 
-/** Whether an output at this path may be there. Where the schema is not plain, it may. */
-export function declares(schema: object, path: readonly Segment[]): boolean {
-  let at: unknown = schema;
-  for (const segment of path) {
-    if (at === false) return false;
-    if (!isFields(at)) return true;
-    const next = typeof segment === "number" ? itemOf(at, segment) : propertyOf(at, segment);
-    if (next === undefined) return true;
-    at = next;
-  }
-  return at !== false;
-}
-
-function propertyOf(schema: Fields, name: string): unknown {
-  if (!allowsType(schema, "object")) return false;
-  const { properties, patternProperties, additionalProperties } = schema;
-  if (isFields(properties) && Object.hasOwn(properties, name)) return properties[name];
-  return patternProperties === undefined ? additionalProperties : undefined;
-}
-
-function itemOf(schema: Fields, index: number): unknown {
-  if (!allowsType(schema, "array")) return false;
-  const { prefixItems, items } = schema;
-  if (Array.isArray(prefixItems) && index < prefixItems.length) return prefixItems[index];
-  return Array.isArray(items) ? undefined : items;
-}
-
-function allowsType({ type }: Fields, wanted: string): boolean {
-  if (type === undefined) return true;
-  return Array.isArray(type) ? type.includes(wanted) : type === wanted;
-}
-
 function isBeyondBounds(schema: object): boolean {
   const pending: { readonly value: unknown; readonly depth: number }[] = [{ value: schema, depth: 0 }];
   let values = 0;
@@ -240,24 +297,10 @@ function isBeyondBounds(schema: object): boolean {
   return false;
 }
 
-function isFields(value: unknown): value is Fields {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isFullList(value: unknown): boolean {
   return Array.isArray(value) && value.length > 0;
 }
 
 function isDistinct(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && new Set(value).size === value.length;
-}
-
-function isPattern(value: unknown): boolean {
-  if (typeof value !== "string" || value.length > BOUNDS.patternCharsMax) return false;
-  try {
-    new RegExp(value, "u");
-    return true;
-  } catch {
-    return false;
-  }
 }

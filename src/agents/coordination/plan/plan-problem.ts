@@ -8,6 +8,7 @@ export const PLAN_PROBLEMS = {
   SCHEMA_MISMATCH: "a field is missing, unknown, of the wrong type or beyond its bound",
   PLAN_TOO_LARGE: "the plan has more steps or dependencies than a plan may have",
   STEP_DUPLICATE: "two steps have the same `stepId`",
+  STEP_ID_RESERVED: "a `stepId` begins with `@`",
   STEP_UNREACHABLE: "the step can never run, because of what it waits for",
   DEPENDENCY_UNKNOWN: "`dependsOn` names a step that is not in the plan",
   DEPENDENCY_SELF: "a step depends on itself",
@@ -16,14 +17,19 @@ export const PLAN_PROBLEMS = {
   FAN_IN_WITHOUT_DEPENDENCIES: "`fanIn` without anything in `dependsOn`",
   FAN_IN_TOO_LARGE: "`fanIn` asks for more steps than `dependsOn` names",
   DEADLINE_IMPOSSIBLE: "timeouts or a backoff cannot fit into the plan's `deadlineMs`",
-  RETRY_OVER_BUDGET: "a retry budget is larger than `failurePolicy.retryBudget`",
-  INPUT_TOO_LARGE: "an input is nested too deeply, or has too many values or bindings",
+  RETRY_OVER_BUDGET:
+    "a retry budget is larger than `failurePolicy.retryBudget`, or above 0 where `deliveryMode` is `best_effort`",
+  INPUT_TOO_LARGE: "an input is nested too deeply, or has too many values, bindings or characters",
   BINDING_SYNTAX: "a text with `{{` is not a binding",
   BINDING_UNKNOWN_STEP: "a binding names a step that is not in the plan",
   BINDING_NOT_DEPENDENCY:
     "a binding names a step that the step does not depend on, directly or through others",
   BINDING_UNDECLARED_OUTPUT: "a binding names an output that the other step's `outputSchema` excludes",
   OUTPUT_SCHEMA_INVALID: "`outputSchema` is not a usable JSON Schema",
+  NESTED_TOO_DEEP: "the plan comes from the child of a plan that comes from the child of a plan, and so on",
+  NESTED_OPEN: "the child of a step has submitted a plan that still runs",
+  COORDINATION_TAKEN: "another coordination has this `coordinationId` already",
+  OWNER_MISMATCH: "a session submits a plan that another session would own",
 } as const;
 
 export type PlanProblemCode = keyof typeof PLAN_PROBLEMS;

@@ -30,14 +30,16 @@ export function readBindings(input: object, index: number, problems: ProblemList
   const pending: Visit[] = [{ value: input, at: [] }];
   let values = 0;
   let references = 0;
+  let chars = 0;
   for (let visit = pending.pop(); visit; visit = pending.pop()) {
     values += 1;
+    chars += charsOf(visit);
     if (typeof visit.value === "string") {
       const value = readText(visit.value, [...root, ...visit.at], problems);
       if (value) bindings.push({ at: visit.at, value });
       references += value ? referencesIn(value).length : 0;
     } else pushChildren(pending, visit, { root, problems });
-    const excess = excessOf({ values: values + pending.length, references, depth: visit.at.length });
+    const excess = excessOf({ values: values + pending.length, references, chars, depth: visit.at.length });
     if (excess === undefined) continue;
     problems.add("INPUT_TOO_LARGE", [...root, ...visit.at], `${excess}; pass less, or a file by its name`);
     break;
@@ -50,14 +52,21 @@ export function referencesIn(value: Reference | Template): readonly Reference[] 
   return value.parts.filter((part) => typeof part !== "string");
 }
 
+/** Of a text and of the key that it has; a number counts for one. */
+function charsOf({ value, at }: Visit): number {
+  return String(at.at(-1) ?? "").length + (typeof value === "string" ? value.length : 1);
+}
+
 function excessOf(size: {
   readonly values: number;
   readonly references: number;
+  readonly chars: number;
   readonly depth: number;
 }): string | undefined {
-  const { inputValuesMax, bindingsPerStepMax, inputDepthMax } = BOUNDS;
+  const { inputValuesMax, bindingsPerStepMax, inputDepthMax, filledInputCharsMax } = BOUNDS;
   if (size.depth > inputDepthMax) return `the input has more than ${inputDepthMax} levels`;
   if (size.values > inputValuesMax) return `the input has more than ${inputValuesMax} values`;
+  if (size.chars > filledInputCharsMax) return `the input has more than ${filledInputCharsMax} characters`;
   if (size.references > bindingsPerStepMax) return `the input has more than ${bindingsPerStepMax} bindings`;
   return undefined;
 }

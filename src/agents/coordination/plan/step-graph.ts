@@ -1,7 +1,16 @@
 /** Owns: what a compiled plan looks like. It is data: JSON can carry it and nothing in it refers to the plan. */
 import type { DeliveryMode, Lane, Priority } from "../contracts/envelope.ts";
+import type { SpendingLimit } from "../contracts/facts.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { ArbiterPolicy, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
+
+export type Json = NonNullable<CoordinationStep["input"]>[string];
+export type JsonObject = Readonly<Record<string, Json>>;
+
+/** Of a value that JSON carried. */
+export function isJsonObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
 
 /** A key of an object or an index of an array. */
 export type Segment = string | number;
@@ -33,6 +42,7 @@ export interface FanIn {
   readonly count: number;
 }
 
+/** A step that is sent once (`best_effort`) has a budget of 0. */
 export interface RetryRule {
   readonly budget: number;
   readonly backoffMs: number;
@@ -60,6 +70,7 @@ export interface CompiledStep {
   readonly bindings: readonly InputBinding[];
   readonly outputSchema?: NonNullable<CoordinationStep["outputSchema"]>;
   readonly verify?: NonNullable<CoordinationStep["verify"]>;
+  readonly budget?: SpendingLimit;
 }
 
 export interface StepGraph {
@@ -69,6 +80,7 @@ export interface StepGraph {
   readonly conflictPolicy: ArbiterPolicy;
   readonly failurePolicy: FailurePolicy;
   readonly deadlineMs?: number;
+  readonly budget?: SpendingLimit;
   /** By depth, then by id: an order in which every step comes after its dependencies, whatever the order in the plan. */
   readonly steps: readonly CompiledStep[];
   /** The number of steps on the longest chain. */

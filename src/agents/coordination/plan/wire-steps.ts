@@ -30,6 +30,7 @@ function tooMany(count: number, what: string, countMax: number): string {
 export function wireSteps(steps: readonly CoordinationStep[], problems: ProblemList): Wiring {
   const indexOf = new Map<StepId, number>();
   for (const [index, { stepId }] of steps.entries()) {
+    checkReserved(stepId, index, problems);
     const first = indexOf.get(stepId);
     if (first === undefined) indexOf.set(stepId, index);
     else {
@@ -42,6 +43,15 @@ export function wireSteps(steps: readonly CoordinationStep[], problems: ProblemL
     dependencies: steps.map((step, index) => dependenciesOf(step, { index, indexOf, problems })),
     fanIns: steps.map((step, index) => fanInOf(step, index, problems)),
   };
+}
+
+/** The steps that the layer itself adds to a coordination begin so. */
+const RESERVED = "@";
+
+function checkReserved(stepId: StepId, index: number, problems: ProblemList): void {
+  if (!stepId.startsWith(RESERVED)) return;
+  const message = `ids that begin with ${RESERVED} are for steps that are added while the plan runs; choose another id than ${quoted(stepId)}`;
+  problems.add("STEP_ID_RESERVED", ["steps", index, "stepId"], message);
 }
 
 interface Naming {

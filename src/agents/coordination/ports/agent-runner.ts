@@ -1,24 +1,49 @@
-import type { CoordinationEnvelope } from "../contracts/envelope.ts";
-import type { ContentRef } from "../contracts/facts.ts";
-import type { EpochMs, SessionKey } from "../contracts/ids.ts";
-import type { Observation } from "../contracts/observation.ts";
+import type { CoordinationEnvelope, Lane } from "../contracts/envelope.ts";
+import type { AgentId, EpochMs, IdempotencyKey, SessionKey } from "../contracts/ids.ts";
+import type { Cancellation, ChildEnding, Observation, ObservedChild } from "../contracts/observation.ts";
 
-/** The spawn to ask about: by its child where that is known, else by what was asked for. */
-export interface SpawnQuery {
-  readonly sourceSession: SessionKey;
-  readonly input: ContentRef;
+/** One attempt of a planned step, as runners know it. The same attempt has the same fields, also after a restart. */
+export interface Attempt {
+  readonly idempotencyKey: IdempotencyKey;
+  readonly agentId: AgentId;
+  /** The session that the attempt runs in. It is chosen by us, and no other attempt has it but one of the owner. */
+  readonly childSessionKey: SessionKey;
+  /** The host's name for the run; absent until it acknowledged the start. */
+  readonly childRunId?: string;
   readonly dispatchedAtMs: EpochMs;
-  readonly childSessionKey?: SessionKey;
-  /** The child has open steps of its own, so the end of its first turn is not its end. */
-  readonly hasOpenChildren: boolean;
-  /** Children that belong to other steps and are not the answer. */
-  readonly taken: ReadonlySet<SessionKey>;
 }
 
-/** The host that runs the agents. */
+/** What a runner needs to start an attempt. */
+export interface Order extends Attempt {
+  readonly envelope: CoordinationEnvelope;
+  readonly lane: Lane;
+  /** What the agent is told: the task and, where there is one, its input. */
+  readonly message: string;
+  /** The JSON Schema that the outputs must meet. */
+  readonly outputSchema?: Readonly<Record<string, unknown>>;
+  readonly deadlineAtMs: EpochMs;
+  /** W3C trace context. */
+  readonly traceparent: string;
+}
+
+export type Start =
+  /** The agent is at work, or has ended already. */
+  | { readonly kind: "started"; readonly child: ObservedChild; readonly ending?: ChildEnding }
+  /** Nothing was started, and nothing will be. */
+  | { readonly kind: "refused"; readonly message: string }
+  /** It may have been started: only asking can tell. */
+  | { readonly kind: "unknown"; readonly message: string };
+
+/**
+ * What runs agents for the steps of plans. No method throws for what the agent does; what a method throws is taken for
+ * `unknown`. Starting twice with one key is one run (D2).
+ */
 export interface AgentRunner {
-  /** Asks the host's own records about a spawn; never throws. */
-  observe(query: SpawnQuery): Promise<Observation>;
-  /** Writes the envelope where the host keeps the child session's data. Safe to repeat. */
-  bind(envelope: CoordinationEnvelope): Promise<void>;
+  start(order: Order): Promise<Start>;
+  /** Asks once, without waiting for the end. */
+  observe(attempt: Attempt): Promise<Observation>;
+  /** Resolves when the attempt has ended, or with `unknown` when that cannot be waited for or `signal` aborts. */
+  follow(attempt: Attempt, signal: AbortSignal): Promise<Observation>;
+  /** Stops the agent and what it started in turn. */
+  cancel(attempt: Attempt): Promise<Cancellation>;
 }

@@ -1,9 +1,50 @@
 import type { Lane, Priority } from "../contracts/envelope.ts";
+import type { AgentId, EpochMs, SessionKey } from "../contracts/ids.ts";
 
-/** Limits how much of the host's own work on each lane runs at once. It holds no truth (style rule 19). */
+/** Work that asks for a slot of a lane. */
+export interface LaneRequest {
+  readonly lane: Lane;
+  readonly priority: Priority;
+  /** Since when it could run: waiting raises it, so that nothing starves. */
+  readonly readyAtMs: EpochMs;
+  /** The longest chain of work behind it; the longer one goes first among equals. */
+  readonly criticalPathMs: number;
+  /** Whose work it is, for the caps per session and per agent. */
+  readonly session: SessionKey;
+  readonly agentId: AgentId;
+}
+
+/** A place in a lane. */
+export interface LaneSlot {
+  /** Gives the place back before the work ends, because it waits for work that needs one. */
+  release(): void;
+}
+
+export type LaneResult<T> = { readonly kind: "ran"; readonly value: T } | { readonly kind: "full" };
+
+/** Counts since the start, and what is so now. */
+export interface LaneMetrics {
+  readonly concurrency: number;
+  readonly running: number;
+  readonly waiting: number;
+  readonly queueMax: number;
+  readonly admitted: number;
+  readonly refused: number;
+  /** How long those that were admitted waited, in milliseconds. */
+  readonly waitedMs: { readonly total: number; readonly max: number };
+}
+
+/** Limits how much work on each lane runs at once in this process. It holds no truth (style rule 19). */
 export interface LaneRunner {
-  /** Runs `work` when the lane has room and settles as it does. */
-  run<T>(lane: Lane, priority: Priority, work: () => Promise<T>): Promise<T>;
+  /** Runs `work` when the lane has room for it and settles as it does; `full` when too much waits already. */
+  run<T>(request: LaneRequest, work: (slot: LaneSlot) => Promise<T>): Promise<LaneResult<T>>;
+  /** How many requests would be queued now. It is 0 from a full queue on until half of it is free again. */
+  room(lane: Lane): number;
+  /** Calls `listener` whenever a lane without room has room again. Returns the end of it. */
+  onRoom(listener: (lane: Lane) => void): () => void;
+  /** A short act, such as asking the host or cancelling a run, that must not wait behind steps. */
+  operate<T>(work: () => Promise<T>): Promise<T>;
+  metrics(): Readonly<Record<Lane, LaneMetrics>>;
   /** Resolves when no work is waiting or under way. */
   idle(): Promise<void>;
 }

@@ -9,7 +9,7 @@ import type { AdmitSpawn, Command } from "../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
 import { invariant } from "../contracts/errors.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
-import type { RefusalCode } from "../dispatch/decide.ts";
+import type { RefusalCode } from "../dispatch/decision.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
 import type { Coordination } from "../ledger/state.ts";
 import { childName, traceName } from "../ledger/summary.ts";

@@ -37,6 +37,8 @@ export interface CoordinationView {
   readonly steps: readonly StepView[];
   readonly conflicts: readonly Conflict[];
   readonly escalations: readonly Escalation[];
+  /** Present for a plan: how many steps it has, admitted or not, without the delivery of its result. */
+  readonly plan?: { readonly content: ContentRef; readonly steps: number; readonly deadlineAtMs?: EpochMs };
 }
 
 export interface StepView {
@@ -58,6 +60,17 @@ export interface StepView {
   readonly collect: boolean;
   readonly input: ContentRef;
   readonly admittedAtMs: EpochMs;
+  /** What a step of a plan waits for. */
+  readonly dependsOn?: readonly StepId[];
+  /** How many of them must have completed. */
+  readonly fanIn?: number;
+  readonly retryBudget?: number;
+  /** When the next attempt is due. */
+  readonly retryAtMs?: EpochMs;
+  /** Until when people may answer; then the step fails. */
+  readonly answerByMs?: EpochMs;
+  readonly skippedBecause?: FactPayloads["step.skipped"]["because"];
+  readonly output?: ContentRef;
   readonly dispatchedAtMs?: EpochMs;
   readonly acknowledgedAtMs?: EpochMs;
   readonly endedAtMs?: EpochMs;
@@ -81,7 +94,16 @@ export function viewCoordination(state: Exclude<Coordination, { kind: "unopened"
     steps: [...state.steps.values()].map((step) => viewStep(coordinationId, step)),
     conflicts,
     escalations,
+    ...(created.plan && { plan: viewPlan(created.plan) }),
   };
+}
+
+function viewPlan({
+  content,
+  steps,
+  deadlineAtMs,
+}: NonNullable<FactPayloads["coordination.created"]["plan"]>): NonNullable<CoordinationView["plan"]> {
+  return { content, steps, ...(deadlineAtMs !== undefined && { deadlineAtMs }) };
 }
 
 function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs }: Step): StepView {
@@ -105,6 +127,17 @@ function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs }:
     ...viewTimes(phase),
     ...("error" in phase && { error: phase.error }),
     ...(spec.problems && { problems: spec.problems }),
+    ...(spec.planned && viewPlanned(spec, phase)),
+  };
+}
+
+function viewPlanned({ planned, retryBudget }: StepAdmitted, phase: StepPhase): Partial<StepView> {
+  return {
+    ...(planned && { dependsOn: planned.dependsOn, fanIn: planned.fanIn, retryBudget }),
+    ...(phase.status === "backoff" && { retryAtMs: phase.retryAtMs }),
+    ...(phase.status === "blocked" && { answerByMs: phase.answerByMs }),
+    ...(phase.status === "skipped" && { skippedBecause: phase.because }),
+    ...("output" in phase && { output: phase.output }),
   };
 }
 
@@ -117,6 +150,7 @@ function viewTimes(
   phase: StepPhase,
 ): Pick<StepView, "dispatchedAtMs" | "acknowledgedAtMs" | "endedAtMs" | "durationMs" | "deadlineAtMs"> {
   if (phase.status === "waiting") return {};
+  if (phase.status === "skipped") return { endedAtMs: phase.endedAtMs };
   return {
     dispatchedAtMs: phase.dispatchedAtMs,
     ...("acknowledgedAtMs" in phase && { acknowledgedAtMs: phase.acknowledgedAtMs }),

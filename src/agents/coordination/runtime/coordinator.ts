@@ -8,37 +8,32 @@
 import type { Command } from "../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
 import { stepError } from "../contracts/facts.ts";
-import type { CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
+import { idempotencyKey, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { ChildEnding, ObservedChild } from "../contracts/observation.ts";
+import type { RunEvent } from "../contracts/run-event.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
 import { outcomeCommand } from "../dispatch/rule-on-observation.ts";
 import { childOf, type Step } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
-import type { AgentRunner } from "../ports/agent-runner.ts";
+import type { SpawnObserver } from "../ports/spawn-observer.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
 import type { ContentStore } from "../ports/content-store.ts";
-import { admitSpawn, type Admission, type SpawnRequest } from "./admit-spawn.ts";
+import { admitSpawn, type Admission, type AdmitParts, type SpawnRequest } from "./admit-spawn.ts";
+import { viewCoordination, type CoordinationView } from "./coordination-view.ts";
 import { createDispatcher, type Dispatcher } from "./dispatcher.ts";
 import { createOwnerTurns } from "./owner-turns.ts";
+import type { PlanRequests } from "./plan-requests.ts";
+import { createPlanSource } from "./plan-source.ts";
 import { createRunLog, type RunLog, type RunLogParts, type Submitted } from "./run-log.ts";
+import type { PlanParts, RuntimeParts, Settings } from "./runtime-parts.ts";
+import type { SpawnGate } from "./spawn-gate.ts";
+import { createPlanRequests } from "./submit-plan.ts";
 
-export interface Settings {
-  /** How long a step may run when the spawn names no limit of its own. */
-  readonly stepTimeoutMs: number;
-  /** Quiet time after which a coordination without open steps ends. */
-  readonly settleMs: number;
-  /** How long a spawn may stay unconfirmed by the host. */
-  readonly acknowledgeMs: number;
-  /** How often open steps are compared with the host's records. */
-  readonly sweepMs: number;
-  /** How long texts are kept; 0 keeps none. */
-  readonly contentMs: number;
-}
-
-export interface CoordinatorParts extends RunLogParts {
+export interface CoordinatorParts extends RunLogParts, PlanParts {
   readonly content: ContentStore;
-  readonly runner: AgentRunner;
+  readonly runner: SpawnObserver;
   readonly lanes: LaneRunner;
+  readonly gate: SpawnGate;
   readonly settings: Settings;
   readonly newCoordinationId: () => CoordinationId;
 }
@@ -51,7 +46,7 @@ export interface SpawnClaim {
   readonly toolCallId?: string;
 }
 
-export interface Coordinator {
+export interface Coordinator extends PlanRequests {
   /** Records the intent to spawn and returns the envelope. @throws CoordinationError when it could not be recorded. */
   admitSpawn(request: SpawnRequest): Promise<Admission>;
   /** Records that the host created the child. Returns the envelope with its target, or nothing for a claim that the ledger does not bear out. */
@@ -62,6 +57,8 @@ export interface Coordinator {
   endChild(childSessionKey: SessionKey, ending: ChildEnding): Promise<void>;
   /** The envelope of the step that a session works on (H3). */
   envelopeForChild(childSessionKey: SessionKey): Promise<CoordinationEnvelope | undefined>;
+  /** What a coordination is like now; `undefined` for one that the ledger does not know. */
+  view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   turnBegan(session: SessionKey, runId: string): void;
   turnEnded(session: SessionKey, runId: string): void;
   /** Asks the host about every open step, then keeps sweeping. Resolves when the first pass is through. */
@@ -76,17 +73,25 @@ interface Core extends CoordinatorParts {
 }
 
 export function createCoordinator(parts: CoordinatorParts): Coordinator {
-  const runs = createRunLog(parts);
+  const runs = createRunLog({
+    ...parts,
+    onAppended: (events) => leaveGate(parts.gate, events),
+    onDecided: (state) => dispatcher.changed(state),
+  });
   const turns = createOwnerTurns();
-  const dispatcher = createDispatcher({ ...parts, runs, turns });
+  const plans = createPlanSource(parts);
+  const dispatcher: Dispatcher = createDispatcher({ ...parts, runs, turns, plans });
   const core: Core = { ...parts, runs, dispatcher };
+  const planning: RuntimeParts = {
+    ...parts,
+    runs,
+    plans,
+    watch: dispatcher.watch,
+    giveBack: dispatcher.giveBack,
+  };
   const admitting = { ...parts, runs, opening: new Map<string, Promise<unknown>>() };
   return {
-    admitSpawn: async (request) => {
-      const admission = await admitSpawn(admitting, request);
-      if (admission.kind === "admitted") dispatcher.watch(admission.state);
-      return admission;
-    },
+    admitSpawn: (request) => admitThroughGate({ gate: parts.gate, dispatcher, admitting }, request),
     confirmSpawn: (claim, child) => confirmSpawn(core, claim, child),
     refuseSpawn: (claim, message) => refuseSpawn(core, claim, message),
     endChild: (childSessionKey, ending) => endChild(core, childSessionKey, ending),
@@ -94,15 +99,53 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
       const found = await parts.store.find(childName(childSessionKey));
       return found?.stepId && envelopeOf(await runs.state(found.runId), found.stepId);
     },
+    view: async (coordinationId) => {
+      const state = await runs.state(coordinationId);
+      return state.kind === "unopened" ? undefined : viewCoordination(state);
+    },
     turnBegan: (session, runId) => {
       turns.began(session, runId, parts.clock.now());
     },
     turnEnded: (session, runId) => {
       turns.ended(session, runId, parts.clock.now());
     },
+    ...createPlanRequests(planning),
     start: () => dispatcher.start(),
     stop: () => dispatcher.stop(),
   };
+}
+
+interface Admitting {
+  readonly gate: SpawnGate;
+  readonly dispatcher: Dispatcher;
+  readonly admitting: AdmitParts;
+}
+
+/** A spawn is admitted at once, after a short wait for another to end, or refused in words for its model. */
+async function admitThroughGate(
+  { gate, dispatcher, admitting }: Admitting,
+  request: SpawnRequest,
+): Promise<Admission> {
+  const entry = await gate.enter(request.sourceSession);
+  if (entry.kind === "refused") return { kind: "refused", code: "LANE_FULL", reason: entry.reason };
+  try {
+    const admission = await admitSpawn(admitting, request);
+    if (admission.kind === "refused") return admission;
+    const { coordinationId, stepId, parentStepId } = admission.envelope;
+    entry.bind(idempotencyKey(coordinationId, stepId, 1));
+    if (parentStepId) dispatcher.giveBack(coordinationId, parentStepId);
+    dispatcher.watch(admission.state);
+    return admission;
+  } finally {
+    entry.leave();
+  }
+}
+
+function leaveGate(gate: SpawnGate, events: readonly RunEvent[]): void {
+  for (const { type, runId, payload } of events) {
+    if (type === "step.completed" || type === "step.failed" || type === "step.timed_out")
+      gate.leave(idempotencyKey(runId, payload.stepId, payload.attempt));
+  }
 }
 
 async function submit(core: Core, runId: CoordinationId, commands: readonly Command[]): Promise<Submitted> {
@@ -169,7 +212,9 @@ async function claimedStep(core: Core, claim: SpawnClaim): Promise<Step | undefi
   const state = await core.runs.state(runId);
   const step = state.kind === "unopened" ? undefined : state.steps.get(stepId);
   const sameCall = toolCallId === undefined || step?.spec.call.toolCallId === toolCallId;
-  if (step?.spec.sourceSession === sourceSession && sameCall) return step;
+  // What runs the steps of plans tells of them itself; a tool call has nothing to say there.
+  const isSame = step?.spec.sourceSession === sourceSession && sameCall && !step.spec.planned;
+  if (isSame) return step;
   core.logger.warn({ runId, stepId }, "a spawn's envelope is not the ledger's: ignored");
   return undefined;
 }
@@ -180,6 +225,8 @@ async function endChild(core: Core, childSessionKey: SessionKey, ending: ChildEn
   const { runId, stepId } = found;
   const state = await core.runs.state(runId);
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  // Who runs a step of a plan follows it to its end, with what it said.
+  if (step?.spec.planned) return;
   // D3: the child of an older attempt says nothing about this one.
   if (step && childOf(step.phase)?.childSessionKey === childSessionKey)
     await submit(core, runId, [outcomeCommand({ stepId, attempt: step.phase.attempt }, ending, "hook")]);

@@ -1,41 +1,82 @@
 /** Owns: what each effect of `planDispatch` does. Every one may be cut off at any line and done again. */
-import { addMs, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { stepError } from "../contracts/facts.ts";
+import {
+  addMs,
+  type CoordinationId,
+  type IdempotencyKey,
+  type SessionKey,
+  type StepId,
+} from "../contracts/ids.ts";
 import type { Observation } from "../contracts/observation.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
-import type { AskHost, Effect } from "../dispatch/plan-dispatch.ts";
+import type { AskHost, EndCoordination, StopObserved } from "../dispatch/plan-dispatch.ts";
 import { ruleOnObservation } from "../dispatch/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
-import type { AgentRunner, SpawnQuery } from "../ports/agent-runner.ts";
-import type { Clock } from "../ports/clock.ts";
-import type { LedgerStore } from "../ports/ledger-store.ts";
-import type { Logger } from "../ports/logger.ts";
+import type { SpawnObserver, SpawnQuery } from "../ports/spawn-observer.ts";
+import { boundedAnswer } from "./bounded-answer.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
-import type { RunLog } from "./run-log.ts";
+import type { RuntimeParts } from "./runtime-parts.ts";
 
 /** A host that has not answered by then has not answered. */
 const HOST_ANSWER_MS_MAX = 10_000;
 /** The host is asked again at once when the child that it names works on another step. */
 const ASK_TRIES_MAX = 16;
 
-export interface EffectParts {
-  readonly store: Pick<LedgerStore, "find">;
-  readonly runs: RunLog;
+export interface EffectParts extends RuntimeParts {
   readonly turns: OwnerTurns;
-  readonly runner: AgentRunner;
-  readonly clock: Clock;
-  readonly logger: Logger;
+  readonly runner: SpawnObserver;
   /** Aborted when the coordinator stops: then no answer is waited for. */
   readonly stopping: AbortSignal;
+  /** Ends what this process does for an attempt. Resolves when no start of it is under way, as far as the host answers. */
+  readonly halt: (attemptKey: IdempotencyKey) => Promise<void>;
 }
 
-export async function performEffect(parts: EffectParts, state: Coordination, effect: Effect): Promise<void> {
+export async function performEffect(
+  parts: EffectParts,
+  state: Coordination,
+  effect: AskHost | StopObserved | EndCoordination,
+): Promise<void> {
   if (state.kind !== "open") return;
   if (effect.kind === "askHost") return askHost(parts, state, effect);
+  if (effect.kind === "stopObserved") return stopObserved(parts, state, effect);
   const now = parts.clock.now();
   const quietSince = parts.turns.quietSince(state.created.ownerSession, now);
-  if (quietSince === undefined || now < addMs(quietSince, state.created.settleMs)) return;
+  const isQuiet = quietSince !== undefined && now >= addMs(quietSince, state.created.settleMs);
+  // A plan ends with its work; what else its owner does is no part of it.
+  if (!state.plan && !isQuiet) return;
   await parts.runs.submit(state.coordinationId, [{ type: "settleCoordination" }]);
+}
+
+/** A spawn of a model: the host is told to stop it. */
+async function stopObserved(
+  parts: EffectParts,
+  { coordinationId }: OpenCoordination,
+  { stepId, attempt }: StopObserved,
+): Promise<void> {
+  // D1: a child is not stopped for a fact that may still fail to reach the disk.
+  await parts.runs.settled(coordinationId);
+  const state = await parts.runs.state(coordinationId);
+  if (!isToStop(state, { stepId, attempt })) return;
+  const query = queryFor(state, stepId, new Set());
+  if (!query?.childSessionKey) return;
+  const cancelled = await answerOf(parts, () => parts.runner.stop(query), "unreachable");
+  if (parts.stopping.aborted) return;
+  const sentence = cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
+  const error = stepError("child_cancelled", sentence);
+  const submitted = await parts.runs.submit(coordinationId, [
+    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
+  ]);
+  parts.watch(submitted.state);
+}
+
+function isToStop(
+  state: Coordination,
+  { stepId, attempt }: Pick<StopObserved, "stepId" | "attempt">,
+): boolean {
+  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  if (state.kind !== "open" || step?.phase.attempt !== attempt) return false;
+  return (state.cancelledBy ?? step.cancelledBy) !== undefined;
 }
 
 /** The host's answer becomes facts; a child that is found again gets its envelope again. */
@@ -88,25 +129,8 @@ async function bind(parts: EffectParts, state: Coordination, stepId: StepId): Pr
   if (envelope) await answerOf(parts, () => parts.runner.bind(envelope), undefined);
 }
 
-async function answerOf<T>(
-  { clock, logger, stopping }: EffectParts,
-  ask: () => Promise<T>,
-  otherwise: T,
-): Promise<T> {
-  const giveUp = Promise.withResolvers<T>();
-  const onStop = (): void => giveUp.resolve(otherwise);
-  const cancel = clock.wakeAt(addMs(clock.now(), HOST_ANSWER_MS_MAX), onStop);
-  stopping.addEventListener("abort", onStop, { once: true });
-  if (stopping.aborted) onStop();
-  try {
-    return await Promise.race([ask(), giveUp.promise]);
-  } catch (error) {
-    logger.warn({}, `the host could not be asked: ${error instanceof Error ? error.message : String(error)}`);
-    return otherwise;
-  } finally {
-    cancel();
-    stopping.removeEventListener("abort", onStop);
-  }
+function answerOf<T>(parts: EffectParts, ask: () => Promise<T>, otherwise: T): Promise<T> {
+  return boundedAnswer({ ...parts, waitMs: HOST_ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
 }
 
 function queryFor(
@@ -116,7 +140,7 @@ function queryFor(
 ): SpawnQuery | undefined {
   if (state.kind !== "open") return undefined;
   const step = state.steps.get(stepId);
-  if (!step || step.phase.status === "waiting") return undefined;
+  if (!step || !("dispatchedAtMs" in step.phase)) return undefined;
   const own = childOf(step.phase)?.childSessionKey;
   const taken = new Set<SessionKey>(elsewhere);
   for (const other of state.steps.values()) {

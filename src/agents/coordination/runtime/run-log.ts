@@ -7,11 +7,12 @@
  */
 import type { Command } from "../contracts/commands.ts";
 import { CoordinationError, isCoordinationError } from "../contracts/errors.ts";
-import type { CoordinationId, StepId } from "../contracts/ids.ts";
+import type { CoordinationId, EpochMs, StepId } from "../contracts/ids.ts";
 import { FACT_PAYLOADS } from "../contracts/facts.ts";
 import { isFact, type RunEvent } from "../contracts/run-event.ts";
 import { describeProblems, EVENT_BOUNDS, parseBounded } from "../contracts/validation.ts";
-import { decide, type RefusalCode } from "../dispatch/decide.ts";
+import { decide } from "../dispatch/decide.ts";
+import type { Decision, RefusalCode } from "../dispatch/decision.ts";
 import { record } from "../dispatch/record.ts";
 import type { Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
@@ -31,16 +32,13 @@ export interface RunLogParts {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Hears of events once they are on disk. */
+  readonly onAppended?: (events: readonly RunEvent[]) => void;
+  /** Hears of a new state before it is on disk: what is decided on it joins its transaction, or fails with it. */
+  readonly onDecided?: (state: Coordination) => void;
 }
 
-export type Submitted =
-  | { readonly kind: "accepted" | "replay"; readonly state: Coordination; readonly stepId?: StepId }
-  | {
-      readonly kind: "refused";
-      readonly code: RefusalCode;
-      readonly reason: string;
-      readonly state: Coordination;
-    };
+export type Submitted = Outcome & { readonly state: Coordination };
 
 export interface RunLog {
   /** All commands are accepted in one append, or none: the first refusal is the answer. @throws CoordinationError */
@@ -49,8 +47,10 @@ export interface RunLog {
     commands: readonly Command[],
     contents?: readonly ContentInput[],
   ): Promise<Submitted>;
-  /** @throws CoordinationError */
+  /** The newest state, which may not be on disk yet. @throws CoordinationError */
   state(runId: CoordinationId): Promise<Coordination>;
+  /** Resolves when what `state` told is on disk, or could not be brought there. */
+  settled(runId: CoordinationId): Promise<void>;
 }
 
 interface Entry {
@@ -83,22 +83,23 @@ export function createRunLog(parts: RunLogParts): RunLog {
     const entry = await load(runId);
     // From here to the append nothing awaits: the state cannot change under the decision.
     const decided = decideAll(entry.state, batch.commands, parts.clock);
-    if (decided.kind === "refused") {
-      // The refusal may rest on an append that is still under way and may fail.
-      return (await durable(entry)) ? { ...decided, state: entry.state } : "again";
-    }
+    const { outcome, state } = decided;
     if (decided.events.length === 0) {
-      if (!(await durable(entry))) return "again";
-      return { kind: "replay", state: decided.state, ...(decided.stepId && { stepId: decided.stepId }) };
+      // What was decided may rest on an append that is still under way and may fail.
+      return (await durable(entry)) ? { ...outcome, state } : "again";
     }
     const appended = append(parts, { runId, batch, decided });
-    track(entry, appended, decided.state);
+    track(entry, appended, state);
+    parts.onDecided?.(state);
     await appended;
-    return { kind: "accepted", state: decided.state, ...(decided.stepId && { stepId: decided.stepId }) };
+    return { ...outcome, state };
   };
 
   return {
     state: async (runId) => (await load(runId)).state,
+    settled: async (runId) => {
+      await entries.get(runId)?.durable;
+    },
     submit: async (runId, commands, contents = []) => {
       for (let tries = 1; ; tries += 1) {
         try {
@@ -130,13 +131,14 @@ function attemptsMaxOf(error: unknown): number {
   return error.code === "LEDGER_CONFLICT" ? APPEND_ATTEMPTS_MAX : 1;
 }
 
-type Decided =
-  | {
-      readonly kind: "accepted";
-      readonly events: readonly RunEvent[];
-      readonly state: Coordination;
-      readonly stepId?: StepId;
-    }
+interface Decided {
+  readonly outcome: Outcome;
+  readonly events: readonly RunEvent[];
+  readonly state: Coordination;
+}
+
+type Outcome =
+  | { readonly kind: "accepted" | "replay"; readonly stepId?: StepId }
   | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
 
 function decideAll(before: Coordination, commands: readonly Command[], clock: Clock): Decided {
@@ -146,23 +148,34 @@ function decideAll(before: Coordination, commands: readonly Command[], clock: Cl
   let stepId: StepId | undefined;
   for (const command of commands) {
     const decision = decide(state, command, now);
-    if (decision.kind === "refused") return decision;
+    if (decision.kind === "refused") return refused(before, decision, now);
     stepId = decision.stepId ?? stepId;
     if (decision.kind === "replay") continue;
     const recorded = record(state, decision.facts, now);
     events.push(...recorded.events);
     state = recorded.state;
   }
-  return { kind: "accepted", events, state, ...(stepId && { stepId }) };
+  const kind = events.length > 0 ? "accepted" : "replay";
+  return { outcome: { kind, ...(stepId && { stepId }) }, events, state };
+}
+
+/** None of the commands happened; that one was refused may be a fact itself. */
+function refused(before: Coordination, decision: Decision & { kind: "refused" }, now: EpochMs): Decided {
+  const { code, reason, facts = [] } = decision;
+  const { events, state } = record(before, facts, now);
+  return { outcome: { kind: "refused", code, reason }, events, state };
 }
 
 interface Append {
   readonly runId: CoordinationId;
   readonly batch: Batch;
-  readonly decided: Decided & { readonly kind: "accepted" };
+  readonly decided: Decided;
 }
 
-async function append({ store, logger }: RunLogParts, { runId, batch, decided }: Append): Promise<void> {
+async function append(
+  { store, logger, onAppended }: RunLogParts,
+  { runId, batch, decided }: Append,
+): Promise<void> {
   const { events, state } = decided;
   assertReadable(events);
   if (state.kind === "unopened")
@@ -174,9 +187,10 @@ async function append({ store, logger }: RunLogParts, { runId, batch, decided }:
     references: events.flatMap(referencesOf),
     contents: batch.contents,
   });
+  onAppended?.(events);
   const last = events.at(-1);
   logger.debug(
-    { runId, sequence: last?.sequence, type: last?.type, stepId: decided.stepId, events: events.length },
+    { runId, sequence: last?.sequence, type: last?.type, stepId: last?.nodeId, events: events.length },
     "appended",
   );
 }

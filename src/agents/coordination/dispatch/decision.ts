@@ -1,0 +1,50 @@
+/** Owns: the answers of `decide`. */
+import type { StepId } from "../contracts/ids.ts";
+import type { FactDraft } from "../contracts/run-event.ts";
+
+export type RefusalCode =
+  | "NOT_OPENED"
+  | "ALREADY_OPENED"
+  | "COORDINATION_ENDED"
+  | "UNKNOWN_STEP"
+  | "STALE_ATTEMPT"
+  | "NOT_DISPATCHED"
+  | "STEP_ENDED"
+  | "ALREADY_RUNNING"
+  | "OTHER_CHILD"
+  | "CHILD_TAKEN"
+  | "TOO_MANY_STEPS"
+  | "STEPS_OPEN"
+  /** The command is about plans, and the coordination runs none. */
+  | "NOT_PLANNED"
+  /** D6: what the step waits for is not there yet. */
+  | "NOT_READY"
+  /** The plan was cancelled, has failed or passed its deadline: nothing more begins. */
+  | "PLAN_STOPPED"
+  /** What was used is more than the budget: nothing begins until people answer. */
+  | "BUDGET_SPENT"
+  /** Too many spawns of models are open. */
+  | "LANE_FULL"
+  | "NOTHING_TO_RETRY"
+  | "QUESTION_CLOSED";
+
+export type Decision =
+  /** The facts to append; `stepId` is the step that the command was about. */
+  | { readonly kind: "accepted"; readonly facts: readonly FactDraft[]; readonly stepId?: StepId }
+  /** D2: the log already says so. */
+  | { readonly kind: "replay"; readonly stepId?: StepId }
+  /** `facts` record the refusal itself, where that matters. */
+  | {
+      readonly kind: "refused";
+      readonly code: RefusalCode;
+      readonly reason: string;
+      readonly facts?: readonly FactDraft[];
+    };
+
+export function refuse(code: RefusalCode, reason: string): Decision & { readonly kind: "refused" } {
+  return { kind: "refused", code, reason };
+}
+
+export function accept(facts: readonly FactDraft[], stepId?: StepId): Decision {
+  return { kind: "accepted", facts, ...(stepId && { stepId }) };
+}

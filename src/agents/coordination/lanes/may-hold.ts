@@ -1,0 +1,21 @@
+/** Owns: how many places of all lanes together one session and one agent may hold. */
+
+/** Absent: no cap. */
+export interface Caps {
+  readonly perSessionMax?: number | undefined;
+  readonly perAgentMax?: number | undefined;
+}
+
+/** How many places are held now. */
+export interface Held {
+  readonly ofSession: number;
+  readonly ofAgent: number;
+}
+
+/** Whether one more place may be held by a session and an agent that hold so many. */
+export function mayHold(
+  { perSessionMax = Infinity, perAgentMax = Infinity }: Caps,
+  { ofSession, ofAgent }: Held,
+): boolean {
+  return ofSession < perSessionMax && ofAgent < perAgentMax;
+}

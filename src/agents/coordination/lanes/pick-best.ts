@@ -1,0 +1,105 @@
+/**
+ * Owns: which of many ready requests are handed to a lane that has room for some.
+ *
+ * N4 no more of one session or agent are handed in than may hold a place: the others could only fill the queue, and
+ *    requests of other sessions would find it full.
+ */
+import type { AgentId, SessionKey } from "../contracts/ids.ts";
+import { createBinaryHeap, type BinaryHeap } from "./binary-heap.ts";
+import { compareRanks, rankRequest, type LaneRank, type Rankable } from "./rank-request.ts";
+
+export interface ReadyRequest extends Rankable {
+  readonly session: SessionKey;
+  readonly agentId: AgentId;
+}
+
+/** How many more may be handed in: the cap without those that were handed in and have not given their place back. */
+export interface Allowance {
+  /** Absent: no cap. */
+  readonly ofSession?: (session: SessionKey) => number;
+  readonly ofAgent?: (agentId: AgentId) => number;
+}
+
+export interface PickRules {
+  readonly count: number;
+  readonly agingMs: number;
+  readonly allowance?: Allowance;
+}
+
+interface Candidate<T> {
+  readonly request: T;
+  readonly rank: LaneRank;
+}
+
+/** The first of the requests in the order of their ranks; among equals in the order given. O(n log count). */
+export function pickBest<T extends ReadyRequest>(requests: Iterable<T>, rules: PickRules): T[] {
+  const { count, agingMs, allowance = {} } = rules;
+  const spend = createSpending(allowance);
+  const groups = new Map<string, BinaryHeap<Candidate<T>>>();
+  let arrival = 0;
+  for (const request of requests) {
+    const rank = rankRequest(request, agingMs, (arrival += 1));
+    const name = groupName(request, allowance);
+    const group = groups.get(name) ?? createBinaryHeap<Candidate<T>>(lastFirst);
+    groups.set(name, group);
+    keepBest(group, { request, rank }, Math.min(count, spend.left(request)));
+  }
+  const picked: T[] = [];
+  for (const { request } of inOrder(groups.values())) {
+    if (picked.length >= count) break;
+    if (spend.take(request)) picked.push(request);
+  }
+  return picked;
+}
+
+/** Requests of one group have the same session and agent, as far as these have allowances. */
+function groupName({ session, agentId }: ReadyRequest, { ofSession, ofAgent }: Allowance): string {
+  return ofSession || ofAgent ? JSON.stringify([ofSession && session, ofAgent && agentId]) : "";
+}
+
+/** The last of those kept is on top, to be replaced by a better one. */
+function keepBest<T>(kept: BinaryHeap<Candidate<T>>, candidate: Candidate<T>, max: number): void {
+  const last = kept.first();
+  if (kept.size() < max) kept.add(candidate);
+  else if (last && lastFirst(candidate, last) > 0) {
+    kept.takeFirst();
+    kept.add(candidate);
+  }
+}
+
+function lastFirst<T>(a: Candidate<T>, b: Candidate<T>): number {
+  return compareRanks(b.rank, a.rank);
+}
+
+function inOrder<T>(groups: Iterable<BinaryHeap<Candidate<T>>>): Candidate<T>[] {
+  const all: Candidate<T>[] = [];
+  for (const group of groups)
+    for (let next = group.takeFirst(); next; next = group.takeFirst()) all.push(next);
+  return all.sort((a, b) => compareRanks(a.rank, b.rank));
+}
+
+interface Spending {
+  left(request: ReadyRequest): number;
+  /** False when nothing is left for it. */
+  take(request: ReadyRequest): boolean;
+}
+
+function createSpending({ ofSession, ofAgent }: Allowance): Spending {
+  const bySession = new Map<SessionKey, number>();
+  const byAgent = new Map<AgentId, number>();
+  const left = ({ session, agentId }: ReadyRequest): number =>
+    Math.min(
+      ofSession ? ofSession(session) - (bySession.get(session) ?? 0) : Infinity,
+      ofAgent ? ofAgent(agentId) - (byAgent.get(agentId) ?? 0) : Infinity,
+    );
+  return {
+    left,
+    take: (request) => {
+      if (left(request) < 1) return false;
+      const { session, agentId } = request;
+      bySession.set(session, (bySession.get(session) ?? 0) + 1);
+      byAgent.set(agentId, (byAgent.get(agentId) ?? 0) + 1);
+      return true;
+    },
+  };
+}

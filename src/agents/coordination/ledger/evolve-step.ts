@@ -1,0 +1,201 @@
+/** Owns: what each fact about a step means for that step. D3 to D5 as in `evolve.ts`. */
+import { invariant, unreachable } from "../contracts/errors.ts";
+import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+import { childOf, type EndedPhase, type Failure, type Step, type StepPhase } from "./state.ts";
+
+type OutcomeEvent = FactEvent & { type: "step.completed" | "step.failed" | "step.timed_out" };
+
+export type StepEvent =
+  | OutcomeEvent
+  | (FactEvent & {
+      type:
+        | "step.dispatched"
+        | "step.acknowledged"
+        | "step.reported"
+        | "step.outcome_refused"
+        | "step.retry_granted"
+        | "step.skipped";
+    });
+
+export function evolveStep(before: Step, event: StepEvent): Step {
+  const step = { ...before, lastFactId: event.eventId };
+  switch (event.type) {
+    case "step.dispatched":
+      return dispatched(step, event);
+    case "step.acknowledged":
+      return acknowledged(step, event);
+    case "step.completed":
+    case "step.failed":
+    case "step.timed_out":
+      return { ...step, phase: closed(step.phase, event) };
+    case "step.reported":
+      return reported(step, event);
+    case "step.outcome_refused": {
+      const { attempt, outcome } = event.payload;
+      // It changes nothing, so nothing is caused by it.
+      return { ...before, late: [...(before.late ?? []), `${attempt}:${outcome}`] };
+    }
+    case "step.retry_granted":
+      return retryGranted(step, event);
+    case "step.skipped":
+      return { ...step, phase: skipped(step.phase, event) };
+    default:
+      return unreachable(event, "step fact");
+  }
+}
+
+function dispatched(step: Step, event: FactEvent & { type: "step.dispatched" }): Step {
+  const { phase } = step;
+  const { attempt, deadlineAtMs, targetSession, message } = event.payload;
+  invariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
+  invariant(
+    attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0),
+    `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
+  );
+  invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
+  const { report: _, ...rest } = step;
+  const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
+  return {
+    ...rest,
+    ...(step.spec.planned && { begunAtMs }),
+    phase: {
+      status: "dispatched",
+      attempt,
+      dispatchedAtMs: epochMsOf(event.timestamp),
+      deadlineAtMs,
+      ...(targetSession && { targetSession }),
+      ...(message && { message }),
+    },
+  };
+}
+
+function acknowledged(step: Step, event: FactEvent & { type: "step.acknowledged" }): Step {
+  const { phase } = step;
+  const { childSessionKey, childRunId } = event.payload;
+  isOfAttempt(phase, event);
+  invariant(phase.status === "dispatched", `acknowledged while ${phase.status}: ${event.eventId}`);
+  const { attempt, dispatchedAtMs, deadlineAtMs } = phase;
+  return {
+    ...step,
+    acknowledgedEventId: event.eventId,
+    phase: {
+      status: "running",
+      attempt,
+      dispatchedAtMs,
+      acknowledgedAtMs: epochMsOf(event.timestamp),
+      deadlineAtMs,
+      childSessionKey,
+      childRunId,
+    },
+  };
+}
+
+function reported(step: Step, event: FactEvent & { type: "step.reported" }): Step {
+  isOfAttempt(step.phase, event);
+  const { stepId: _, ...report } = event.payload;
+  return { ...step, report };
+}
+
+function isOfAttempt(
+  phase: StepPhase,
+  event: { readonly eventId: string; readonly payload: { readonly attempt: number } },
+) {
+  invariant(
+    event.payload.attempt === phase.attempt,
+    `D3: outcome of attempt ${event.payload.attempt}: ${event.eventId}`,
+  );
+}
+
+/** D5: work that goes on, was completed or was cancelled is not begun again. */
+function mayRun({ status }: StepPhase): boolean {
+  return status === "waiting" || status === "backoff" || status === "failed" || status === "timed_out";
+}
+
+/** An attempt is over: the step ends with it, or waits for the next one. */
+function closed(phase: StepPhase, event: OutcomeEvent): StepPhase {
+  const end = ended(phase, event);
+  if (event.type === "step.completed") return end;
+  const { retryAtMs, escalated } = event.payload;
+  if (retryAtMs === undefined && !escalated) return end;
+  const { status, output: _, ...tried } = end;
+  invariant(isFailure(status), `D5: a retry of what is ${status}: ${event.eventId}`);
+  if (retryAtMs !== undefined) return { ...tried, status: "backoff", cause: status, retryAtMs };
+  invariant(escalated !== undefined, `blocked without a question: ${event.eventId}`);
+  return { ...tried, status: "blocked", cause: status, ...escalated };
+}
+
+function isFailure(status: EndedPhase["status"]): status is Failure {
+  return status === "failed" || status === "timed_out";
+}
+
+function ended(phase: StepPhase, event: OutcomeEvent): EndedPhase {
+  isOfAttempt(phase, event);
+  invariant(
+    phase.status === "dispatched" || phase.status === "running",
+    `D5: ${event.type} while ${phase.status}: ${event.eventId}`,
+  );
+  const child = childOf(phase);
+  const common = {
+    attempt: phase.attempt,
+    dispatchedAtMs: phase.dispatchedAtMs,
+    ...(phase.status === "running" && { acknowledgedAtMs: phase.acknowledgedAtMs }),
+    deadlineAtMs: phase.deadlineAtMs,
+    endedAtMs: epochMsOf(event.timestamp),
+    ...(child && { child: { childSessionKey: child.childSessionKey, childRunId: child.childRunId } }),
+  };
+  switch (event.type) {
+    case "step.completed":
+      return {
+        status: "completed",
+        ...common,
+        ...(event.payload.output && { output: event.payload.output }),
+      };
+    case "step.failed":
+      return {
+        status: event.payload.cancelled ? "cancelled" : "failed",
+        ...common,
+        error: event.payload.error,
+      };
+    case "step.timed_out":
+      return { status: "timed_out", ...common };
+    default:
+      return unreachable(event, "outcome");
+  }
+}
+
+function retryGranted(step: Step, event: FactEvent & { type: "step.retry_granted" }): Step {
+  const { phase } = step;
+  const retryAtMs: EpochMs = epochMsOf(event.timestamp);
+  if (phase.status === "backoff") return { ...step, phase: { ...phase, retryAtMs } };
+  invariant(phase.status === "blocked", `a retry granted while ${phase.status}: ${event.eventId}`);
+  const { escalationId: _, answerByMs: _by, ...tried } = phase;
+  return {
+    ...step,
+    granted: (step.granted ?? 0) + 1,
+    phase: { ...tried, status: "backoff", retryAtMs },
+  };
+}
+
+/** What was tried before ends as its last attempt did. */
+function skipped(phase: StepPhase, event: FactEvent & { type: "step.skipped" }): StepPhase {
+  if (phase.status === "waiting") {
+    const { because } = event.payload;
+    return { status: "skipped", attempt: 0, endedAtMs: epochMsOf(event.timestamp), because };
+  }
+  invariant(
+    phase.status === "backoff" || phase.status === "blocked",
+    `skipped while ${phase.status}: ${event.eventId}`,
+  );
+  const { cause, attempt, dispatchedAtMs, acknowledgedAtMs, deadlineAtMs, endedAtMs, child, error } = phase;
+  return {
+    status: event.payload.because === "cancelled" ? "cancelled" : cause,
+    attempt,
+    dispatchedAtMs,
+    ...(acknowledgedAtMs !== undefined && { acknowledgedAtMs }),
+    deadlineAtMs,
+    endedAtMs,
+    ...(child && { child }),
+    ...(error && { error }),
+  };
+}

@@ -1,0 +1,194 @@
+/**
+ * Owns: what each event means for the progress of a plan. All of it follows from committed events (D6): a step is ready when
+ * enough of its dependencies have completed, and doomed when too many never will.
+ */
+import { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
+import type { FactPayloads, Usage } from "../contracts/facts.ts";
+import { DELIVERY_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { isEnded, type OpenCoordination, type PlanProgress, type Spent, type Step } from "./state.ts";
+
+const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
+
+export function newProgress(atMs: EpochMs): PlanProgress {
+  return {
+    admitted: 0,
+    ready: { control: OrderedMap(), data: OrderedMap(), escalation: OrderedMap() },
+    running: OrderedSet(),
+    timed: OrderedSet(),
+    doomed: OrderedSet(),
+    waits: ImmutableMap(),
+    dependents: ImmutableMap(),
+    strays: OrderedMap(),
+    hasExpired: false,
+    spent: NOTHING,
+    allowedFrom: NOTHING,
+    allowedFromMs: atMs,
+  };
+}
+
+export function isDelivery({ spec }: Pick<Step, "spec">): boolean {
+  return spec.stepId === DELIVERY_STEP_ID;
+}
+
+export function afterAdmission(
+  plan: PlanProgress,
+  { spec, admittedAtMs }: Step,
+  steps: OpenCoordination["steps"],
+): PlanProgress {
+  const { stepId, planned } = spec;
+  if (!planned) return plan;
+  const wait = { met: 0, lost: 0 };
+  let { dependents } = plan;
+  for (const dependency of planned.dependsOn) {
+    dependents = dependents.update(dependency, List<StepId>(), (others) => others.push(stepId));
+    const phase = steps.get(dependency)?.phase;
+    if (!phase || !isEnded(phase)) continue;
+    if (phase.status === "completed") wait.met += 1;
+    else wait.lost += 1;
+  }
+  const admitted = plan.admitted + (stepId === DELIVERY_STEP_ID ? 0 : 1);
+  return sorted({ ...plan, admitted, dependents }, { spec, planned, wait, atMs: admittedAtMs });
+}
+
+interface Waiting {
+  readonly spec: Step["spec"];
+  readonly planned: NonNullable<Step["spec"]["planned"]>;
+  readonly wait: { readonly met: number; readonly lost: number };
+  readonly atMs: EpochMs;
+}
+
+/** Puts a waiting step where it belongs: ready, doomed, or neither yet. */
+function sorted(plan: PlanProgress, { spec, planned, wait, atMs }: Waiting): PlanProgress {
+  const { stepId, lane } = spec;
+  const waits = plan.waits.set(stepId, wait);
+  if (wait.met >= planned.fanIn) {
+    const ready = plan.ready[lane];
+    if (ready.has(stepId)) return { ...plan, waits };
+    return { ...plan, waits, ready: { ...plan.ready, [lane]: ready.set(stepId, atMs) } };
+  }
+  if (planned.dependsOn.length - wait.lost >= planned.fanIn) return { ...plan, waits };
+  return { ...plan, waits, doomed: plan.doomed.add(stepId) };
+}
+
+/** A step of the plan went from one phase to another. */
+export function afterPhase(
+  state: OpenCoordination & { readonly plan: PlanProgress },
+  { before, after, atMs }: { readonly before: Step; readonly after: Step; readonly atMs: EpochMs },
+): PlanProgress {
+  const { stepId } = after.spec;
+  const moved = placed(state.plan, before, after);
+  if (!isEnded(after.phase) || isEnded(before.phase)) return moved;
+  const { status } = after.phase;
+  const stopped = stopsAll(state, after) ? { ...moved, stop: moved.stop ?? ("fail_fast" as const) } : moved;
+  const change = status === "completed" ? { met: 1, lost: 0 } : { met: 0, lost: 1 };
+  return (stopped.dependents.get(stepId) ?? List<StepId>()).reduce((plan, dependent) => {
+    const wait = plan.waits.get(dependent);
+    const spec = state.steps.get(dependent)?.spec;
+    if (!wait || !spec?.planned) return plan;
+    const next = { met: wait.met + change.met, lost: wait.lost + change.lost };
+    return sorted(plan, { spec, planned: spec.planned, wait: next, atMs });
+  }, stopped);
+}
+
+function stopsAll({ created }: OpenCoordination, { spec, phase }: Step): boolean {
+  const isFailure = phase.status === "failed" || phase.status === "timed_out";
+  return (
+    isFailure &&
+    spec.planned !== undefined &&
+    spec.stepId !== DELIVERY_STEP_ID &&
+    created.failurePolicy.timeoutPolicy === "fail_fast"
+  );
+}
+
+/** Takes the step from where its phase before had it to where the one after has it. */
+function placed(plan: PlanProgress, { phase: before }: Step, { phase: after, spec }: Step): PlanProgress {
+  const { stepId } = spec;
+  const left =
+    before.status === "waiting" && after.status !== "waiting"
+      ? {
+          ...plan,
+          ready: { ...plan.ready, [spec.lane]: plan.ready[spec.lane].remove(stepId) },
+          doomed: plan.doomed.remove(stepId),
+          waits: plan.waits.remove(stepId),
+        }
+      : plan;
+  if (after.status === "waiting") return left;
+  if (!spec.planned) return isEnded(after) ? { ...left, timed: left.timed.remove(stepId) } : left;
+  const isAtWork = after.status === "dispatched" || after.status === "running";
+  const isTimed = after.status === "backoff" || after.status === "blocked";
+  return {
+    ...left,
+    running: isAtWork ? left.running.add(stepId) : left.running.remove(stepId),
+    timed: isTimed ? left.timed.add(stepId) : left.timed.remove(stepId),
+  };
+}
+
+function add(a: Spent, b: Spent): Spent {
+  return {
+    spawns: a.spawns + b.spawns,
+    tokens: a.tokens + b.tokens,
+    costMicroUsd: a.costMicroUsd + b.costMicroUsd,
+  };
+}
+
+export function spentBy(usage: Usage | undefined): Spent {
+  return { spawns: 0, tokens: usage?.tokens ?? 0, costMicroUsd: usage?.costMicroUsd ?? 0 };
+}
+
+export const ONE_SPAWN: Spent = { ...NOTHING, spawns: 1 };
+
+/** Books what a step used with the step and with the plan. */
+export function withSpending(state: OpenCoordination, stepId: StepId, spent: Spent): OpenCoordination {
+  const step = state.steps.get(stepId);
+  if (!state.plan || !step?.spec.planned || isDelivery(step)) return state;
+  return {
+    ...state,
+    steps: state.steps.set(stepId, { ...step, spent: add(step.spent ?? NOTHING, spent) }),
+    plan: { ...state.plan, spent: add(state.plan.spent, spent) },
+  };
+}
+
+/** A child of the plan spawned: that counts for the step that it works on, too. */
+export function withSpawn(
+  state: OpenCoordination & { readonly plan: PlanProgress },
+  parentStepId: StepId | undefined,
+): OpenCoordination {
+  const parent = parentStepId && state.steps.get(parentStepId);
+  if (parent?.spec.planned) return withSpending(state, parent.spec.stepId, ONE_SPAWN);
+  return { ...state, plan: { ...state.plan, spent: add(state.plan.spent, ONE_SPAWN) } };
+}
+
+/** D3: the child of an attempt that we gave up at its deadline may still be at work. */
+export function withStray(plan: PlanProgress, { spec, phase }: Step): PlanProgress {
+  if (isDelivery({ spec }) || (phase.status !== "dispatched" && phase.status !== "running")) return plan;
+  const session = phase.status === "running" ? phase.childSessionKey : phase.targetSession;
+  if (!session) return plan;
+  const { attempt, dispatchedAtMs } = phase;
+  const childRunId = phase.status === "running" ? { childRunId: phase.childRunId } : {};
+  const stray = { stepId: spec.stepId, attempt, dispatchedAtMs, ...childRunId };
+  return { ...plan, strays: plan.strays.set(session, stray) };
+}
+
+export function withoutStray(plan: PlanProgress, session: SessionKey): PlanProgress {
+  return { ...plan, strays: plan.strays.remove(session) };
+}
+
+/** A question about the budget was asked, or answered. */
+export function afterQuestion(
+  plan: PlanProgress,
+  { escalationId, cause, stepId }: FactPayloads["coordination.escalated"],
+): PlanProgress {
+  return cause === "budget" && stepId === undefined ? { ...plan, budgetQuestion: escalationId } : plan;
+}
+
+export function afterAnswer(
+  plan: PlanProgress,
+  { escalationId, resolution }: FactPayloads["escalation.closed"],
+  atMs: EpochMs,
+): PlanProgress {
+  const expired = resolution === "expired" ? { ...plan, hasExpired: true } : plan;
+  if (plan.budgetQuestion !== escalationId) return expired;
+  const { budgetQuestion: _, ...rest } = expired;
+  if (resolution === "continued") return { ...rest, allowedFrom: plan.spent, allowedFromMs: atMs };
+  return { ...rest, ...(!plan.stop && { stop: "budget" as const }) };
+}

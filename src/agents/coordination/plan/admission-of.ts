@@ -1,0 +1,51 @@
+/** Owns: the steps of a compiled plan as the ledger admits them. */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { ContentRef, Planned, RunnerKind, StepAdmitted } from "../contracts/facts.ts";
+import type { AgentId, SessionKey } from "../contracts/ids.ts";
+import type { CompiledStep, StepGraph } from "./step-graph.ts";
+
+export interface Admitting {
+  readonly ownerSession: SessionKey;
+  readonly runnerOf: (agent: AgentId) => RunnerKind;
+  /** Names a text by its hash. */
+  readonly refOf: (text: string) => ContentRef;
+}
+
+export type PlannedStep = StepAdmitted & { readonly planned: Planned };
+
+/** Of the steps of a graph, from one and before another, in its order: ten thousand are admitted bit by bit. */
+export interface StepRange {
+  readonly from: number;
+  readonly to: number;
+}
+
+export function plannedStepsOf(
+  graph: StepGraph,
+  admitting: Admitting,
+  { from, to }: StepRange = { from: 0, to: graph.steps.length },
+): PlannedStep[] {
+  return graph.steps.slice(from, to).map((step) => plannedStep(step, admitting));
+}
+
+/** The content is the task without its input, which is known only when the step is dispatched. */
+function plannedStep(step: CompiledStep, { ownerSession, runnerOf, refOf }: Admitting): PlannedStep {
+  const { stepId, agent, lane, priority, deliveryMode, timeoutMs, retry } = step;
+  return {
+    ...{ stepId, lane, priority, deliveryMode, timeoutMs },
+    ...(stepId.length <= BOUNDS.nameCharsMax && { name: stepId }),
+    runner: runnerOf(agent),
+    agentId: agent,
+    sourceSession: ownerSession,
+    input: refOf(step.task),
+    retryBudget: retry.budget,
+    collect: false,
+    call: {},
+    planned: {
+      dependsOn: [...step.dependsOn],
+      fanIn: step.fanIn.count,
+      backoffMs: retry.backoffMs,
+      criticalPathMs: step.criticalPathMs,
+      ...(step.budget && { budget: step.budget }),
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * Owns: putting the outputs of earlier steps into a step's input. The bindings come from the compiled plan; texts that steps
+ * put out are never searched for bindings.
+ */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { StepId } from "../contracts/ids.ts";
+import { pathOf, quoted } from "./plan-problem.ts";
+import type { CompiledStep, Json, JsonObject, Reference, Segment, Template } from "./step-graph.ts";
+
+export type Filled =
+  | { readonly kind: "filled"; readonly input: JsonObject }
+  | {
+      readonly kind: "unfillable";
+      /** The place in the step, as `input.items[0]`. */
+      readonly path: string;
+      /** As `steps.a.outputs.x[3] is not there`. */
+      readonly message: string;
+    };
+
+/** The outputs of a step; nothing where it has not completed, which is so behind a fan-in that does not need all. */
+export type OutputsOf = (stepId: StepId) => Json | undefined;
+
+/** A binding to a step that has not completed is filled with `null`. */
+export function fillInput(step: CompiledStep, outputsOf: OutputsOf): Filled {
+  const filled: Place[] = [];
+  let chars = step.bindings.length === 0 ? 0 : JSON.stringify(step.input).length;
+  for (const { at, value } of step.bindings) {
+    const room = BOUNDS.filledInputCharsMax - chars;
+    const found = value.kind === "reference" ? valueOf(value, outputsOf) : textOf(value, outputsOf, room);
+    if (found.kind === "missing") return unfillable(at, found.message);
+    chars += found.chars;
+    if (chars > BOUNDS.filledInputCharsMax) return unfillable(at, TOO_LARGE);
+    filled.push({ at, value: found.value });
+  }
+  return { kind: "filled", input: filledIn(step.input, filled) as JsonObject };
+}
+
+const TOO_LARGE = `with this value the input has more than ${BOUNDS.filledInputCharsMax} characters; bind less`;
+
+function unfillable(at: readonly Segment[], message: string): Filled {
+  return { kind: "unfillable", path: pathOf(["input", ...at]), message };
+}
+
+type Found =
+  | { readonly kind: "value"; readonly value: Json; readonly chars: number }
+  | { readonly kind: "missing"; readonly message: string };
+
+function valueOf(reference: Reference, outputsOf: OutputsOf): Found {
+  const found = lookUp(reference, outputsOf);
+  if (found === undefined) return { kind: "missing", message: notThere(reference) };
+  return { kind: "value", value: found, chars: JSON.stringify(found).length };
+}
+
+/** Stops as soon as the text is longer than there is room: 1,000 large outputs in one text would not fit into memory. */
+function textOf({ parts }: Template, outputsOf: OutputsOf, room: number): Found {
+  const texts: string[] = [];
+  let chars = 0;
+  for (const part of parts) {
+    const value = typeof part === "string" ? part : lookUp(part, outputsOf);
+    if (value === undefined && typeof part !== "string") return { kind: "missing", message: notThere(part) };
+    const text = typeof value === "string" ? value : JSON.stringify(value);
+    chars += text.length;
+    if (chars > room) return { kind: "missing", message: TOO_LARGE };
+    texts.push(text);
+  }
+  const value = texts.join("");
+  return { kind: "value", value, chars: JSON.stringify(value).length };
+}
+
+/** Nothing where a completed step has no such output. Only what an object or an array itself has is found. */
+function lookUp({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
+  let at: Json | undefined = outputsOf(stepId);
+  if (at === undefined || at === null) return null;
+  for (const segment of path) {
+    if (at === undefined) return undefined;
+    at = typeof segment === "number" ? itemOf(at, segment) : propertyOf(at, segment);
+  }
+  return at;
+}
+
+function itemOf(value: Json, index: number): Json | undefined {
+  return Array.isArray(value) ? value[index] : undefined;
+}
+
+function propertyOf(value: Json, name: string): Json | undefined {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
+  return Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+function notThere({ stepId, path }: Reference): string {
+  const isPlain = /^[\w.-]+$/u.test(stepId) && stepId.length <= BOUNDS.nameCharsMax;
+  return `${pathOf(["steps", isPlain ? stepId : quoted(stepId), "outputs", ...path])} is not there`;
+}
+
+interface Place {
+  readonly at: readonly Segment[];
+  readonly value: Json;
+}
+
+/** A copy along the places; the rest is shared. An input has at most 16 levels, so this may recurse. */
+function filledIn(value: Json, places: readonly Place[]): Json {
+  const [first] = places;
+  if (!first) return value;
+  if (first.at.length === 0) return first.value;
+  const inside = Map.groupBy(places, ({ at }) => at[0]);
+  const fillAt = (segment: Segment, child: Json): Json =>
+    filledIn(
+      child,
+      (inside.get(segment) ?? []).map((place) => ({ ...place, at: place.at.slice(1) })),
+    );
+  if (Array.isArray(value)) return value.map((child, index) => fillAt(index, child));
+  if (typeof value !== "object" || value === null) return value;
+  // Not by assignment: a key could be __proto__.
+  return Object.fromEntries(Object.entries(value).map(([key, child]) => [key, fillAt(key, child)]));
+}

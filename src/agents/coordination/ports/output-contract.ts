@@ -1,0 +1,19 @@
+/** One place where outputs break their contract. It says nothing of the outputs but where, and of what type they are. */
+export interface OutputProblem {
+  /** As `changes[0].title`; names that the schema does not know are `*`. */
+  readonly path: string;
+  /** As `expected string, got number`. */
+  readonly message: string;
+}
+
+/** Holds the outputs of a step against its `outputSchema`. */
+export interface OutputContract {
+  /**
+   * What is wrong with the outputs, at most a few problems; nothing where they meet the schema. The same schema and outputs
+   * give the same answer. Never throws, and always ends soon: what would take too long is a problem too.
+   */
+  check(
+    schema: Readonly<Record<string, unknown>>,
+    outputs: Readonly<Record<string, unknown>>,
+  ): readonly OutputProblem[];
+}

@@ -1,0 +1,26 @@
+import type { CoordinationEnvelope } from "../contracts/envelope.ts";
+import type { ContentRef } from "../contracts/facts.ts";
+import type { EpochMs, SessionKey } from "../contracts/ids.ts";
+import type { Cancellation, Observation } from "../contracts/observation.ts";
+
+/** The spawn to ask about: by its child where that is known, else by what was asked for. */
+export interface SpawnQuery {
+  readonly sourceSession: SessionKey;
+  readonly input: ContentRef;
+  readonly dispatchedAtMs: EpochMs;
+  readonly childSessionKey?: SessionKey;
+  /** The child has open steps of its own, so the end of its first turn is not its end. */
+  readonly hasOpenChildren: boolean;
+  /** Children that belong to other steps and are not the answer. */
+  readonly taken: ReadonlySet<SessionKey>;
+}
+
+/** What the host knows of the spawns that its models make. */
+export interface SpawnObserver {
+  /** Asks the host's own records about a spawn; never throws. */
+  observe(query: SpawnQuery): Promise<Observation>;
+  /** Writes the envelope where the host keeps the child session's data. Safe to repeat. */
+  bind(envelope: CoordinationEnvelope): Promise<void>;
+  /** Stops the child of a spawn and what it spawned in turn. */
+  stop(query: SpawnQuery): Promise<Cancellation>;
+}

@@ -1,0 +1,118 @@
+/** Owns: which commands follow from how the child of a planned step ended. */
+import type { Command } from "../contracts/commands.ts";
+import { stepError, usageSchema, type ContentRef, type StepError, type Usage } from "../contracts/facts.ts";
+import { unreachable } from "../contracts/errors.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { ChildEnding } from "../contracts/observation.ts";
+import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
+import { isDelivery } from "../ledger/plan-progress.ts";
+import type { Step } from "../ledger/state.ts";
+import { outputsFromReply } from "../plan/read-outputs.ts";
+import type { JsonObject } from "../plan/step-graph.ts";
+import type { ContentInput } from "../ports/content-store.ts";
+import type { RuntimeParts } from "./runtime-parts.ts";
+
+export interface Outcome {
+  readonly commands: readonly Command[];
+  readonly contents: readonly ContentInput[];
+}
+
+type OutcomeParts = Pick<RuntimeParts, "plans" | "contract" | "refOf">;
+
+interface About {
+  readonly stepId: StepId;
+  readonly attempt: number;
+}
+
+export async function outcomeOf(
+  parts: OutcomeParts,
+  { state, step }: { readonly state: PlannedCoordination; readonly step: Step },
+  given: ChildEnding,
+): Promise<Outcome> {
+  const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
+  const ending = { ...given, ...cleanUsage(given.usage) };
+  switch (ending.outcome) {
+    case "completed":
+      return completion(parts, { state, step }, ending);
+    case "timed_out":
+      return only({ type: "timeOutStep", ...about, via: "runner" });
+    case "failed":
+      return failure(about, stepError("child_failed", ending.message ?? "the agent failed"), ending);
+    case "cancelled":
+      return failure(
+        about,
+        stepError("child_cancelled", ending.message ?? "the agent was cancelled"),
+        ending,
+      );
+    default:
+      return unreachable(ending.outcome, "child outcome");
+  }
+}
+
+/** What cannot be is not known: an event that breaks a bound could not be recorded at all. */
+function cleanUsage(usage: Usage | undefined): { usage?: Usage } {
+  const parsed = usageSchema.safeParse(usage);
+  return { ...(parsed.success ? { usage: parsed.data } : { usage: {} }) };
+}
+
+interface Ended {
+  readonly state: PlannedCoordination;
+  readonly step: Step;
+}
+
+/** What the child reported counts; one that reported nothing is taken at its last words. */
+async function completion(
+  parts: OutcomeParts,
+  { state, step }: Ended,
+  ending: ChildEnding,
+): Promise<Outcome> {
+  const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
+  const { report } = step;
+  if (report?.outcome === "failed")
+    return failure(about, stepError("reported_failed", "the agent reported that it could not do it"), ending);
+  if (report) return completed(about, report.output, ending);
+  const read = await outputsIn(parts, { state, step }, ending.reply ?? "");
+  if (read.kind === "unusable") return failure(about, stepError("output_invalid", read.why), ending);
+  const { ref } = read.content;
+  return { ...completed(about, ref, ending), contents: [read.content] };
+}
+
+function completed(about: About, output: ContentRef, { usage }: ChildEnding): Outcome {
+  return only({ type: "completeStep", ...about, via: "runner", output, ...(usage && { usage }) });
+}
+
+type RepliedOutputs =
+  | { readonly kind: "outputs"; readonly content: ContentInput }
+  /** `why` begins with the path. */
+  | { readonly kind: "unusable"; readonly why: string };
+
+async function outputsIn(
+  parts: OutcomeParts,
+  { state, step }: Ended,
+  reply: string,
+): Promise<RepliedOutputs> {
+  const { stepId } = step.spec;
+  const schema = isDelivery(step)
+    ? undefined
+    : (await parts.plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
+  const read = outputsFromReply(reply, schema !== undefined);
+  if (read.kind === "unreadable") return { kind: "unusable", why: `${read.path}: ${read.message}` };
+  const [problem] = schema ? (await parts.contract()).check(schema, read.outputs) : [];
+  if (problem) return { kind: "unusable", why: `${problem.path}: ${problem.message}` };
+  return { kind: "outputs", content: outputContent(parts, read.outputs) };
+}
+
+/** Outputs as they are kept: other steps may need them as long as the plan runs. */
+export function outputContent({ refOf }: Pick<OutcomeParts, "refOf">, outputs: JsonObject): ContentInput {
+  const text = JSON.stringify(outputs);
+  return { ref: refOf(text), text, keepWhileRunning: true };
+}
+
+export function failure(about: About, error: StepError, { usage }: Pick<ChildEnding, "usage"> = {}): Outcome {
+  const cancelled = error.code === "child_cancelled";
+  return only({ type: "failStep", ...about, error, cancelled, via: "runner", ...(usage && { usage }) });
+}
+
+function only(command: Command): Outcome {
+  return { commands: [command], contents: [] };
+}

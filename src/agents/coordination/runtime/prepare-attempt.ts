@@ -1,0 +1,155 @@
+/** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
+import type { ContentRef } from "../contracts/facts.ts";
+import { DELIVERY_STEP_ID, idempotencyKey, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { invariant } from "../contracts/errors.ts";
+import { envelopeOf } from "../dispatch/envelope-of.ts";
+import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
+import { isDelivery } from "../ledger/plan-progress.ts";
+import { childOf, sessionOf, type Step } from "../ledger/state.ts";
+import { fillInput } from "../plan/fill-input.ts";
+import { instructionOf } from "../plan/instruction.ts";
+import { referencesIn } from "../plan/read-bindings.ts";
+import type { CompiledStep, Json } from "../plan/step-graph.ts";
+import type { Attempt, Order } from "../ports/agent-runner.ts";
+import { deliveryMessage, toldSteps } from "./delivery-message.ts";
+import type { RuntimeParts } from "./runtime-parts.ts";
+
+export type Message =
+  | {
+      readonly kind: "message";
+      readonly text: string;
+      readonly ref: ContentRef;
+      /** It would come out differently once other steps have completed. */
+      readonly isPassing?: boolean;
+    }
+  /** The input cannot be filled in; `why` says where. */
+  | { readonly kind: "unfillable"; readonly why: string };
+
+type MessageParts = Pick<RuntimeParts, "plans" | "content" | "refOf" | "runs">;
+
+export async function messageFor(
+  parts: MessageParts,
+  state: PlannedCoordination,
+  step: Step,
+): Promise<Message> {
+  const { graph, stepOf } = await parts.plans.graphOf(state);
+  if (isDelivery(step)) {
+    await parts.runs.settled(state.coordinationId);
+    const outputs = await outputsOf(parts, state, toldSteps(graph));
+    return said(parts, deliveryMessage(state, graph, outputs));
+  }
+  const compiled = stepOf.get(step.spec.stepId);
+  invariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
+  if (compiled.bindings.length === 0) return said(parts, instructionOf(compiled.task, compiled.input));
+  // Outputs can be read once they are on disk.
+  await parts.runs.settled(state.coordinationId);
+  const sources = sourcesOf(compiled);
+  const outputs = await outputsOf(parts, state, sources);
+  const filled = fillInput(compiled, (stepId) => outputs.get(stepId));
+  if (filled.kind === "unfillable") return { kind: "unfillable", why: `${filled.path}: ${filled.message}` };
+  const isPassing = sources.some((stepId) => !outputs.has(stepId));
+  return { ...said(parts, instructionOf(compiled.task, filled.input)), ...(isPassing && { isPassing }) };
+}
+
+/** D2: what is started again under the same key is told the same. */
+export async function messageAgain(
+  parts: MessageParts,
+  state: PlannedCoordination,
+  step: Step,
+): Promise<Message> {
+  const ref = step.phase.status === "dispatched" ? step.phase.message : undefined;
+  const text = ref && (await parts.content.get(ref.sha256));
+  return ref && text !== undefined ? { kind: "message", text, ref } : messageFor(parts, state, step);
+}
+
+function said({ refOf }: Pick<MessageParts, "refOf">, text: string): Message & { readonly kind: "message" } {
+  return { kind: "message", text, ref: refOf(text) };
+}
+
+function sourcesOf({ bindings }: CompiledStep): StepId[] {
+  return [...new Set(bindings.flatMap(({ value }) => referencesIn(value).map(({ stepId }) => stepId)))];
+}
+
+/** The outputs of those that have completed, as far as they are kept. */
+async function outputsOf(
+  { content }: Pick<MessageParts, "content">,
+  { steps }: PlannedCoordination,
+  stepIds: readonly StepId[],
+): Promise<ReadonlyMap<StepId, Json>> {
+  const hashes = stepIds.flatMap((stepId) => {
+    const phase = steps.get(stepId)?.phase;
+    return phase?.status === "completed" && phase.output ? [[stepId, phase.output.sha256] as const] : [];
+  });
+  const texts = await content.getMany([...new Set(hashes.map(([, sha256]) => sha256))]);
+  return new Map(
+    hashes.flatMap(([stepId, sha256]) => {
+      const text = texts.get(sha256);
+      return text === undefined ? [] : [[stepId, JSON.parse(text) as Json] as const];
+    }),
+  );
+}
+
+/** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
+export function sessionFor(
+  { refOf }: Pick<RuntimeParts, "refOf">,
+  state: PlannedCoordination,
+  { spec }: Step,
+  attempt: number,
+): SessionKey {
+  if (spec.runner === "owner") return spec.sourceSession;
+  const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
+  const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
+  return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;
+}
+
+/** The newest attempt of a step, as runners know it; `undefined` before its dispatch. */
+export function attemptOf(
+  { coordinationId }: PlannedCoordination,
+  { spec, phase }: Step,
+): Attempt | undefined {
+  const childSessionKey = sessionOf(phase);
+  if (!childSessionKey || phase.status === "waiting" || phase.status === "skipped") return undefined;
+  const childRunId = childOf(phase)?.childRunId;
+  return {
+    idempotencyKey: idempotencyKey(coordinationId, spec.stepId, phase.attempt),
+    agentId: spec.agentId,
+    childSessionKey,
+    ...(childRunId && { childRunId }),
+    dispatchedAtMs: phase.dispatchedAtMs,
+  };
+}
+
+export async function orderFor(
+  parts: MessageParts,
+  state: PlannedCoordination,
+  { step, message }: { readonly step: Step; readonly message: string },
+): Promise<Order | undefined> {
+  const attempt = attemptOf(state, step);
+  const envelope = envelopeOf(state, step.spec.stepId);
+  if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;
+  const { stepOf } = await parts.plans.graphOf(state);
+  const outputSchema =
+    step.spec.stepId === DELIVERY_STEP_ID ? undefined : stepOf.get(step.spec.stepId)?.outputSchema;
+  const spanId = parts.refOf(attempt.idempotencyKey).sha256.slice(0, 16);
+  return {
+    ...attempt,
+    envelope,
+    lane: step.spec.lane,
+    message,
+    ...(outputSchema && { outputSchema }),
+    deadlineAtMs: step.phase.deadlineAtMs,
+    traceparent: `00-${traceIdOf(parts, state)}-${spanId}-01`,
+  };
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/u;
+
+function traceIdOf(
+  { refOf }: Pick<MessageParts, "refOf">,
+  { created, coordinationId }: PlannedCoordination,
+): string {
+  const { traceId } = created.trace;
+  return traceId !== undefined && TRACE_ID.test(traceId)
+    ? traceId
+    : refOf(coordinationId).sha256.slice(0, 32);
+}

@@ -1,0 +1,141 @@
+/**
+ * Owns: `AgentRunner` for agents that are programs speaking the Agent Client Protocol over stdio: one process per
+ * attempt, and which attempts are known. What is not known here does not run: an agent ends with the pipe to us.
+ */
+import { resolve } from "node:path";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import type { AgentId, IdempotencyKey } from "../../agents/coordination/contracts/ids.ts";
+import type { Observation } from "../../agents/coordination/contracts/observation.ts";
+import type { AgentRunner, Order, Start } from "../../agents/coordination/ports/agent-runner.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import { ACP_LIMITS, type AcpLimits } from "./acp-limits.ts";
+import { startAttempt, type AttemptJob, type AttemptRun } from "./attempt-run.ts";
+
+export interface AcpRunnerOptions {
+  readonly agents: Readonly<Record<string, AcpAgentConfig>>;
+  /** The folder of an agent whose configuration names none. */
+  readonly defaultCwd: (agentId: AgentId) => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Our version, which agents are told. */
+  readonly programVersion: string;
+  readonly limits?: Partial<AcpLimits>;
+}
+
+export interface AcpRunner extends AgentRunner {
+  /** Cancels all that run, and resolves when their processes are gone. Nothing starts afterwards. */
+  close(): Promise<void>;
+}
+
+export function acpRunner(options: AcpRunnerOptions): AcpRunner {
+  const limits: AcpLimits = { ...ACP_LIMITS, ...options.limits };
+  const known = new Map<IdempotencyKey, AttemptRun>();
+  const forgetOldest = endedMemory(limits, (key) => known.delete(key));
+  let closing = false;
+
+  const begin = (order: Order): AttemptRun | Start => {
+    if (closing) return refused("The gateway is stopping.");
+    const job = jobOf(order, options, limits);
+    if ("kind" in job) return job;
+    const run = startAttempt(job);
+    known.set(order.idempotencyKey, run);
+    void keepEnding(run).then((kept) => {
+      known.delete(order.idempotencyKey);
+      if (!kept) return;
+      known.set(order.idempotencyKey, kept.run);
+      forgetOldest(order.idempotencyKey, kept.replyChars);
+    });
+    return run;
+  };
+
+  return {
+    start: async (order) => {
+      const run = known.get(order.idempotencyKey) ?? begin(order);
+      return "started" in run ? startOf(run) : run;
+    },
+    observe: ({ idempotencyKey }) =>
+      Promise.resolve(known.get(idempotencyKey)?.observe() ?? { kind: "absent" }),
+    follow: async ({ idempotencyKey }, signal) => {
+      const run = known.get(idempotencyKey);
+      return run ? untilAborted(ended(run), signal) : { kind: "absent" };
+    },
+    cancel: async ({ idempotencyKey }) => (await known.get(idempotencyKey)?.cancel()) ?? "already_ended",
+    close: async () => {
+      closing = true;
+      await Promise.all([...known.values()].map((run) => run.cancel()));
+    },
+  };
+}
+
+function jobOf(order: Order, options: AcpRunnerOptions, limits: AcpLimits): AttemptJob | Start {
+  const config = Object.hasOwn(options.agents, order.agentId) ? options.agents[order.agentId] : undefined;
+  if (!config) return refused(`There is no ACP agent named ${order.agentId}.`);
+  try {
+    const cwd = resolve(config.cwd ?? options.defaultCwd(order.agentId));
+    return { ...options, order, config, cwd, limits };
+  } catch {
+    return refused(`There is no folder for the ACP agent ${order.agentId}.`);
+  }
+}
+
+/** An attempt after its end, without its order and what else it took to run it; nothing if it never began. */
+async function keepEnding(
+  run: AttemptRun,
+): Promise<{ readonly run: AttemptRun; readonly replyChars: number } | undefined> {
+  const ending = await run.gone;
+  if (!ending) return undefined;
+  const { started, gone } = run;
+  const seen = run.observe();
+  const cancelled = await run.cancel();
+  return {
+    run: { started, gone, observe: () => seen, cancel: () => Promise.resolve(cancelled) },
+    replyChars: ending.reply?.length ?? 0,
+  };
+}
+
+function refused(message: string): Start {
+  return { kind: "refused", message };
+}
+
+/** The start, with the ending where there is one already. */
+async function startOf(run: AttemptRun): Promise<Start> {
+  const start = await run.started;
+  const seen = run.observe();
+  if (start.kind !== "started" || seen.kind !== "ended") return start;
+  const { kind: _kind, childRunId: _run, childSessionKey: _session, ...ending } = seen;
+  return { ...start, ending };
+}
+
+async function ended(run: AttemptRun): Promise<Observation> {
+  await run.gone;
+  return run.observe();
+}
+
+function untilAborted(observation: Promise<Observation>, signal: AbortSignal): Promise<Observation> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => resolve({ kind: "unknown" });
+    if (signal.aborted) onAbort();
+    signal.addEventListener("abort", onAbort, { once: true });
+    observation.finally(() => signal.removeEventListener("abort", onAbort)).then(resolve, reject);
+  });
+}
+
+/** Remembers which attempts ended, the oldest first, and forgets those that the bounds leave no room for. */
+function endedMemory(
+  { endedMax, endedReplyCharsMax }: AcpLimits,
+  forget: (key: IdempotencyKey) => void,
+): (key: IdempotencyKey, replyChars: number) => void {
+  const kept = new Map<IdempotencyKey, number>();
+  let chars = 0;
+  return (key, replyChars) => {
+    kept.set(key, replyChars);
+    chars += replyChars;
+    for (const [oldest, oldestChars] of kept) {
+      if (kept.size <= endedMax && chars <= endedReplyCharsMax) return;
+      kept.delete(oldest);
+      chars -= oldestChars;
+      forget(oldest);
+    }
+  };
+}

@@ -1,0 +1,43 @@
+/**
+ * Owns: the sentences about what went wrong with an agent process.
+ *
+ * They are kept in the ledger, so they carry nothing that the agent wrote: neither its standard error nor the text of
+ * its error answers, which may quote a prompt or a secret. Codes and numbers only.
+ */
+import { RequestError } from "@agentclientprotocol/sdk";
+import type { Exit } from "./agent-process.ts";
+
+/** What is wrong with an agent, in a sentence. */
+export class AgentFailure extends Error {
+  override readonly name = "AgentFailure";
+}
+
+/** https://www.jsonrpc.org/specification#error_object, and the codes that ACP adds. */
+const MEANINGS: Readonly<Record<number, string>> = {
+  [-32700]: "parse error",
+  [-32600]: "invalid request",
+  [-32601]: "method not found",
+  [-32602]: "invalid params",
+  [-32603]: "internal error",
+  [-32800]: "request cancelled",
+  [-32000]: "authentication required",
+  [-32002]: "resource not found",
+};
+
+/** An error of a request as a failure; an end of the connection stays what it is, for the exit to explain. */
+export function failureOf(method: string, error: unknown): unknown {
+  if (!(error instanceof RequestError)) return error;
+  const meaning = MEANINGS[error.code];
+  return new AgentFailure(
+    `The agent answered ${method} with error ${error.code}${meaning ? ` (${meaning})` : ""}.`,
+  );
+}
+
+/** Why an agent did not answer: its own fault where that is known, else how its process ended. */
+export function sentenceOf(error: unknown, exit: Exit | undefined): string {
+  if (error instanceof AgentFailure) return error.message;
+  if (!exit || exit.forced) return "The agent closed its output before it answered.";
+  return exit.signal
+    ? `The agent's process was ended by ${exit.signal} before it answered.`
+    : `The agent's process ended with exit code ${exit.code ?? "unknown"} before it answered.`;
+}

@@ -1,0 +1,243 @@
+/**
+ * Owns: one attempt from the start of its process until the process is gone.
+ *
+ * An attempt counts as ended only then: a next attempt, or a step that waits for this one, must not meet an agent that
+ * still writes to its folder.
+ */
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import type {
+  Cancellation,
+  ChildEnding,
+  Observation,
+  ObservedChild,
+} from "../../agents/coordination/contracts/observation.ts";
+import type { Order, Start } from "../../agents/coordination/ports/agent-runner.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { AcpLimits } from "./acp-limits.ts";
+import { AgentFailure, sentenceOf } from "./agent-failure.ts";
+import { startProcess, stopProcess, type AgentProcess, type Exit } from "./agent-process.ts";
+import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
+import { endingOf } from "./stop-reason.ts";
+import { within } from "./within.ts";
+
+export interface AttemptJob {
+  readonly order: Order;
+  readonly config: AcpAgentConfig;
+  readonly cwd: string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly programVersion: string;
+  readonly limits: AcpLimits;
+}
+
+export interface AttemptRun {
+  readonly started: Promise<Start>;
+  /** Resolves when the process is gone: with the ending, or with nothing when the prompt was never sent. */
+  readonly gone: Promise<ChildEnding | undefined>;
+  observe(): Observation;
+  cancel(): Promise<Cancellation>;
+}
+
+/** How far the attempt is, for those who ask and for those who cancel. */
+type Situation =
+  | { readonly kind: "starting"; readonly conversation?: Conversation }
+  | {
+      readonly kind: "running";
+      readonly child: ObservedChild;
+      readonly conversation: Conversation;
+      readonly sessionId: string;
+    }
+  | { readonly kind: "stopping"; readonly child: ObservedChild }
+  | { readonly kind: "ended"; readonly child: ObservedChild; readonly ending: ChildEnding }
+  | { readonly kind: "refused" };
+
+/** What changes while an attempt runs. */
+interface Course {
+  situation: Situation;
+  cancelled: boolean;
+  /** The process did not go, whatever we did. */
+  unreachable: boolean;
+}
+
+export function startAttempt(job: AttemptJob): AttemptRun {
+  const course: Course = { situation: { kind: "starting" }, cancelled: false, unreachable: false };
+  const { promise: started, resolve: onStarted } = Promise.withResolvers<Start>();
+  const gone = runAttempt(job, course, onStarted);
+  return {
+    started,
+    gone,
+    observe: () => observationOf(course.situation),
+    cancel: () => cancelAttempt(job, course, gone),
+  };
+}
+
+async function runAttempt(
+  job: AttemptJob,
+  course: Course,
+  onStarted: (start: Start) => void,
+): Promise<ChildEnding | undefined> {
+  const refuse = (message: string): void => {
+    course.situation = { kind: "refused" };
+    onStarted({ kind: course.unreachable ? "unknown" : "refused", message });
+  };
+  let agent: AgentProcess;
+  try {
+    agent = await startProcess(job.config, job.cwd);
+  } catch (error) {
+    refuse(sentenceOf(error, undefined));
+    return undefined;
+  }
+  const { config, programVersion, limits } = job;
+  const conversation = openConversation(agent, { permissions: config.permissions, programVersion, limits });
+  void endWithProcess(agent, conversation, job);
+  const running: Running = { job, course, agent, conversation };
+  let prompted: Prompted;
+  try {
+    prompted = await begin(job, course, conversation);
+  } catch (error) {
+    refuse(sentenceOf(error, await end(running, error)));
+    return undefined;
+  }
+  const child = childOf(job.order, prompted.sessionId);
+  course.situation = { kind: "running", child, conversation, sessionId: prompted.sessionId };
+  onStarted({ kind: "started", child });
+  const ending = await endingAfter(prompted.answer, child, running);
+  course.situation = { kind: "ended", child, ending };
+  return ending;
+}
+
+/** Sends the prompt, within the time that a start may take. */
+async function begin(
+  { order, cwd, clock, limits }: AttemptJob,
+  course: Course,
+  conversation: Conversation,
+): Promise<Prompted> {
+  course.situation = { kind: "starting", conversation };
+  if (course.cancelled) throw cancelledEarly();
+  const cancelTimer = clock.wakeAt(addMs(clock.now(), limits.startMs), () =>
+    conversation.close(new AgentFailure(`The agent was not ready within ${limits.startMs} ms.`)),
+  );
+  try {
+    return await conversation.prompt(order, cwd);
+  } finally {
+    cancelTimer();
+  }
+}
+
+interface Running {
+  readonly job: AttemptJob;
+  readonly course: Course;
+  readonly agent: AgentProcess;
+  readonly conversation: Conversation;
+}
+
+async function endingAfter(
+  answer: Promise<unknown>,
+  child: ObservedChild,
+  running: Running,
+): Promise<ChildEnding> {
+  const { course, conversation } = running;
+  const stopping: Situation = { kind: "stopping", child };
+  let stopReason: unknown;
+  try {
+    stopReason = await answer;
+  } catch (error) {
+    course.situation = stopping;
+    const outcome = course.cancelled ? "cancelled" : "failed";
+    const message = sentenceOf(error, await end(running, error));
+    const usage = conversation.words.usage();
+    return { outcome, message, ...(usage && { usage }) };
+  }
+  course.situation = stopping;
+  const ending = endingOf(stopReason, conversation.words);
+  await end(running);
+  return ending;
+}
+
+/** Ends the process: at once when it is at fault, else it may go by itself. */
+async function end(
+  { job, course, agent, conversation }: Running,
+  error?: unknown,
+): Promise<Exit | undefined> {
+  const { clock, limits, logger, order } = job;
+  const exit = await stopProcess(agent, error instanceof AgentFailure ? 0 : limits.exitMs, { clock, limits });
+  conversation.close();
+  const fields = {
+    idempotencyKey: order.idempotencyKey,
+    pid: agent.pid,
+    exitCode: exit?.code ?? undefined,
+    signal: exit?.signal ?? undefined,
+    stderrBytes: agent.stderrBytes(),
+  };
+  if (exit) logger.debug(fields, "an ACP agent's process ended");
+  else {
+    course.unreachable = true;
+    logger.warn(fields, "an ACP agent's process cannot be killed");
+  }
+  return exit;
+}
+
+/**
+ * A connection ends with its pipe, not with the process: the last answer may still be in it. But what the process
+ * started may hold the pipe open for ever.
+ */
+async function endWithProcess(
+  agent: AgentProcess,
+  conversation: Conversation,
+  { clock, limits }: AttemptJob,
+): Promise<void> {
+  await agent.exited;
+  await within(clock, limits.exitMs, conversation.closed);
+  conversation.close();
+}
+
+function childOf({ childSessionKey }: Order, sessionId: string): ObservedChild {
+  return {
+    childSessionKey,
+    childRunId: sessionId.slice(0, BOUNDS.sessionKeyCharsMax).toWellFormed(),
+  };
+}
+
+function observationOf(situation: Situation): Observation {
+  switch (situation.kind) {
+    case "starting":
+      return { kind: "unknown" };
+    case "running":
+    case "stopping":
+      return { kind: "running", ...situation.child };
+    case "ended":
+      return { kind: "ended", ...situation.child, ...situation.ending };
+    case "refused":
+      return { kind: "absent" };
+  }
+}
+
+async function cancelAttempt(
+  { clock, limits }: AttemptJob,
+  course: Course,
+  gone: Promise<ChildEnding | undefined>,
+): Promise<Cancellation> {
+  const { situation } = course;
+  if (situation.kind === "ended" || situation.kind === "refused")
+    return course.unreachable ? "unreachable" : "already_ended";
+  course.cancelled = true;
+  if (situation.kind === "starting") situation.conversation?.close(cancelledEarly());
+  else if (situation.kind === "running") {
+    const { conversation, sessionId } = situation;
+    conversation.cancel(sessionId);
+    const cancelTimer = clock.wakeAt(addMs(clock.now(), limits.cancelMs), () =>
+      conversation.close(new AgentFailure(`The agent did not stop within ${limits.cancelMs} ms.`)),
+    );
+    void gone.then(cancelTimer);
+  }
+  const ending = await gone;
+  if (course.unreachable) return "unreachable";
+  return ending === undefined || ending.outcome === "cancelled" ? "stopped" : "already_ended";
+}
+
+function cancelledEarly(): AgentFailure {
+  return new AgentFailure("The attempt was cancelled while the agent was starting.");
+}

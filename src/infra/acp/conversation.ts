@@ -1,0 +1,115 @@
+/**
+ * Owns: one ACP conversation: initialize, one session, one prompt, and its cancellation. Answers are checked here,
+ * because the SDK's client side types them without validating them.
+ */
+import {
+  AGENT_METHODS,
+  client,
+  CLIENT_METHODS,
+  PROTOCOL_VERSION,
+  type RequestPermissionOutcome,
+} from "@agentclientprotocol/sdk";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import type { Order } from "../../agents/coordination/ports/agent-runner.ts";
+import type { AcpLimits } from "./acp-limits.ts";
+import { AgentFailure, failureOf } from "./agent-failure.ts";
+import type { AgentProcess } from "./agent-process.ts";
+import { agentStream } from "./agent-stream.ts";
+import { answerPermission } from "./answer-permission.ts";
+import { lastWords, type LastWords } from "./last-words.ts";
+import { metaOf, promptOf } from "./session-prompt.ts";
+import { isRecord } from "./unknown-record.ts";
+
+const NAME = "openclaw-coordination";
+
+export interface Prompted {
+  readonly sessionId: string;
+  /** The stop reason, as the agent gave it. Rejects with an AgentFailure, or with why the connection ended. */
+  readonly answer: Promise<unknown>;
+}
+
+export interface Conversation {
+  readonly words: LastWords;
+  /** Resolves when the connection has ended, by the agent or by us. */
+  readonly closed: Promise<void>;
+  /** Resolves when the prompt is in the agent's pipe. Rejects as `Prompted.answer` does. */
+  prompt(order: Order, cwd: string): Promise<Prompted>;
+  /** Tells the agent to cancel; it answers the prompt then. */
+  cancel(sessionId: string): void;
+  /** Ends the connection: whatever waits for an answer fails with `reason`. */
+  close(reason?: Error): void;
+}
+
+export interface ConversationOptions {
+  readonly permissions: AcpAgentConfig["permissions"];
+  readonly programVersion: string;
+  readonly limits: AcpLimits;
+}
+
+export function openConversation(agent: AgentProcess, options: ConversationOptions): Conversation {
+  const words = lastWords();
+  let cancelled = false;
+  const { promise: promptSent, resolve: promptIsSent } = Promise.withResolvers<undefined>();
+  const stream = agentStream(agent, {
+    limits: options.limits,
+    onUpdate: (params) => words.hear(params),
+    onSent: (method) => {
+      if (method === AGENT_METHODS.session_prompt) promptIsSent(undefined);
+    },
+  });
+  const connection = client({ name: NAME })
+    .onRequest(CLIENT_METHODS.session_request_permission, ({ params }) => {
+      const outcome: RequestPermissionOutcome = cancelled
+        ? { outcome: "cancelled" }
+        : answerPermission(params.options, options.permissions);
+      return { outcome };
+    })
+    .connect(stream);
+
+  const ask = (method: string, params: unknown): Promise<unknown> =>
+    connection.agent.request(method, params).catch((error: unknown) => {
+      throw failureOf(method, error);
+    });
+
+  return {
+    words,
+    closed: connection.closed,
+    prompt: async (order, cwd) => {
+      checkVersion(await ask(AGENT_METHODS.initialize, greeting(options.programVersion)));
+      const _meta = metaOf(order);
+      const sessionId = sessionIdOf(await ask(AGENT_METHODS.session_new, { cwd, mcpServers: [], _meta }));
+      const answer = ask(AGENT_METHODS.session_prompt, { sessionId, prompt: promptOf(order), _meta });
+      const stopReason = answer.then((response) => (isRecord(response) ? response["stopReason"] : undefined));
+      // Its rejection is whoever's who reads it; the race below only wants to know of it in time.
+      stopReason.catch(() => undefined);
+      await Promise.race([promptSent, stopReason]);
+      return { sessionId, answer: stopReason };
+    },
+    cancel: (sessionId) => {
+      cancelled = true;
+      connection.agent.notify(AGENT_METHODS.session_cancel, { sessionId }).catch(() => undefined);
+    },
+    close: (reason) => connection.close(reason),
+  };
+}
+
+function greeting(version: string): unknown {
+  return {
+    protocolVersion: PROTOCOL_VERSION,
+    clientInfo: { name: NAME, version },
+    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+  };
+}
+
+function checkVersion(hello: unknown): void {
+  const version = isRecord(hello) ? hello["protocolVersion"] : undefined;
+  if (version === PROTOCOL_VERSION) return;
+  const spoken = Number.isSafeInteger(version) ? `version ${String(version)}` : "no known version";
+  throw new AgentFailure(`The agent speaks ${spoken} of the Agent Client Protocol, not ${PROTOCOL_VERSION}.`);
+}
+
+function sessionIdOf(session: unknown): string {
+  const sessionId = isRecord(session) ? session["sessionId"] : undefined;
+  if (typeof sessionId === "string" && sessionId !== "") return sessionId;
+  throw new AgentFailure(`The agent answered ${AGENT_METHODS.session_new} without a session id.`);
+}

@@ -1,0 +1,67 @@
+/**
+ * Owns: what is kept of an agent's session updates: its last message and what it used. Everything else is let go, so
+ * that an agent that talks without end costs no memory.
+ */
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import type { Usage } from "../../agents/coordination/contracts/facts.ts";
+import { isRecord, type UnknownRecord } from "./unknown-record.ts";
+
+const MICRO = 1_000_000;
+
+export interface LastWords {
+  /** Takes the params of one `session/update`; what it cannot read it ignores. */
+  hear(params: unknown): void;
+  /** The last message, cut to its bound. */
+  reply(): string | undefined;
+  usage(): Usage | undefined;
+}
+
+export function lastWords(): LastWords {
+  let text = "";
+  let messageId: unknown;
+  /** The message is over; it stays the last one until another begins. */
+  let closed = false;
+  let tokens: number | undefined;
+  let costMicroUsd: number | undefined;
+
+  const hearChunk = (update: UnknownRecord): void => {
+    const content = update["content"];
+    if (!isRecord(content) || content["type"] !== "text" || typeof content["text"] !== "string") return;
+    const id = update["messageId"] ?? undefined;
+    if (closed || (id !== undefined && messageId !== undefined && id !== messageId)) text = "";
+    closed = false;
+    messageId = id;
+    text += content["text"].slice(0, BOUNDS.replyCharsMax - text.length);
+  };
+  const hearUsage = (update: UnknownRecord): void => {
+    // ACP tells how many tokens are in the context, not how many were paid for: the largest is the least it can be.
+    const used = wholeNumber(update["used"]);
+    if (used !== undefined) tokens = Math.max(tokens ?? 0, used);
+    costMicroUsd = microUsd(update["cost"]) ?? costMicroUsd;
+  };
+
+  return {
+    hear: (params) => {
+      const update = isRecord(params) ? params["update"] : undefined;
+      if (!isRecord(update)) return;
+      if (update["sessionUpdate"] === "agent_message_chunk") hearChunk(update);
+      else if (update["sessionUpdate"] === "tool_call") closed = true;
+      else if (update["sessionUpdate"] === "usage_update") hearUsage(update);
+    },
+    reply: () => (text === "" ? undefined : text.toWellFormed()),
+    usage: () =>
+      tokens === undefined && costMicroUsd === undefined
+        ? undefined
+        : { ...(tokens !== undefined && { tokens }), ...(costMicroUsd !== undefined && { costMicroUsd }) },
+  };
+}
+
+/** The session's cost so far. Other currencies than the dollar are not converted. */
+function microUsd(cost: unknown): number | undefined {
+  if (!isRecord(cost) || cost["currency"] !== "USD" || typeof cost["amount"] !== "number") return undefined;
+  return wholeNumber(Math.round(cost["amount"] * MICRO));
+}
+
+function wholeNumber(value: unknown): number | undefined {
+  return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
+}

@@ -1,0 +1,30 @@
+import type { StopReason } from "@agentclientprotocol/sdk";
+import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
+import type { LastWords } from "./last-words.ts";
+
+type Verdict = Pick<ChildEnding, "outcome" | "message">;
+
+const VERDICTS: Readonly<Record<StopReason, Verdict>> = {
+  end_turn: { outcome: "completed" },
+  cancelled: { outcome: "cancelled", message: "The agent stopped because it was cancelled." },
+  max_tokens: { outcome: "failed", message: "The agent reached its limit of tokens." },
+  max_turn_requests: { outcome: "failed", message: "The agent reached its limit of model requests." },
+  refusal: { outcome: "failed", message: "The agent refused to go on." },
+};
+
+const UNKNOWN: Verdict = {
+  outcome: "failed",
+  message: "The agent stopped for a reason that the protocol does not know.",
+};
+
+/** How an attempt ended that the agent itself brought to an end. */
+export function endingOf(stopReason: unknown, words: LastWords): ChildEnding {
+  const verdict = isStopReason(stopReason) ? VERDICTS[stopReason] : UNKNOWN;
+  const reply = words.reply();
+  const usage = words.usage();
+  return { ...verdict, ...(reply !== undefined && { reply }), ...(usage && { usage }) };
+}
+
+function isStopReason(value: unknown): value is StopReason {
+  return typeof value === "string" && Object.hasOwn(VERDICTS, value);
+}

@@ -1,0 +1,145 @@
+/**
+ * Owns: holding outputs against a schema with ajv. Schemas and outputs are written by models: nothing of them may hang the
+ * process, fill its memory or become code that does anything but compare.
+ */
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { _, type ErrorObject, type KeywordCxt } from "ajv";
+import { SchemaEnv } from "ajv/dist/compile/index.js";
+import type { OutputContract, OutputProblem } from "../../agents/coordination/ports/output-contract.ts";
+import { describeErrors } from "./describe-errors.ts";
+import { areDistinct } from "./distinct-items.ts";
+import { linearPattern, type LinearPattern } from "./linear-pattern.ts";
+import { usableSchema, WORK, type Fields, type WorkOf } from "./usable-schema.ts";
+import { createWork, WorkExceeded, type WorkMeter } from "./work-meter.ts";
+
+/** In characters of schemas and instructions of patterns, each of which takes up to 100 bytes. */
+const CACHED_WEIGHT_MAX = 300_000;
+const CACHED_MAX = 256;
+/** Characters whose number is found in the time of a unit. */
+const CHARS_PER_UNIT = 32;
+
+interface Compiled {
+  readonly weight: number;
+  validate(outputs: unknown): readonly ErrorObject[];
+  /** Gives back what the last check left behind. */
+  forget(): void;
+  readonly names: ReadonlySet<string>;
+}
+
+export function ajvOutputContract(): OutputContract {
+  const cache = new Map<string, Compiled>();
+  const work = createWork();
+  const compiledOf = (schema: Fields): Compiled => {
+    const key = JSON.stringify(schema);
+    const compiled = cache.get(key) ?? compile(schema, key.length, work.meter);
+    remember(cache, key, compiled);
+    return compiled;
+  };
+  return {
+    check: (schema, outputs) => {
+      work.restart();
+      try {
+        return problemsOf(compiledOf(schema), outputs);
+      } catch (error) {
+        return [unusable(error)];
+      }
+    },
+  };
+}
+
+function problemsOf(compiled: Compiled, outputs: unknown): readonly OutputProblem[] {
+  try {
+    return describeErrors(compiled.validate(outputs), { outputs, names: compiled.names });
+  } catch (error) {
+    if (!(error instanceof WorkExceeded) && !(error instanceof RangeError)) throw error;
+    const message = "holding this against the schema takes too long; make the output or the schema simpler";
+    return [{ path: "(root)", message }];
+  } finally {
+    compiled.forget();
+  }
+}
+
+/** The plan compiler refuses such schemas; those that came here another way are told of in the same words. */
+function unusable(error: unknown): OutputProblem {
+  const isTooDeep = error instanceof RangeError;
+  const why = isTooDeep ? "it is nested too deeply" : "the validator does not take it";
+  return { path: "(root)", message: `outputSchema is not a usable JSON Schema: ${why}` };
+}
+
+/** The one used last is the last to go. */
+function remember(cache: Map<string, Compiled>, key: string, compiled: Compiled): void {
+  cache.delete(key);
+  cache.set(key, compiled);
+  let sum = 0;
+  for (const each of cache.values()) sum += each.weight;
+  for (const [oldest, { weight }] of cache) {
+    if (cache.size === 1 || (cache.size <= CACHED_MAX && sum <= CACHED_WEIGHT_MAX)) return;
+    cache.delete(oldest);
+    sum -= weight;
+  }
+}
+
+/** With an ajv of its own for each schema, because an ajv never forgets what it compiled. */
+function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
+  const patterns: LinearPattern[] = [];
+  const regExp = Object.assign(
+    (source: string): LinearPattern => {
+      const pattern = linearPattern(source, meter);
+      patterns.push(pattern);
+      return pattern;
+    },
+    { code: "" },
+  );
+  const ajv = new Ajv2020({
+    // Without allErrors the code is nested as deep as a schema is long, and overflows the stack.
+    allErrors: true,
+    ...{ strict: false, meta: false, validateSchema: false, validateFormats: false, addUsedSchema: false },
+    ...{ inlineRefs: false, ownProperties: true, verbose: true, messages: false, logger: false },
+    code: { regExp, optimize: false },
+  });
+  // Keeping track of what is evaluated fails beside patternProperties, and is for keywords that a plan may not have.
+  ajv.opts.unevaluated = false;
+  ajv.removeKeyword("uniqueItems");
+  ajv.addKeyword({
+    ...{ keyword: "uniqueItems", type: "array", schemaType: "boolean", errors: false },
+    compile: (isOn: boolean) => (items: readonly unknown[]) => !isOn || areDistinct(items, meter),
+  });
+  const spend = (units: number): void => meter.spend(units);
+  ajv.addKeyword({
+    // Before all that looks at alternatives.
+    ...{ keyword: WORK, before: "not", schemaType: "object" },
+    code: (context: KeywordCxt) => writeWork(context, spend),
+  });
+  const { schema: usable, names } = usableSchema(schema);
+  const validate = ajv.compile(usable);
+  return {
+    weight: patterns.reduce((sum, { size }) => sum + size, chars),
+    names,
+    validate: (outputs) => (validate(outputs) ? [] : (validate.errors ?? [])),
+    forget: () => {
+      // The errors hold on to the outputs.
+      for (const each of [validate.schemaEnv, ...Object.values(validate.schemaEnv.refs)])
+        if (each instanceof SchemaEnv && each.validate) each.validate.errors = null;
+      for (const pattern of patterns) pattern.forget();
+    },
+  };
+}
+
+/** As code, because a function for each schema would double the time of compiling. */
+function writeWork({ gen, data, schema }: KeywordCxt, spend: (units: number) => void): void {
+  const { fixed, perItem, perKey, isLengthCounted } = schema as WorkOf;
+  const call = gen.scopeValue("func", { ref: spend });
+  let units = _`${fixed}`;
+  if (isLengthCounted)
+    units = _`${units} + (typeof ${data} == "string" ? ${data}.length / ${CHARS_PER_UNIT} : 0)`;
+  if (perItem > 0) units = _`${units} + (Array.isArray(${data}) ? ${data}.length * ${perItem} : 0)`;
+  if (perKey > 0) {
+    const count = gen.scopeValue("func", { ref: keysOf });
+    units = _`${units} + ${count}(${data}) * ${perKey}`;
+  }
+  gen.code(_`${call}(${units})`);
+}
+
+function keysOf(value: unknown): number {
+  return typeof value === "object" && value !== null ? Object.keys(value).length : 0;
+}

@@ -1,0 +1,148 @@
+/** Owns: what ajv found as sentences for a plan's author and for the agent. No value of the outputs is in them. */
+import type { ErrorObject } from "ajv";
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import type { OutputProblem } from "../../agents/coordination/ports/output-contract.ts";
+
+type Params = Readonly<Record<string, unknown>>;
+
+interface Checked {
+  readonly outputs: unknown;
+  /** Names of properties that may be shown, because the schema has them. */
+  readonly names: ReadonlySet<string>;
+}
+
+export function describeErrors(errors: readonly ErrorObject[], checked: Checked): OutputProblem[] {
+  const problems = new Map<string, OutputProblem>();
+  for (const found of mainErrors(errors)) {
+    const path = pathOf(found, checked);
+    const message = sentenceOf(found);
+    problems.set(`${path} ${message}`, { path, message });
+    if (problems.size >= BOUNDS.problemsMax) break;
+  }
+  return [...problems.values()];
+}
+
+interface Found {
+  readonly error: ErrorObject;
+  /** Of alternatives that differ in nothing else. */
+  readonly types?: readonly string[];
+}
+
+const ALTERNATIVES = ["anyOf", "oneOf"];
+const SUMMARIES = [...ALTERNATIVES, "contains", "propertyNames"];
+
+/** Ajv lists what went wrong inside of a summary before it; only what helps is left of that. */
+function mainErrors(errors: readonly ErrorObject[]): Found[] {
+  const found: Found[] = [];
+  for (const error of errors) {
+    if (!SUMMARIES.includes(error.keyword)) {
+      if (error.keyword !== "if") found.push({ error });
+      continue;
+    }
+    const inner: Found[] = [];
+    for (let last = found.at(-1); last && isInside(last.error, error); last = found.at(-1)) {
+      inner.push(last);
+      found.pop();
+    }
+    found.push(...(ALTERNATIVES.includes(error.keyword) ? summaryOf(error, inner.reverse()) : [{ error }]));
+  }
+  return found;
+}
+
+function isInside(inner: ErrorObject, outer: ErrorObject): boolean {
+  const { instancePath } = outer;
+  return inner.instancePath === instancePath || inner.instancePath.startsWith(`${instancePath}/`);
+}
+
+function summaryOf(error: ErrorObject, inner: readonly Found[]): Found[] {
+  const isOfType = (each: Found): boolean =>
+    each.error.instancePath === error.instancePath && each.error.keyword === "type";
+  const others = inner.filter((each) => !isOfType(each));
+  const types = inner.filter(isOfType).flatMap((each) => each.types ?? typesOf(each.error));
+  if (others.length > 0 && types.length > 0) return others.slice(0, BOUNDS.problemsMax);
+  if (others.length === 0 && types.length > 0 && inner[0])
+    return [{ error: inner[0].error, types: [...new Set(types)] }];
+  return [{ error }];
+}
+
+function typesOf({ params }: ErrorObject): string[] {
+  const { type } = params as Params;
+  return Array.isArray(type) ? type.map(String) : String(type).split(",");
+}
+
+function pathOf({ error }: Found, { outputs, names }: Checked): string {
+  const missing = (error.params as Params)["missingProperty"];
+  const keys = error.instancePath.split("/").slice(1);
+  let path = "";
+  let at: unknown = outputs;
+  for (const part of keys.slice(0, BOUNDS.outputDepthMax)) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    path += Array.isArray(at) ? `[${key}]` : `.${nameOf(key, names)}`;
+    at = typeof at === "object" && at !== null ? (at as Params)[key] : undefined;
+  }
+  if (typeof missing === "string") path += `.${nameOf(missing)}`;
+  return path.replace(/^\./u, "").slice(0, BOUNDS.problemPathCharsMax) || "(root)";
+}
+
+function nameOf(name: string, names?: ReadonlySet<string>): string {
+  return names && !names.has(name) ? "*" : name.slice(0, BOUNDS.nameCharsMax).toWellFormed();
+}
+
+function sentenceOf({ error, types }: Found): string {
+  const { keyword, params, data } = error;
+  const write = Object.hasOwn(SENTENCES, keyword) ? SENTENCES[keyword] : undefined;
+  if (keyword === "type") return `expected ${(types ?? typesOf(error)).join(" or ")}, got ${typeName(data)}`;
+  return write?.(params as Params) ?? `expected what ${keyword.slice(0, BOUNDS.nameCharsMax)} says`;
+}
+
+const atLeast = (unit: string) => (params: Params) => `expected at least ${counted(params, unit)}, got fewer`;
+const atMost = (unit: string) => (params: Params) => `expected at most ${counted(params, unit)}, got more`;
+
+function counted({ limit }: Params, unit: string): string {
+  return `${String(limit)} ${unit}${limit === 1 ? "" : "s"}`;
+}
+
+const LIMIT = ({ comparison, limit }: Params): string => {
+  const words: Params = { "<=": "at most", ">=": "at least", "<": "less than", ">": "more than" };
+  return `expected ${String(words[String(comparison)])} ${String(limit)}`;
+};
+
+const UNKNOWN_PROPERTY = (): string => "expected no property that the schema does not name";
+const UNKNOWN_ITEM = ({ limit, len }: Params): string =>
+  `expected at most ${String(limit ?? len)} items, got more`;
+
+const SENTENCES: Readonly<Record<string, (params: Params) => string>> = {
+  required: () => "expected a value, got nothing",
+  dependentRequired: () => "expected a value beside another one, got nothing",
+  additionalProperties: UNKNOWN_PROPERTY,
+  propertyNames: () => "expected other names of properties",
+  enum: () => "expected one of the values of enum",
+  const: () => "expected the value of const",
+  minimum: LIMIT,
+  maximum: LIMIT,
+  exclusiveMinimum: LIMIT,
+  exclusiveMaximum: LIMIT,
+  multipleOf: ({ multipleOf }) => `expected a multiple of ${String(multipleOf)}`,
+  minLength: atLeast("character"),
+  maxLength: atMost("character"),
+  pattern: () => "expected a text that matches the pattern",
+  minItems: atLeast("item"),
+  maxItems: atMost("item"),
+  items: UNKNOWN_ITEM,
+  uniqueItems: () => "expected different items, got the same one twice",
+  contains: ({ minContains: min, maxContains: max }) =>
+    `expected ${String(min)} ${typeof max === "number" ? `to ${max}` : "or more"} items that meet contains`,
+  minProperties: ({ limit }) => `expected at least ${String(limit)} properties, got fewer`,
+  maxProperties: ({ limit }) => `expected at most ${String(limit)} properties, got more`,
+  not: () => "expected what does not meet not",
+  oneOf: ({ passingSchemas }) =>
+    passingSchemas ? "expected to meet one of oneOf, got more" : "expected to meet one of oneOf, got none",
+  anyOf: () => "expected to meet one of anyOf, got none",
+  "false schema": () => "expected nothing here",
+};
+
+function typeName(value: unknown): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "array";
+  return value === undefined ? "nothing" : typeof value;
+}

@@ -1,0 +1,66 @@
+/** Owns: JavaScript's patterns in an engine whose time is linear in the text. What it cannot do the plan compiler refuses. */
+import { RE2JS } from "re2js";
+import type { WorkMeter } from "./work-meter.ts";
+
+export interface LinearPattern {
+  /** In instructions of 80 bytes. */
+  readonly size: number;
+  test(text: string): boolean;
+  /** Gives back the memory that matching took. */
+  forget(): void;
+  /** Ajv tells patterns apart by it. */
+  toString(): string;
+}
+
+/** What `.`, `\s` and `\S` are in JavaScript; in RE2 they are less. */
+const DOT = "[^\\n\\r\\x{2028}\\x{2029}]";
+const SPACE =
+  "\\t-\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}";
+const NO_SPACE =
+  "\\x{0}-\\x{8}\\x{e}-\\x{1f}!-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}" +
+  "\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{fefe}\\x{ff00}-\\x{10ffff}";
+
+/** @throws Error where the pattern is none, or one that needs backtracking. */
+export function linearPattern(source: string, meter: WorkMeter): LinearPattern {
+  const compiled = RE2JS.compile(re2Source(RE2JS.translateRegExp(source)));
+  const size = compiled.programSize();
+  let isWarm = false;
+  return {
+    size,
+    test: (text) => {
+      meter.spendOnPattern((text.length + 1) * size);
+      isWarm = true;
+      return compiled.test(text);
+    },
+    forget: () => {
+      if (isWarm) compiled.reset();
+      isWarm = false;
+    },
+    toString: () => source,
+  };
+}
+
+function re2Source(pattern: string): string {
+  let isInClass = false;
+  return pattern.replace(/\\.|[.[\]]/gsu, (part) => {
+    if (isInClass) {
+      isInClass = part !== "]";
+      return inClass(part);
+    }
+    isInClass = part === "[";
+    return outOfClass(part);
+  });
+}
+
+function inClass(part: string): string {
+  if (part === "\\s") return SPACE;
+  if (part === "\\S") return NO_SPACE;
+  // [[:alpha:] would be a class of its own.
+  return part === "[" ? "\\[" : part;
+}
+
+function outOfClass(part: string): string {
+  if (part === "\\s") return `[${SPACE}]`;
+  if (part === "\\S") return `[${NO_SPACE}]`;
+  return part === "." ? DOT : part;
+}

@@ -1,0 +1,174 @@
+/**
+ * Owns: what ajv is given of a schema. Only keywords that the plan compiler has checked are left, so that nothing else means
+ * anything to ajv; every schema says what looking at a value costs; places that `$ref` leads to are definitions of their own.
+ */
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+export const WORK = "x-work";
+
+/** What one look at a value costs. */
+export interface WorkOf {
+  readonly fixed: number;
+  readonly perItem: number;
+  readonly perKey: number;
+  readonly isLengthCounted: boolean;
+}
+
+export interface UsableSchema {
+  readonly schema: Fields;
+  /** All names of properties that the schema knows. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** With plain values, which may be long lists. */
+const PLAIN = [
+  ...["type", "enum", "const", "required", "dependentRequired", "pattern", "multipleOf", "uniqueItems"],
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "minLength", "maxLength"],
+  ...["minItems", "maxItems", "minContains", "maxContains", "minProperties", "maxProperties"],
+];
+const ITEM_SCHEMAS = ["items", "contains"];
+const KEY_SCHEMAS = ["propertyNames", "additionalProperties"];
+const SAME_SCHEMAS = ["not", "if", "then", "else"];
+const SCHEMAS = [...ITEM_SCHEMAS, ...KEY_SCHEMAS, ...SAME_SCHEMAS];
+const LISTS = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const MAPS = ["properties", "patternProperties", "dependentSchemas"];
+
+/** A child may end before it counts its own work; an alternative leaves an error behind. */
+const CHILD_UNITS = 4;
+
+/** @throws Error where it is no schema, or a `$ref` leads nowhere. */
+export function usableSchema(root: Fields): UsableSchema {
+  const copying: Copying = { root, targets: targetsIn(root), defs: new Map(), names: new Set() };
+  const $ref = refTo("", copying);
+  const $defs: Record<string, unknown> = {};
+  // The map grows while it is walked.
+  for (const [pointer, name] of copying.defs) $defs[name] = copyOf(schemaAt(root, pointer), pointer, copying);
+  return { schema: { $ref, $defs }, names: copying.names };
+}
+
+interface Copying {
+  readonly root: Fields;
+  readonly targets: ReadonlySet<string>;
+  /** Pointer to the name of its definition. */
+  readonly defs: Map<string, string>;
+  readonly names: Set<string>;
+}
+
+function refTo(pointer: string, { defs }: Copying): string {
+  const name = defs.get(pointer) ?? `s${defs.size}`;
+  defs.set(pointer, name);
+  return `#/$defs/${name}`;
+}
+
+function copyOf(schema: unknown, pointer: string, copying: Copying): unknown {
+  if (typeof schema === "boolean") return schema;
+  if (!isFields(schema)) throw new Error("this is not a schema");
+  const copy: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(schema)) {
+    const copied = copyKeyword(key, value, { pointer: `${pointer}/${key}`, copying });
+    if (copied !== undefined) copy[key] = copied;
+  }
+  const { properties } = copy;
+  if (isFields(properties)) for (const name of Object.keys(properties)) copying.names.add(name);
+  return { ...copy, [WORK]: workOf(copy) };
+}
+
+/** Nothing of what is no keyword. */
+function copyKeyword(
+  key: string,
+  value: unknown,
+  { pointer, copying }: { readonly pointer: string; readonly copying: Copying },
+): unknown {
+  if (PLAIN.includes(key)) return value;
+  if (key === "$ref") return refTo(pointerOf(value), copying);
+  if (SCHEMAS.includes(key)) return placed(value, pointer, copying);
+  if (LISTS.includes(key) && Array.isArray(value))
+    return value.map((child, index) => placed(child, `${pointer}/${index}`, copying));
+  return MAPS.includes(key) && isFields(value) ? copyMap(value, pointer, copying) : undefined;
+}
+
+/** A schema at its place, which is a reference if others refer to it: copied once, however often it is named. */
+function placed(schema: unknown, pointer: string, copying: Copying): unknown {
+  return copying.targets.has(pointer) ? { $ref: refTo(pointer, copying) } : copyOf(schema, pointer, copying);
+}
+
+function copyMap(map: Fields, pointer: string, copying: Copying): Fields {
+  return Object.fromEntries(
+    Object.entries(map).map(([name, child]) => [name, placed(child, `${pointer}/${escaped(name)}`, copying)]),
+  );
+}
+
+function workOf(schema: Fields): WorkOf {
+  const has = (key: string): boolean => Object.hasOwn(schema, key);
+  const count = (key: string): number => (isObject(schema[key]) ? Object.keys(schema[key]).length : 0);
+  const plain = PLAIN.reduce((sum, key) => sum + valuesIn(schema[key]), 0);
+  const children = [...LISTS, ...MAPS].reduce((sum, key) => sum + count(key), 0);
+  const same = [...SAME_SCHEMAS, "$ref"].filter(has).length;
+  return {
+    fixed: 1 + plain + CHILD_UNITS * (children + same),
+    perItem: CHILD_UNITS * ITEM_SCHEMAS.filter(has).length,
+    perKey: CHILD_UNITS * KEY_SCHEMAS.filter(has).length + count("patternProperties"),
+    isLengthCounted: has("minLength") || has("maxLength"),
+  };
+}
+
+function valuesIn(root: unknown): number {
+  if (root === undefined) return 0;
+  let values = 0;
+  const pending: unknown[] = [root];
+  for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
+    values += 1;
+    if (isObject(value)) for (const child of Object.values(value)) pending.push(child);
+  }
+  return values;
+}
+
+/** Every place that a text under `$ref` names, even where that is no reference: a place too many costs nothing. */
+function targetsIn(root: Fields): ReadonlySet<string> {
+  const targets = new Set<string>([""]);
+  const pending: unknown[] = [root];
+  for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
+    if (!isObject(value)) continue;
+    const { $ref } = value as Fields;
+    if (typeof $ref === "string" && $ref.startsWith("#")) targets.add(decoded($ref) ?? "");
+    for (const child of Object.values(value)) pending.push(child);
+  }
+  return targets;
+}
+
+function pointerOf($ref: unknown): string {
+  const pointer = typeof $ref === "string" && $ref.startsWith("#") ? decoded($ref) : undefined;
+  if (pointer === undefined) throw new Error("$ref leads nowhere");
+  return pointer;
+}
+
+function decoded($ref: string): string | undefined {
+  try {
+    return decodeURIComponent($ref.slice(1));
+  } catch {
+    return undefined;
+  }
+}
+
+function schemaAt(root: Fields, pointer: string): unknown {
+  let at: unknown = root;
+  for (const part of pointer.split("/").slice(1)) {
+    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
+    if (!isObject(at) || !Object.hasOwn(at, key)) throw new Error("$ref leads nowhere");
+    at = (at as Fields)[key];
+  }
+  return at;
+}
+
+function escaped(key: string): string {
+  return key.replaceAll("~", "~0").replaceAll("/", "~1");
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null;
+}
+
+function isFields(value: unknown): value is Fields {
+  return isObject(value) && !Array.isArray(value);
+}

@@ -1,0 +1,55 @@
+/** Owns: how many places of all lanes each session and each agent holds, for the caps. */
+import type { LaneRequest } from "../../agents/coordination/ports/lane-runner.ts";
+import { mayHold, type Caps } from "../../agents/coordination/lanes/may-hold.ts";
+
+/** Whose work it is. */
+export type Holder = Pick<LaneRequest, "session" | "agentId">;
+
+export interface HeldPlaces {
+  /** Two requests with the same name are let in or held back together. */
+  nameOf(holder: Holder): string;
+  mayHold(holder: Holder): boolean;
+  take(holder: Holder): void;
+  /** Returns whether somebody who was held back may now be let in. */
+  giveBack(holder: Holder): boolean;
+  /** Grows whenever `mayHold` may answer differently than before. */
+  version(): number;
+}
+
+export function createHeldPlaces(caps: Caps): HeldPlaces {
+  const bySession = new Map<string, number>();
+  const byAgent = new Map<string, number>();
+  const sessionOf = ({ session }: Holder): string => (caps.perSessionMax === undefined ? "" : session);
+  const agentOf = ({ agentId }: Holder): string => (caps.perAgentMax === undefined ? "" : agentId);
+  const hasCaps = caps.perSessionMax !== undefined || caps.perAgentMax !== undefined;
+  let version = 0;
+  const held = (holder: Holder) => ({
+    ofSession: bySession.get(sessionOf(holder)) ?? 0,
+    ofAgent: byAgent.get(agentOf(holder)) ?? 0,
+  });
+  const change = (holder: Holder, by: 1 | -1): void => {
+    const { ofSession, ofAgent } = held(holder);
+    count(bySession, sessionOf(holder), ofSession + by);
+    count(byAgent, agentOf(holder), ofAgent + by);
+  };
+  return {
+    nameOf: (holder) => (hasCaps ? JSON.stringify([sessionOf(holder), agentOf(holder)]) : ""),
+    mayHold: (holder) => mayHold(caps, held(holder)),
+    take: (holder) => {
+      change(holder, 1);
+      if (!mayHold(caps, held(holder))) version += 1;
+    },
+    giveBack: (holder) => {
+      const opens = !mayHold(caps, held(holder));
+      change(holder, -1);
+      if (opens) version += 1;
+      return opens;
+    },
+    version: () => version,
+  };
+}
+
+function count(counts: Map<string, number>, name: string, value: number): void {
+  if (value > 0) counts.set(name, value);
+  else counts.delete(name);
+}

@@ -1,0 +1,173 @@
+/**
+ * Owns: one lane: its p-queue, its bound, its counts, and giving places back.
+ *
+ * The job that p-queue sees ends when the place is given back, which may be before the work ends; the promise of `run` is
+ * our own and settles with the work.
+ */
+import PQueue from "p-queue";
+import { isFull, laneRoom, type Backlog } from "../../agents/coordination/lanes/lane-room.ts";
+import type { LaneRank } from "../../agents/coordination/lanes/rank-request.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type {
+  LaneMetrics,
+  LaneRequest,
+  LaneResult,
+  LaneSlot,
+} from "../../agents/coordination/ports/lane-runner.ts";
+import type { HeldPlaces } from "./held-places.ts";
+import { requestQueueOver, type RequestOptions, type RequestQueue } from "./request-queue.ts";
+import { createWaitingRequests } from "./waiting-requests.ts";
+
+export type LaneWork<T> = (slot: LaneSlot) => Promise<T>;
+
+export interface RequestLane {
+  run<T>(request: LaneRequest, work: LaneWork<T>): Promise<LaneResult<T>>;
+  room(): number;
+  metrics(): LaneMetrics;
+  /** The rank of the request that starts next, unless caps hold back all that wait. */
+  nextRank(): LaneRank | undefined;
+  /** Starts what a cap held back until now. */
+  tryAgain(): void;
+}
+
+export interface RequestLaneParts {
+  readonly concurrency: number;
+  readonly queueMax: number;
+  readonly agingMs: number;
+  readonly places: HeldPlaces;
+  readonly clock: Clock;
+  /** A cap has room again, before this lane has started what it lets in. */
+  readonly onCapOpened: (lane: RequestLane) => void;
+  /** This lane has started all that it can after a place was given back. */
+  readonly onTurnOver: (lane: RequestLane) => void;
+  readonly onRoom: () => void;
+}
+
+interface Counts {
+  running: number;
+  admitted: number;
+  refused: number;
+  waitedMsTotal: number;
+  waitedMsMax: number;
+}
+
+export function createRequestLane(parts: RequestLaneParts): RequestLane {
+  const { concurrency, queueMax, places } = parts;
+  const waiting = createWaitingRequests(places, parts.agingMs);
+  const queue = new PQueue<RequestQueue, RequestOptions>({
+    concurrency,
+    queueClass: requestQueueOver(waiting),
+  });
+  const counts: Counts = { running: 0, admitted: 0, refused: 0, waitedMsTotal: 0, waitedMsMax: 0 };
+  const bound = createBound(() => waiting.count(), parts);
+  const giveBack = (request: LaneRequest): void => {
+    counts.running -= 1;
+    if (places.giveBack(request)) parts.onCapOpened(lane);
+  };
+  const lane: RequestLane = {
+    run: <T>(request: LaneRequest, work: LaneWork<T>) => {
+      if (waiting.count() >= queueMax) {
+        counts.refused += 1;
+        return Promise.resolve({ kind: "full" });
+      }
+      const ended = Promise.withResolvers<LaneResult<T>>();
+      const askedAtMs = parts.clock.now();
+      const job = (): Promise<void> => {
+        admitted(counts, parts.clock.now() - askedAtMs);
+        bound.left();
+        return hold(work, ended, () => giveBack(request));
+      };
+      queue.add(job, { request }).catch(ended.reject);
+      bound.entered();
+      return ended.promise;
+    },
+    room: () => laneRoom(bound.backlog()),
+    metrics: () => metricsOf(counts, { concurrency, queueMax, waiting: waiting.count() }),
+    nextRank: () => waiting.next()?.rank,
+    tryAgain: () => {
+      // Setting it is how p-queue is told to look at what waits.
+      queue.concurrency = concurrency;
+    },
+  };
+  queue.addEventListener("next", () => parts.onTurnOver(lane));
+  return lane;
+}
+
+interface Bound {
+  backlog(): Backlog;
+  entered(): void;
+  left(): void;
+}
+
+/** Whether the lane is full, and saying when that is over. */
+function createBound(
+  waiting: () => number,
+  { queueMax, onRoom }: Pick<RequestLaneParts, "queueMax" | "onRoom">,
+): Bound {
+  let wasFull = false;
+  const backlog = (): Backlog => ({ waiting: waiting(), queueMax, wasFull });
+  return {
+    backlog,
+    entered: () => {
+      wasFull = isFull(backlog());
+    },
+    left: () => {
+      if (!wasFull || isFull(backlog())) return;
+      wasFull = false;
+      // Not at once: the listener may hand in more work, and p-queue is in the middle of starting this.
+      queueMicrotask(() => {
+        if (!wasFull) onRoom();
+      });
+    },
+  };
+}
+
+function admitted(counts: Counts, waitedMs: number): void {
+  // A clock that was put back has not taken waiting away.
+  const waited = Math.max(0, waitedMs);
+  counts.running += 1;
+  counts.admitted += 1;
+  counts.waitedMsTotal += waited;
+  counts.waitedMsMax = Math.max(counts.waitedMsMax, waited);
+}
+
+/** Begins the work and resolves when its place is given back. Never rejects: how the work ends is for `ended`. */
+function hold<T>(
+  work: LaneWork<T>,
+  ended: PromiseWithResolvers<LaneResult<T>>,
+  giveBack: () => void,
+): Promise<void> {
+  return new Promise((resolve) => {
+    let isHeld = true;
+    const release = (): void => {
+      if (!isHeld) return;
+      isHeld = false;
+      giveBack();
+      resolve();
+    };
+    void perform(work, ended, release);
+  });
+}
+
+async function perform<T>(
+  work: LaneWork<T>,
+  ended: PromiseWithResolvers<LaneResult<T>>,
+  release: () => void,
+): Promise<void> {
+  try {
+    const value = await work({ release });
+    release();
+    ended.resolve({ kind: "ran", value });
+  } catch (error) {
+    release();
+    ended.reject(error);
+  }
+}
+
+function metricsOf(
+  { running, admitted, refused, waitedMsTotal, waitedMsMax }: Counts,
+  { concurrency, queueMax, waiting }: Pick<LaneMetrics, "concurrency" | "queueMax" | "waiting">,
+): LaneMetrics {
+  const waitedMs = { total: waitedMsTotal, max: waitedMsMax };
+  return { concurrency, running, waiting, queueMax, admitted, refused, waitedMs };
+}

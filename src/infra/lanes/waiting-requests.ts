@@ -1,0 +1,82 @@
+/**
+ * Owns: the requests that wait for one lane, and which of them may start next.
+ *
+ * Requests that the caps let in or hold back together wait in one heap. Without caps that is a single heap; with caps
+ * finding the next one costs a look at the first request of each heap.
+ */
+import type { RunFunction } from "p-queue";
+import { createBinaryHeap, type BinaryHeap } from "../../agents/coordination/lanes/binary-heap.ts";
+import { compareRanks, rankRequest, type LaneRank } from "../../agents/coordination/lanes/rank-request.ts";
+import type { LaneRequest } from "../../agents/coordination/ports/lane-runner.ts";
+import type { HeldPlaces } from "./held-places.ts";
+
+export interface WaitingRequest {
+  readonly request: LaneRequest;
+  readonly rank: LaneRank;
+  readonly run: RunFunction;
+}
+
+export interface WaitingRequests {
+  /** All that wait, also those that a cap holds back. */
+  count(): number;
+  add(request: LaneRequest, run: RunFunction): void;
+  /** The first one that no cap holds back. */
+  next(): WaitingRequest | undefined;
+  /** Takes it from those that wait, and its place. */
+  takeNext(): WaitingRequest | undefined;
+}
+
+type Heap = BinaryHeap<WaitingRequest>;
+
+export function createWaitingRequests(places: HeldPlaces, agingMs: number): WaitingRequests {
+  const heaps = new Map<string, Heap>();
+  let arrivals = 0;
+  let count = 0;
+  /** The heap with the next request, as long as nothing changed since it was looked for. */
+  let found: { readonly version: number; readonly heap: Heap | undefined } | undefined;
+  const nextHeap = (): Heap | undefined => {
+    if (found?.version !== places.version())
+      found = { version: places.version(), heap: firstOpen(heaps.values(), places) };
+    return found.heap;
+  };
+  return {
+    count: () => count,
+    add: (request, run) => {
+      const name = places.nameOf(request);
+      const heap = heaps.get(name) ?? createBinaryHeap<WaitingRequest>(compareWaiting);
+      heaps.set(name, heap);
+      heap.add({ request, rank: rankRequest(request, agingMs, (arrivals += 1)), run });
+      count += 1;
+      if (found && isOpenBefore(heap, found.heap, places)) found = { ...found, heap };
+    },
+    next: () => nextHeap()?.first(),
+    takeNext: () => {
+      const heap = nextHeap();
+      const taken = heap?.takeFirst();
+      if (!heap || !taken) return undefined;
+      count -= 1;
+      if (heap.size() === 0) heaps.delete(places.nameOf(taken.request));
+      places.take(taken.request);
+      found = undefined;
+      return taken;
+    },
+  };
+}
+
+function compareWaiting(a: WaitingRequest, b: WaitingRequest): number {
+  return compareRanks(a.rank, b.rank);
+}
+
+function firstOpen(heaps: Iterable<Heap>, places: HeldPlaces): Heap | undefined {
+  let best: Heap | undefined;
+  for (const heap of heaps) if (isOpenBefore(heap, best, places)) best = heap;
+  return best;
+}
+
+/** Whether the first request of `heap` may start, and before that of `other`. */
+function isOpenBefore(heap: Heap, other: Heap | undefined, places: HeldPlaces): boolean {
+  const first = heap.first();
+  const rival = other?.first();
+  if (!first || (rival && compareWaiting(first, rival) >= 0)) return false;
+  return places.mayHold(first.request);
+}

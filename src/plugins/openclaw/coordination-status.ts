@@ -1,0 +1,127 @@
+/**
+ * Owns: a coordination as tools and gateway methods tell it: short, bounded, and without the texts of any session but the
+ * outputs that are asked for.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import { DELIVERY_STEP_ID, isoTimestamp, type StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
+import type { PlanReads } from "./plan-access.ts";
+
+/** Of more steps, those that need attention are told. */
+const STEPS_MAX = 50;
+const OUTPUTS_CHARS_MAX = BOUNDS.deliveryCharsMax;
+
+const text = z.string();
+const stepSchema = z.object({
+  stepId: text,
+  status: text,
+  attempt: z.int(),
+  /** Of a step of a plan; people may grant more. */
+  attemptsMax: z.int().optional(),
+  agent: text,
+  under: text.optional(),
+  error: z.object({ code: text, message: text }).optional(),
+  nextTryAt: text.optional(),
+  answerBy: text.optional(),
+  skippedBecause: text.optional(),
+});
+
+/** What is told of one coordination. */
+export const coordinationStatusSchema = z.object({
+  coordinationId: text,
+  status: text,
+  startedAt: text,
+  endedAt: text.optional(),
+  /** Without the step by which the owner is told. */
+  counts: z.object({ total: z.int(), ended: z.int(), byStatus: z.record(text, z.int()) }),
+  steps: z.array(stepSchema),
+  stepsLeftOut: z.int().optional(),
+  /** How far the owner is told the result; absent before that begins. */
+  delivery: text.optional(),
+});
+export type CoordinationStatusReport = z.infer<typeof coordinationStatusSchema>;
+export type StepReport = z.infer<typeof stepSchema>;
+
+const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "timed_out", "cancelled", "skipped"]);
+
+/** What people look for first. */
+const ATTENTION: readonly StepView["status"][] = [
+  "blocked",
+  "failed",
+  "timed_out",
+  "backoff",
+  "running",
+  "dispatched",
+  "waiting",
+  "cancelled",
+  "skipped",
+  "completed",
+];
+
+export function statusOf(view: CoordinationView): CoordinationStatusReport {
+  const steps = view.steps.filter(({ stepId }) => stepId !== DELIVERY_STEP_ID);
+  const delivery = view.steps.find(({ stepId }) => stepId === DELIVERY_STEP_ID);
+  const shown = needingAttention(steps);
+  const leftOut = steps.length - shown.length;
+  const { coordinationId, status, createdAtMs, endedAtMs } = view;
+  return {
+    coordinationId,
+    status,
+    startedAt: isoTimestamp(createdAtMs),
+    ...(endedAtMs !== undefined && { endedAt: isoTimestamp(endedAtMs) }),
+    counts: countsOf(steps, view.plan?.steps ?? 0),
+    steps: shown.map(stepReport),
+    ...(leftOut > 0 && { stepsLeftOut: leftOut }),
+    ...(delivery && { delivery: delivery.status }),
+  };
+}
+
+/** A large plan is admitted bit by bit: it has more steps than are there yet. */
+function countsOf(steps: readonly StepView[], planned: number): CoordinationStatusReport["counts"] {
+  const byStatus: Record<string, number> = {};
+  for (const { status } of steps) byStatus[status] = (byStatus[status] ?? 0) + 1;
+  const ended = steps.filter(({ status }) => ENDED.has(status)).length;
+  return { total: Math.max(steps.length, planned), ended, byStatus };
+}
+
+/** In the order of the coordination. */
+function needingAttention(steps: readonly StepView[]): StepView[] {
+  if (steps.length <= STEPS_MAX) return [...steps];
+  const rank = (step: StepView): number => ATTENTION.indexOf(step.status);
+  const chosen = new Set(steps.toSorted((a, b) => rank(a) - rank(b)).slice(0, STEPS_MAX));
+  return steps.filter((step) => chosen.has(step));
+}
+
+function stepReport(step: StepView): StepReport {
+  const { stepId, status, attempt, agentId, parentStepId, error, skippedBecause } = step;
+  const { retryBudget, retryAtMs, answerByMs } = step;
+  return {
+    ...{ stepId, status, attempt, agent: agentId },
+    ...(retryBudget !== undefined && { attemptsMax: Math.max(attempt, retryBudget + 1) }),
+    ...(parentStepId && { under: parentStepId }),
+    ...(error && { error: { code: error.code, message: error.message } }),
+    ...(retryAtMs !== undefined && { nextTryAt: isoTimestamp(retryAtMs) }),
+    ...(answerByMs !== undefined && { answerBy: isoTimestamp(answerByMs) }),
+    ...(skippedBecause && { skippedBecause }),
+  };
+}
+
+export type OutputsReport =
+  | { readonly kind: "outputs"; readonly stepId: StepId; readonly outputs: unknown }
+  /** The beginning of outputs that are too long to tell, as JSON text. */
+  | { readonly kind: "cut"; readonly stepId: StepId; readonly outputsText: string; readonly chars: number }
+  | { readonly kind: "none"; readonly reason: string };
+
+/** The outputs of a completed step. */
+export async function outputsReport(reads: PlanReads, step: StepView): Promise<OutputsReport> {
+  const { stepId, status, output } = step;
+  if (status !== "completed") return { kind: "none", reason: `step ${stepId} is ${status}, not completed` };
+  if (!output) return { kind: "none", reason: `step ${stepId} completed without outputs` };
+  const kept = await reads.get(output.sha256);
+  if (kept === undefined) return { kind: "none", reason: `the outputs of step ${stepId} are no longer kept` };
+  if (kept.length <= OUTPUTS_CHARS_MAX)
+    return { kind: "outputs", stepId, outputs: JSON.parse(kept) as unknown };
+  const outputsText = kept.slice(0, OUTPUTS_CHARS_MAX).toWellFormed();
+  return { kind: "cut", stepId, outputsText, chars: kept.length };
+}

@@ -1,0 +1,12 @@
+/** Owns: the names of the gateway methods and the scope that each needs. */
+
+export const METHODS = {
+  "coordination.plan.validate": "operator.read",
+  "coordination.plan.run": "operator.write",
+  "coordination.plan.cancel": "operator.write",
+  "coordination.cancel": "operator.write",
+  "coordination.retry": "operator.write",
+  "coordination.status": "operator.read",
+} as const;
+
+export type MethodName = keyof typeof METHODS;

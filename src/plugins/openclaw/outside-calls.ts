@@ -1,0 +1,22 @@
+/**
+ * Owns: leaving the async context of the call in which the host reached us.
+ *
+ * What a gateway method or a tool begins goes on when the call is over, and the host refuses calls of its API from the
+ * context of a client that is gone ("Gateway client authority closed"): a plan that was submitted by a command would hang. The
+ * context of the first load of the plugin in this process belongs to nobody; every module instance uses that one.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+
+type Leave = <T>(work: () => T) => T;
+
+const KEY = Symbol.for("openclaw-coordination.outside-calls");
+type Holder = { [KEY]?: Leave };
+
+const holder = globalThis as Holder;
+const leave: Leave = holder[KEY] ?? AsyncLocalStorage.snapshot();
+holder[KEY] = leave;
+
+/** Runs `work`, and all that it begins, outside of the call that is under way. */
+export function outsideCalls<T>(work: () => T): T {
+  return leave(work);
+}

@@ -1,0 +1,173 @@
+/**
+ * Owns: the gateway methods about plans, and what they answer. An operator decides: a plan's `ownerSession` is taken as it is
+ * written, and every coordination may be seen, cancelled and tried again.
+ *
+ * H2 a method never throws into the host: every refusal and failure is `{code, message}` with a sentence.
+ */
+import { z } from "zod";
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { anyFieldsSchema } from "../../agents/coordination/contracts/plan.ts";
+import {
+  agentIdSchema,
+  coordinationIdSchema,
+  isoTimestamp,
+  stepIdSchema,
+  type AgentId,
+  type CoordinationId,
+  type StepId,
+} from "../../agents/coordination/contracts/ids.ts";
+import {
+  describeProblems,
+  ENVELOPE_BOUNDS,
+  parseBounded,
+  PLAN_BOUNDS,
+  type ValueBounds,
+} from "../../agents/coordination/contracts/validation.ts";
+import type { RequestAnswer } from "../../agents/coordination/runtime/plan-requests.ts";
+import { outputsReport, statusOf } from "./coordination-status.ts";
+import type { MethodName } from "./method-declarations.ts";
+import type { Plans, UsePlans } from "./plan-access.ts";
+import { agentOf } from "./plan-tools.ts";
+
+export type MethodAnswer =
+  | { readonly ok: true; readonly payload: object }
+  | {
+      readonly ok: false;
+      readonly error: { readonly code: string; readonly message: string; readonly details?: object };
+    };
+
+export type PlanMethods = (method: MethodName, params: unknown) => Promise<MethodAnswer>;
+
+type Method = (use: UsePlans, params: unknown) => Promise<MethodAnswer>;
+
+const METHODS: Readonly<Record<MethodName, Method>> = {
+  "coordination.plan.validate": validate,
+  "coordination.plan.run": run,
+  "coordination.plan.cancel": (use, params) => request(use, params, cancel),
+  "coordination.cancel": (use, params) => request(use, params, cancel),
+  "coordination.retry": (use, params) => request(use, params, (plans, asked) => plans.retry(asked)),
+  "coordination.status": tellStatus,
+};
+
+export function createPlanMethods(use: UsePlans): PlanMethods {
+  return async (method, params) => {
+    try {
+      return await METHODS[method](use, params ?? {});
+    } catch (error) {
+      if (isCoordinationError(error)) return refused(error.code, error.message);
+      return refused("INVARIANT_VIOLATED", error instanceof Error ? error.message : String(error));
+    }
+  };
+}
+
+function answer(payload: object): MethodAnswer {
+  return { ok: true, payload };
+}
+
+function refused(code: string, message: string, details?: object): MethodAnswer {
+  return { ok: false, error: { code, message, ...(details && { details }) } };
+}
+
+/** @throws CoordinationError where the params are not what the method takes */
+function read<S extends z.ZodType, T>(
+  given: { readonly schema: S; readonly params: unknown; readonly bounds: ValueBounds },
+  act: (value: z.output<S>) => Promise<T>,
+): Promise<T | MethodAnswer> {
+  const parsed = parseBounded(given.schema, given.params, given.bounds);
+  return parsed.ok
+    ? act(parsed.value)
+    : Promise.resolve(refused("INPUT_INVALID", describeProblems(parsed.problems)));
+}
+
+const PLAN_PARAMS_BOUNDS: ValueBounds = { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 };
+const validateParams = z.strictObject({ plan: z.unknown() });
+
+function validate(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: validateParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan }) => {
+    const { checkedPlan } = await import("../cli/checked-plan.ts");
+    return use((_, { config }) => Promise.resolve(answer(checkedPlan(plan, config.stepTimeoutMs))));
+  });
+}
+
+const runParams = z.strictObject({ plan: anyFieldsSchema, ownerAgent: agentIdSchema.optional() });
+
+function run(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: runParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan, ownerAgent }) => {
+    const owner = plan["ownerSession"];
+    const agent = ownerAgent ?? (agentOf(typeof owner === "string" ? owner : "") as AgentId);
+    const submitted = await use((plans) => plans.submitPlan({ plan, ownerAgent: agent }));
+    if (submitted.kind === "refused") {
+      const { problems } = submitted;
+      const [first] = problems;
+      const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";
+      const what = first ? `${first.path}: ${first.message}${more}` : "the plan is not valid";
+      return refused("PLAN_REFUSED", what, { problems });
+    }
+    const { kind, coordinationId, steps } = submitted;
+    return answer({ coordinationId, steps, replay: kind === "replay" });
+  });
+}
+
+const requestParams = z.strictObject({
+  coordinationId: coordinationIdSchema,
+  stepId: stepIdSchema.optional(),
+});
+
+interface Asked {
+  readonly coordinationId: CoordinationId;
+  readonly stepId?: StepId;
+  readonly by: "operator";
+}
+
+const cancel = (plans: Plans, asked: Asked): Promise<RequestAnswer> => plans.cancel(asked);
+
+function request(
+  use: UsePlans,
+  params: unknown,
+  act: (plans: Plans, asked: Asked) => Promise<RequestAnswer>,
+): Promise<MethodAnswer> {
+  return read(
+    { schema: requestParams, params, bounds: ENVELOPE_BOUNDS },
+    async ({ coordinationId, stepId }) => {
+      const asked: Asked = { coordinationId, ...(stepId && { stepId }), by: "operator" };
+      const answered = await use((plans) => act(plans, asked));
+      if (answered.kind !== "refused")
+        return answer({ coordinationId: answered.coordinationId, replay: answered.kind === "replay" });
+      const { code, reason } = answered;
+      const isUnknown = code === "NOT_FOUND" || code === "NOT_OPENED";
+      return refused(isUnknown ? "COORDINATION_NOT_FOUND" : "REQUEST_REFUSED", reason, { refusal: code });
+    },
+  );
+}
+
+const statusParams = z.strictObject({
+  coordinationId: coordinationIdSchema.optional(),
+  outputsOf: stepIdSchema.optional(),
+});
+
+const NEWEST_MAX = 10;
+
+function tellStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: statusParams, params, bounds: ENVELOPE_BOUNDS }, ({ coordinationId, outputsOf }) => {
+    if (coordinationId) return use(({ reads }) => tellOne(reads, coordinationId, outputsOf));
+    if (outputsOf) return Promise.resolve(refused("INPUT_INVALID", "outputsOf needs the coordinationId"));
+    return use(async ({ reads, laneMetrics }) => {
+      const entries = await reads.list({ limit: NEWEST_MAX });
+      const coordinations = entries.map(({ runId, summary }) => {
+        const { status, ownerSession, createdAtMs, steps } = summary;
+        return { coordinationId: runId, status, ownerSession, startedAt: isoTimestamp(createdAtMs), steps };
+      });
+      return answer({ coordinations, lanes: laneMetrics() });
+    });
+  });
+}
+
+async function tellOne(reads: Plans["reads"], id: CoordinationId, outputsOf?: StepId): Promise<MethodAnswer> {
+  const view = await reads.view(id);
+  if (!view) return refused("COORDINATION_NOT_FOUND", `no coordination has the id ${JSON.stringify(id)}`);
+  const told = { coordination: { ...statusOf(view), ownerSession: view.ownerSession } };
+  if (!outputsOf) return answer(told);
+  const step = view.steps.find(({ stepId }) => stepId === outputsOf);
+  const none = { kind: "none", reason: `there is no step ${JSON.stringify(outputsOf)}` };
+  return answer({ ...told, outputs: step ? await outputsReport(reads, step) : none });
+}

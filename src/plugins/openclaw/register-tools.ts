@@ -1,0 +1,28 @@
+/** Owns: offering the agent tools to the host. Their code is loaded at the first call. */
+import { planAccess } from "./plan-access.ts";
+import type { Caller, ToolAnswer } from "./plan-tools.ts";
+import type { OpenClawPluginApi, ToolContext, ToolResult } from "./sdk.ts";
+import { TOOL_DECLARATIONS, type ToolName } from "./tool-declarations.ts";
+
+export function registerCoordinationTools(api: OpenClawPluginApi): void {
+  const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
+    const { createPlanTools } = await import("./plan-tools.ts");
+    return resultOf(await createPlanTools(planAccess(api))(tool, caller, params));
+  };
+  for (const { name, label, description, parameters } of TOOL_DECLARATIONS) {
+    api.registerTool(
+      ({ sessionKey, agentId }: ToolContext) => ({
+        name,
+        label,
+        description,
+        parameters,
+        execute: (_toolCallId: string, params: unknown) => call(name, { sessionKey, agentId }, params),
+      }),
+      { name },
+    );
+  }
+}
+
+function resultOf(answer: ToolAnswer): ToolResult {
+  return { content: [{ type: "text", text: JSON.stringify(answer) }], details: answer };
+}

@@ -1,0 +1,206 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { PRIORITIES, type Priority } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { AgentId, EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { createBinaryHeap } from "../../src/agents/coordination/lanes/binary-heap.ts";
+import { pickBest, type ReadyRequest } from "../../src/agents/coordination/lanes/pick-best.ts";
+import {
+  compareRanks,
+  rankRequest,
+  type Rankable,
+} from "../../src/agents/coordination/lanes/rank-request.ts";
+
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
+const AGING_MS = 60_000;
+
+const request = (fields: Partial<ReadyRequest> = {}): ReadyRequest => ({
+  priority: "normal",
+  readyAtMs: 1_000_000 as EpochMs,
+  criticalPathMs: 0,
+  session: "agent:main:main" as SessionKey,
+  agentId: "main" as AgentId,
+  ...fields,
+});
+
+const at = (ms: number): EpochMs => ms as EpochMs;
+
+/** The order in which requests that arrive in this order go. */
+const ordered = (requests: readonly Rankable[], agingMs = AGING_MS): Rankable[] =>
+  requests
+    .map((each, arrival) => ({ each, rank: rankRequest(each, agingMs, arrival) }))
+    .sort((a, b) => compareRanks(a.rank, b.rank))
+    .map(({ each }) => each);
+
+const requests: fc.Arbitrary<ReadyRequest> = fc
+  .record({
+    priority: fc.constantFrom(...PRIORITIES),
+    readyAtMs: fc.integer({ min: 0, max: 500_000 }).map(at),
+    criticalPathMs: fc.integer({ min: 0, max: 3 }),
+    session: fc.constantFrom("s1", "s2", "s3").map((key) => key as SessionKey),
+    agentId: fc.constantFrom("a1", "a2").map((id) => id as AgentId),
+  })
+  .map(request);
+
+describe("given requests that wait for a lane", () => {
+  it("the one of the higher priority goes first when both became ready together", () => {
+    const all = PRIORITIES.map((priority) => request({ priority }));
+    expect(ordered(all).map(({ priority }) => priority)).toEqual(["critical", "high", "normal", "low"]);
+  });
+
+  it("the one that is ready for longer goes first among equal priorities", () => {
+    const [late, early] = [request({ readyAtMs: at(2_000) }), request({ readyAtMs: at(1_000) })];
+    expect(ordered([late, early])).toEqual([early, late]);
+  });
+
+  it.each([
+    ["low", "normal", 1],
+    ["normal", "critical", 2],
+    ["low", "critical", 3],
+  ] satisfies [Priority, Priority, number][])(
+    "one of %s overtakes one of %s that became ready %i times the ageing later",
+    (lower, higher, levels) => {
+      const waiting = request({ priority: lower, readyAtMs: at(0) });
+      const later = (ms: number) => request({ priority: higher, readyAtMs: at(ms) });
+      const justEarlyEnough = later(levels * AGING_MS - 1);
+      const tooLate = later(levels * AGING_MS + 1);
+      expect(ordered([waiting, justEarlyEnough])).toEqual([justEarlyEnough, waiting]);
+      expect(ordered([waiting, tooLate])).toEqual([waiting, tooLate]);
+    },
+  );
+
+  it("the one with the longer critical path goes first among those with one key", () => {
+    const [short, long] = [request({ criticalPathMs: 5 }), request({ criticalPathMs: 50 })];
+    expect(ordered([short, long])).toEqual([long, short]);
+  });
+
+  it("a short wait counts more than a long critical path", () => {
+    const [long, waited] = [request({ criticalPathMs: 50 }), request({ readyAtMs: at(999_999) })];
+    expect(ordered([long, waited])).toEqual([waited, long]);
+  });
+
+  it("they go in the order of their coming when nothing tells them apart", () => {
+    const [first, second, third] = [request(), request(), request()];
+    const inOrder = ordered([first, second, third]);
+    expect(inOrder.map((each) => [first, second, third].indexOf(each as ReadyRequest))).toEqual([0, 1, 2]);
+  });
+});
+
+describe("for all requests", () => {
+  it("N1: none is overtaken by one that became ready later than the levels between them allow", () => {
+    const level = (priority: Priority): number => PRIORITIES.indexOf(priority);
+    fc.assert(
+      fc.property(
+        fc.array(requests, { maxLength: 40 }),
+        fc.integer({ min: 1, max: 100_000 }),
+        (all, agingMs) => {
+          const inOrder = ordered(all, agingMs);
+          for (const [place, overtaken] of inOrder.entries())
+            for (const first of inOrder.slice(0, place)) {
+              const levels = level(first.priority) - level(overtaken.priority);
+              expect(first.readyAtMs - overtaken.readyAtMs).toBeLessThanOrEqual(levels * agingMs);
+            }
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("N2: the order does not depend on the order of their coming, as long as their keys differ", () => {
+    const distinct = fc
+      .uniqueArray(requests, {
+        maxLength: 30,
+        selector: (each) => {
+          const { key, criticalPathMs } = rankRequest(each, AGING_MS, 0);
+          return `${key}:${criticalPathMs}`;
+        },
+      })
+      .chain((all) => fc.tuple(fc.constant(all), fc.shuffledSubarray(all, { minLength: all.length })));
+    fc.assert(
+      fc.property(distinct, ([all, shuffled]) => {
+        expect(ordered(shuffled)).toEqual(ordered(all));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("a heap gives them out in order, also when adding and taking alternate", () => {
+    const acts = fc.array(fc.oneof(fc.integer({ min: 0, max: 99 }), fc.constant(undefined)), {
+      maxLength: 200,
+    });
+    fc.assert(
+      fc.property(acts, (all) => {
+        const heap = createBinaryHeap<{ readonly value: number }>((a, b) => a.value - b.value);
+        const model: number[] = [];
+        for (const value of all) {
+          if (value === undefined) expect(heap.takeFirst()?.value).toBe(model.shift());
+          else {
+            heap.add({ value });
+            model.push(value);
+            model.sort((a, b) => a - b);
+          }
+          expect([heap.size(), heap.first()?.value]).toEqual([model.length, model[0]]);
+        }
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe("given more ready requests than a lane has room for", () => {
+  it("the best are picked, in their order", () => {
+    const all = [5, 3, 9, 1, 7].map((ms) => request({ readyAtMs: at(ms) }));
+    const picked = pickBest(all, { count: 3, agingMs: AGING_MS });
+    expect(picked.map(({ readyAtMs }) => readyAtMs)).toEqual([1, 3, 5]);
+  });
+
+  it("none is picked for a lane without room", () => {
+    expect(pickBest([request()], { count: 0, agingMs: AGING_MS })).toEqual([]);
+  });
+
+  it("all are picked when there is room for more", () => {
+    expect(pickBest([request(), request()], { count: 9, agingMs: AGING_MS })).toHaveLength(2);
+  });
+
+  it("N4: a session gets no more than its allowance and the next session gets the rest", () => {
+    const of = (session: string, ms: number): ReadyRequest =>
+      request({ session: session as SessionKey, readyAtMs: at(ms) });
+    const all = [of("s1", 1), of("s1", 2), of("s1", 3), of("s2", 4)];
+    const picked = pickBest(all, { count: 3, agingMs: AGING_MS, allowance: { ofSession: () => 1 } });
+    expect(picked).toEqual([all[0], all[3]]);
+  });
+
+  it("N4: a session that has used up its allowance gets nothing", () => {
+    const allowance = { ofSession: () => -1 };
+    expect(pickBest([request()], { count: 3, agingMs: AGING_MS, allowance })).toEqual([]);
+  });
+
+  it("picks the same as putting all in order and taking those that are allowed", () => {
+    const allowances = fc.option(fc.integer({ min: -1, max: 4 }), { nil: undefined });
+    const count = fc.integer({ min: 0, max: 12 });
+    fc.assert(
+      fc.property(
+        fc.array(requests, { maxLength: 60 }),
+        count,
+        allowances,
+        allowances,
+        (all, max, session, agent) => {
+          const allowance = {
+            ...(session !== undefined && { ofSession: () => session }),
+            ...(agent !== undefined && { ofAgent: () => agent }),
+          };
+          const expected: ReadyRequest[] = [];
+          for (const each of ordered(all) as ReadyRequest[]) {
+            const taken = (by: "session" | "agentId") =>
+              expected.filter((other) => other[by] === each[by]).length;
+            const isAllowed =
+              taken("session") < (session ?? Infinity) && taken("agentId") < (agent ?? Infinity);
+            if (isAllowed && expected.length < max) expected.push(each);
+          }
+          const picked = pickBest(all, { count: max, agingMs: AGING_MS, allowance });
+          expect(picked.map((each) => all.indexOf(each))).toEqual(expected.map((each) => all.indexOf(each)));
+        },
+      ),
+      { numRuns: RUNS },
+    );
+  });
+});

@@ -1,0 +1,71 @@
+import { describe, expect, it } from "vitest";
+import { stepAdmittedSchema, type ContentRef } from "../../src/agents/coordination/contracts/facts.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { plannedStepsOf, type Admitting } from "../../src/agents/coordination/plan/admission-of.ts";
+import { graphOf, step } from "./plan-scene.ts";
+
+const refOf = (text: string): ContentRef => ({ sha256: "0".repeat(64), bytes: text.length });
+const admitting: Admitting = {
+  ownerSession: "agent:main:main" as SessionKey,
+  runnerOf: (agent) => (agent.startsWith("acp-") ? "acp_stdio" : "subagent"),
+  refOf,
+};
+
+describe("plannedStepsOf", () => {
+  it("says of a step all that the plan says, and nothing of its input", () => {
+    const budget = { costUsd: 2 };
+    const own = {
+      priority: "high",
+      lane: "control",
+      timeoutMs: 9,
+      retry: { budget: 1, backoffMs: 4 },
+      budget,
+    };
+    const graph = graphOf([
+      step("b", ["a", "c"], {
+        fanIn: { min: 1 },
+        ...own,
+        agent: "acp-x",
+        task: "task",
+        input: { secret: 1 },
+      }),
+      ...[step("c"), step("a")],
+    ]);
+    const steps = plannedStepsOf(graph, admitting);
+    expect(steps.map(({ stepId }) => stepId)).toEqual(["a", "c", "b"]);
+    expect(steps[2]).toEqual({
+      ...{ stepId: "b", name: "b", agentId: "acp-x", runner: "acp_stdio", sourceSession: "agent:main:main" },
+      ...{ lane: "control", priority: "high", deliveryMode: "at_least_once", timeoutMs: 9, retryBudget: 1 },
+      ...{ input: refOf("task"), collect: false, call: {} },
+      planned: {
+        ...{ dependsOn: ["a", "c"], fanIn: 1, backoffMs: 4, criticalPathMs: 9 },
+        budget: { costMicroUsd: 2_000_000 },
+      },
+    });
+    expect(steps[0]).toMatchObject({ runner: "subagent", planned: { dependsOn: [], fanIn: 0 } });
+    for (const each of steps) expect(stepAdmittedSchema.parse(each)).toEqual(each);
+  });
+
+  it("has no name for a step whose id is too long for one", () => {
+    const [long] = plannedStepsOf(graphOf([step("s".repeat(65))]), admitting);
+    expect(long).not.toHaveProperty("name");
+  });
+
+  it("gives a range, and asks for no more than that", () => {
+    const graph = graphOf(Array.from({ length: 10 }, (_, index) => step(`s${index}`)));
+    let asked = 0;
+    const counting: Admitting = {
+      ...admitting,
+      refOf: (text) => {
+        asked += 1;
+        return refOf(text);
+      },
+    };
+    const range = (from: number, to: number): string[] =>
+      plannedStepsOf(graph, counting, { from, to }).map(({ stepId }) => stepId);
+    expect([...range(0, 4), ...range(4, 8), ...range(8, 12)]).toEqual(
+      graph.steps.map(({ stepId }) => stepId),
+    );
+    expect(asked).toBe(10);
+  });
+});

@@ -1,0 +1,280 @@
+/** Owns: random plans, and random histories of them: what the runtime would do, in any order, and what it never would. */
+import fc from "fast-check";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import { DELIVERY_STEP_ID, type EpochMs, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
+import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { childKey, contentRef, RUN, spawn, START } from "./scene.ts";
+import {
+  admit,
+  cancel,
+  dispatch,
+  expire,
+  finish,
+  goWrong,
+  openPlan,
+  plannedStep,
+  report,
+  retry,
+  runOut,
+  SETTLE_PLAN,
+  skip,
+  started,
+  stopped,
+  TRIP,
+} from "./planned-scene.ts";
+
+type PlannedStep = ReturnType<typeof plannedStep>;
+
+export interface RandomPlan {
+  readonly opening: Command;
+  readonly steps: readonly PlannedStep[];
+}
+
+const maybe = <T>(arbitrary: fc.Arbitrary<T>, freq = 3): fc.Arbitrary<T | undefined> =>
+  fc.option(arbitrary, { nil: undefined, freq });
+
+const budgets = fc.record(
+  {
+    spawns: fc.integer({ min: 1, max: 4 }),
+    tokens: fc.integer({ min: 1, max: 200 }),
+    wallMs: fc.integer({ min: 1, max: 100_000 }),
+  },
+  { requiredKeys: [] },
+);
+
+const stepFields = fc.record({
+  /** The steps before it that it waits for, as bits. */
+  after: fc.integer({ min: 0, max: 63 }),
+  fanIn: fc.integer({ min: 1, max: 6 }),
+  retryBudget: fc.constantFrom(0, 0, 1, 2),
+  backoffMs: fc.constantFrom(1, 1_000, 50_000),
+  timeoutMs: fc.constantFrom(1, 20_000, 60_000),
+  budget: maybe(budgets, 1),
+});
+type StepFields = typeof stepFields extends fc.Arbitrary<infer T> ? T : never;
+
+function stepsOf(fields: readonly StepFields[], isTimeless: boolean): PlannedStep[] {
+  return fields.map(({ after: bits, fanIn, budget, ...rest }, index) => {
+    const after = fields.flatMap((_, other) => (other < index && bits & (1 << other) ? [`s${other}`] : []));
+    const least = Math.min(fanIn, after.length);
+    return plannedStep(`s${index}`, {
+      ...rest,
+      after,
+      fanIn: least,
+      ...(budget && !isTimeless && { budget: { ...budget } }),
+    });
+  });
+}
+
+const policies = fc.record({
+  timeoutPolicy: fc.constantFrom("continue_with_partial" as const, "fail_fast" as const),
+  escalationPolicy: fc.constantFrom("none" as const, "hitl" as const),
+});
+
+export const plans: fc.Arbitrary<RandomPlan> = fc
+  .record({
+    fields: fc.array(stepFields, { minLength: 1, maxLength: 6 }),
+    policy: policies,
+    deadlineMs: maybe(fc.integer({ min: 1, max: 300_000 })),
+    budget: maybe(budgets),
+    escalateMs: fc.constantFrom(1, 50_000),
+  })
+  .map(({ fields, policy, deadlineMs, budget, escalateMs }) => ({
+    steps: stepsOf(fields, false),
+    opening: openPlan({
+      steps: fields.length,
+      policy,
+      plan: {
+        escalateMs,
+        ...(deadlineMs !== undefined && { deadlineAtMs: (START + deadlineMs) as EpochMs }),
+        ...(budget && { budget: { ...budget } }),
+      },
+    }),
+  }));
+
+/** Plans without a rule that time or order has a part in. */
+export const timelessPlans: fc.Arbitrary<RandomPlan> = fc
+  .array(stepFields, { minLength: 1, maxLength: 6 })
+  .map((fields) => ({ steps: stepsOf(fields, true), opening: openPlan({ steps: fields.length }) }));
+
+export type Ending = "completed" | "failed" | "cancelled" | "timed_out";
+export const endings: fc.Arbitrary<Ending> = fc.constantFrom(
+  "completed",
+  "completed",
+  "completed",
+  "failed",
+  "cancelled",
+  "timed_out",
+);
+
+export function endingCommand(stepId: string, attempt: number, ending: Ending): Command {
+  const usage = { usage: { tokens: 50 } };
+  if (ending === "completed") return finish(stepId, attempt, usage);
+  if (ending === "timed_out") return runOut(stepId, attempt);
+  return goWrong(stepId, attempt, ending === "cancelled" ? "child_cancelled" : "child_failed", usage.usage);
+}
+
+/** What the runtime asks for when it performs an effect; admission two by two. */
+export function commandFor(effect: Effect, { steps }: RandomPlan): Command {
+  switch (effect.kind) {
+    case "runStep":
+      return dispatch(effect.stepId, effect.attempt);
+    case "stopStep":
+    case "stopObserved":
+      return goWrong(effect.stepId, effect.attempt, "child_cancelled");
+    case "stopStray":
+      return { type: "stopChild", childSessionKey: effect.childSessionKey, outcome: "stopped" };
+    case "admitSteps":
+      return admit(...steps.slice(effect.from, effect.from + 2));
+    case "skipSteps":
+      return skip(...effect.stepIds);
+    case "expireQuestion":
+      return { type: "expireEscalation", escalationId: effect.escalationId };
+    case "tripBreaker":
+      return TRIP;
+    case "endCoordination":
+      return SETTLE_PLAN;
+    case "askHost":
+      return finish(effect.stepId, effect.attempt);
+  }
+}
+
+/** One thing that happens; which step it is about depends on what there is then. */
+export type PlanMove = { readonly afterMs: number; readonly times: number } & (
+  | { readonly kind: "effect"; readonly pick: number }
+  | { readonly kind: "start" | "report"; readonly pick: number }
+  | { readonly kind: "end"; readonly pick: number; readonly ending: Ending }
+  | { readonly kind: "any"; readonly command: Command }
+);
+
+const names = fc.constantFrom("s0", "s1", "s2", "s3", "s4", "s5", DELIVERY_STEP_ID, "@step-3", "nobody");
+const attempts = fc.constantFrom(0, 1, 1, 2, 2, 3, 7);
+const hostile: fc.Arbitrary<Command> = fc.oneof(
+  fc.tuple(names, attempts).map(([name, attempt]) => dispatch(name, attempt)),
+  fc.tuple(names, attempts, attempts).map(([name, attempt, other]) => ({
+    ...started(name, attempt),
+    childSessionKey: childKey(`${name}-${other}`),
+  })),
+  fc.tuple(names, attempts, endings).map(([name, attempt, ending]) => endingCommand(name, attempt, ending)),
+  fc
+    .tuple(names, attempts, fc.constantFrom("spawn_refused", "child_lost", "input_unavailable"))
+    .map(([name, attempt, code]) => goWrong(name, attempt, code)),
+  fc
+    .tuple(names, attempts, fc.constantFrom("a", "b"))
+    .map(([name, attempt, text]) => report(name, attempt, { output: contentRef(text) })),
+  fc.tuple(names, attempts).map(([name, attempt]) => stopped(name, attempt)),
+  fc.array(names, { maxLength: 3 }).map((some) => skip(...some)),
+  names.map((name) => retry(name)),
+  names.map((name) => cancel(name)),
+  fc.integer({ min: 1, max: 3 }).map((number) => expire(number)),
+  fc.constantFrom(TRIP, SETTLE_PLAN, retry(), retry()),
+  fc.tuple(names, fc.integer({ min: 1, max: 3 })).map(([name, call]): Command => ({
+    ...(spawn(`c${call}`) as Command & { type: "admitSpawn" }),
+    parentStepId: name as StepId,
+  })),
+);
+
+const pick = fc.nat({ max: 20 });
+const times = fc.constantFrom(1, 1, 1, 2);
+const afterMs = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 0, max: 3_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 3_000, max: 100_000 }) },
+  { weight: 1, arbitrary: fc.integer({ min: -2_000, max: 0 }) },
+);
+const moves: fc.Arbitrary<PlanMove> = fc.oneof(
+  {
+    weight: 10,
+    arbitrary: fc.record({ kind: fc.constant("effect" as const), pick, times, afterMs }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("start" as const), pick, times, afterMs }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("report" as const), pick, times, afterMs }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({ kind: fc.constant("end" as const), pick, ending: endings, times, afterMs }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({ kind: fc.constant("any" as const), command: hostile, times, afterMs }),
+  },
+);
+
+export interface PlanHistory {
+  readonly plan: RandomPlan;
+  readonly moves: readonly PlanMove[];
+}
+
+export const planHistories: fc.Arbitrary<PlanHistory> = fc
+  .record({
+    plan: plans,
+    moves: fc.array(moves, { maxLength: 60, size: "max" }),
+    cancelAt: maybe(fc.nat({ max: 40 }), 1),
+  })
+  .map(({ plan, moves: some, cancelAt }) => {
+    const cancelled: PlanMove = { kind: "any", command: cancel(), times: 2, afterMs: 0 };
+    return { plan, moves: cancelAt === undefined ? some : some.toSpliced(cancelAt, 0, cancelled) };
+  });
+
+export interface PlannedHistory {
+  readonly plan: RandomPlan;
+  readonly state: Coordination;
+  readonly log: readonly RunEvent[];
+  readonly nowMs: EpochMs;
+  readonly steps: readonly {
+    readonly before: Coordination;
+    readonly command: Command;
+    readonly now: EpochMs;
+    readonly decision: Decision;
+    readonly after: Coordination;
+  }[];
+}
+
+/** The steps of the plan that are dispatched or running, in order of admission. */
+function atWork(state: Coordination): { readonly stepId: string; readonly attempt: number }[] {
+  if (state.kind !== "open") return [];
+  return [...state.steps.values()]
+    .filter(({ phase }) => phase.status === "dispatched" || phase.status === "running")
+    .map(({ spec, phase }) => ({ stepId: spec.stepId, attempt: phase.attempt }));
+}
+
+function commandOf(move: PlanMove, plan: RandomPlan, at: { state: Coordination; now: EpochMs }) {
+  if (move.kind === "any") return move.command;
+  const effects = move.kind === "effect" ? planDispatch(at.state, at.now) : [];
+  const effect = effects[move.pick % Math.max(1, effects.length)];
+  if (effect) return commandFor(effect, plan);
+  const working = atWork(at.state);
+  const one = working[move.pick % Math.max(1, working.length)];
+  if (!one) return undefined;
+  if (move.kind === "start") return started(one.stepId, one.attempt);
+  if (move.kind === "report") return report(one.stepId, one.attempt);
+  return move.kind === "end" ? endingCommand(one.stepId, one.attempt, move.ending) : undefined;
+}
+
+export function playPlan({ plan, moves: some }: PlanHistory): PlannedHistory {
+  let state: Coordination = unopened(RUN);
+  let now: EpochMs = START;
+  const log: RunEvent[] = [];
+  const steps: PlannedHistory["steps"][number][] = [];
+  const submit = (command: Command): void => {
+    const before = state;
+    const decision = decide(before, command, now);
+    const facts = "facts" in decision ? (decision.facts ?? []) : [];
+    if (facts.length > 0) {
+      const recorded = record(before, facts, now);
+      log.push(...recorded.events);
+      state = recorded.state;
+    }
+    steps.push({ before, command, now, decision, after: state });
+  };
+  submit(plan.opening);
+  for (const move of some) {
+    now = (now + move.afterMs) as EpochMs;
+    const command = commandOf(move, plan, { state, now });
+    for (let time = 0; command && time < move.times; time += 1) submit(command);
+  }
+  return { plan, state, log, nowMs: now, steps };
+}

@@ -1,0 +1,237 @@
+/** Owns: coordinations that run a plan, in every situation, made by the real core from commands at given times. */
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { FactPayloads, StepAdmitted, StepError } from "../../src/agents/coordination/contracts/facts.ts";
+import {
+  DELIVERY_STEP_ID,
+  type SessionKey,
+  type StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
+import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { isPlanned, type PlannedCoordination } from "../../src/agents/coordination/dispatch/plan-rules.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { unopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
+import { at, contentRef, MAIN, OPEN, OWNER, RUN } from "./scene.ts";
+
+type Opening = FactPayloads["coordination.created"];
+type PlannedStep = (Command & { type: "admitPlanSteps" })["steps"][number];
+
+export const PLAN_TIMEOUT_MS = 60_000;
+export const ESCALATE_MS = 3_600_000;
+export const BACKOFF_MS = 1_000;
+
+/** `policy` and `plan` change what a plan of that many steps says. */
+export interface Opened {
+  readonly steps: number;
+  readonly policy?: Partial<Opening["failurePolicy"]>;
+  readonly plan?: Partial<NonNullable<Opening["plan"]>>;
+}
+
+export function openPlan({ steps, policy, plan }: Opened): Command {
+  const opening = OPEN as Command & { type: "openCoordination" };
+  return {
+    ...opening,
+    origin: "plan",
+    failurePolicy: { ...opening.failurePolicy, ...policy },
+    plan: { content: contentRef("plan"), steps, seed: "seed", escalateMs: ESCALATE_MS, ...plan },
+  };
+}
+
+export interface StepFields extends Partial<Omit<StepAdmitted, "stepId" | "planned">> {
+  readonly after?: readonly string[];
+  readonly fanIn?: number;
+  readonly backoffMs?: number;
+  readonly budget?: NonNullable<StepAdmitted["planned"]>["budget"];
+}
+
+export function plannedStep(name: string, fields: StepFields = {}): PlannedStep {
+  const { after = [], fanIn = after.length, backoffMs = BACKOFF_MS, budget, ...spec } = fields;
+  const planned = { dependsOn: [...after] as StepId[], fanIn, backoffMs, criticalPathMs: PLAN_TIMEOUT_MS };
+  return {
+    stepId: name as StepId,
+    lane: "data",
+    runner: "subagent",
+    agentId: MAIN,
+    sourceSession: OWNER,
+    deliveryMode: "at_least_once",
+    priority: "normal",
+    input: contentRef(name),
+    timeoutMs: PLAN_TIMEOUT_MS,
+    retryBudget: 0,
+    collect: false,
+    call: {},
+    ...spec,
+    planned: { ...planned, ...(budget && { budget }) },
+  };
+}
+
+export const admit = (...steps: readonly PlannedStep[]): Command => ({ type: "admitPlanSteps", steps });
+
+const idOf = (name: string): StepId => name as StepId;
+export const sessionOfAttempt = (name: string, attempt = 1): SessionKey =>
+  (name === DELIVERY_STEP_ID ? OWNER : `agent:main:subagent:${name}-${attempt}`) as SessionKey;
+
+export const dispatch = (name: string, attempt = 1): Command => ({
+  type: "dispatchStep",
+  stepId: idOf(name),
+  attempt,
+  targetSession: sessionOfAttempt(name, attempt),
+});
+export const started = (name: string, attempt = 1, session = sessionOfAttempt(name, attempt)): Command => ({
+  type: "acknowledgeStep",
+  stepId: idOf(name),
+  attempt,
+  childSessionKey: session,
+  childRunId: `run-of-${name}-${attempt}`,
+  via: "runner",
+});
+export const finish = (
+  name: string,
+  attempt = 1,
+  rest: Partial<Command & { type: "completeStep" }> = {},
+): Command => ({ type: "completeStep", stepId: idOf(name), attempt, via: "runner", ...rest });
+
+export const goWrong = (
+  name: string,
+  attempt = 1,
+  code: StepError["code"] = "child_failed",
+  usage?: FactPayloads["step.failed"]["usage"],
+): Command => ({
+  type: "failStep",
+  stepId: idOf(name),
+  attempt,
+  error: { code, message: "it went wrong" },
+  cancelled: code === "child_cancelled",
+  via: "runner",
+  ...(usage && { usage }),
+});
+export const runOut = (
+  name: string,
+  attempt = 1,
+  via: FactPayloads["step.timed_out"]["via"] = "deadline",
+): Command => ({ type: "timeOutStep", stepId: idOf(name), attempt, via });
+export const report = (
+  name: string,
+  attempt = 1,
+  rest: Partial<Command & { type: "reportStep" }> = {},
+): Command => ({
+  type: "reportStep",
+  stepId: idOf(name),
+  attempt,
+  outcome: "completed",
+  output: contentRef("out"),
+  ...rest,
+});
+export const skip = (...names: readonly string[]): Command => ({
+  type: "skipSteps",
+  stepIds: names.map(idOf),
+});
+export const retry = (name?: string): Command => ({
+  type: "retryStep",
+  by: "operator",
+  ...(name && { stepId: idOf(name) }),
+});
+export const cancel = (name?: string): Command => ({
+  type: "cancelCoordination",
+  by: "operator",
+  ...(name && { stepId: idOf(name) }),
+});
+export const expire = (number = 1): Command => ({
+  type: "expireEscalation",
+  escalationId: `escalation-${number}`,
+});
+export const stopped = (name: string, attempt = 1): Command => ({
+  type: "stopChild",
+  childSessionKey: sessionOfAttempt(name, attempt),
+  outcome: "stopped",
+});
+export const TRIP: Command = { type: "tripBreaker" };
+export const SETTLE_PLAN: Command = { type: "settleCoordination" };
+export const DELIVERY: string = DELIVERY_STEP_ID;
+
+export interface PlanScene {
+  /** The state; fails where the coordination is not open or runs no plan. */
+  readonly open: PlannedCoordination;
+  readonly state: Coordination;
+  readonly log: readonly RunEvent[];
+  readonly nowMs: number;
+  /** Decides and records as the runtime does, a second after the command before, or at `ms`. */
+  when(command: Command, ms?: number): Decision;
+  /** Time goes by, and nothing happens. */
+  passes(ms: number): void;
+  /** As `when`, and says what came of it: the types of the facts, or the code, with the facts that record a refusal. */
+  says(command: Command, ms?: number): string;
+  /** Plays commands that are all accepted. */
+  then(...commands: readonly Command[]): PlanScene;
+  step(name: string): Step;
+  status(name: string): string;
+  effects(ms?: number): Effect[];
+  /** The effects' kinds, with their steps. */
+  plans(ms?: number): string[];
+  last<T extends RunEvent["type"]>(type: T): Extract<RunEvent, { type: T }>;
+}
+
+export function said(decision: Decision): string {
+  const types = "facts" in decision ? (decision.facts ?? []).map(({ type }) => type) : [];
+  const head = decision.kind === "refused" ? [decision.code] : decision.kind === "replay" ? ["replay"] : [];
+  return [...head, ...types].join(" ");
+}
+
+export function planScene(...commands: readonly Command[]): PlanScene {
+  let state: Coordination = unopened(RUN);
+  let nowMs = 0;
+  const log: RunEvent[] = [];
+  const scene: PlanScene = {
+    get state() {
+      return state;
+    },
+    get open() {
+      if (state.kind !== "open" || !isPlanned(state)) throw new Error(`no open plan, but ${state.kind}`);
+      return state;
+    },
+    log,
+    get nowMs() {
+      return nowMs;
+    },
+    when: (command, ms = nowMs + 1_000) => {
+      nowMs = ms;
+      const decision = decide(state, command, at(ms));
+      const facts = "facts" in decision ? (decision.facts ?? []) : [];
+      const recorded = record(state, facts, at(ms));
+      state = recorded.state;
+      log.push(...recorded.events);
+      return decision;
+    },
+    passes: (ms) => {
+      nowMs += ms;
+    },
+    says: (command, ms) => said(scene.when(command, ms)),
+    then: (...more) => {
+      for (const command of more) {
+        const decision = scene.when(command);
+        if (decision.kind !== "accepted") throw new Error(`${command.type}: ${JSON.stringify(decision)}`);
+      }
+      return scene;
+    },
+    step: (name) => {
+      const step = state.kind === "unopened" ? undefined : state.steps.get(idOf(name));
+      if (!step) throw new Error(`no step ${name}`);
+      return step;
+    },
+    status: (name) => scene.step(name).phase.status,
+    effects: (ms = nowMs) => planDispatch(state, at(ms)),
+    plans: (ms) =>
+      scene.effects(ms).map((effect) => {
+        const about = "stepId" in effect ? ` ${effect.stepId} ${effect.attempt}` : "";
+        return `${effect.kind}${about}${"stepIds" in effect ? ` ${effect.stepIds.join(",")}` : ""}`;
+      }),
+    last: (type) => {
+      const event = log.findLast((each) => each.type === type);
+      if (!event) throw new Error(`no ${type}`);
+      return event as Extract<RunEvent, { type: typeof type }>;
+    },
+  };
+  return scene.then(...commands);
+}

@@ -1,0 +1,128 @@
+/** Owns: plans that are run by a real coordinator with a scripted runner, and looking at what came of them. */
+import { expect } from "vitest";
+import type { AgentId, CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import {
+  readCoordination,
+  type CoordinationView,
+} from "../../src/agents/coordination/runtime/coordination-view.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { settled } from "../support/fake-clock.ts";
+import { OWNER, world, type World } from "../support/fake-clock-host.ts";
+import type { MemoryStore } from "../support/memory-store.ts";
+import { done, scriptedRunner, type Script, type Scripted } from "../support/scripted-runner.ts";
+
+export const PLAN_ID = "plan-1" as CoordinationId;
+export const AGENT = "main" as AgentId;
+
+export type Fields = Record<string, unknown>;
+export const step = (stepId: string, fields: Fields = {}): Fields => ({
+  stepId,
+  agent: "main",
+  task: `do ${stepId}`,
+  ...fields,
+});
+
+/** Continues with what is left, asks nobody, and tries nothing again unless the step says so. */
+export const plan = (steps: readonly Fields[], fields: Fields = {}): Fields => ({
+  coordinationId: PLAN_ID,
+  objective: "try it",
+  ownerSession: OWNER,
+  conflictPolicy: {},
+  failurePolicy: { retryBudget: 5, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+  defaults: { retry: { budget: 0 } },
+  steps,
+  ...fields,
+});
+
+export const retries = (budget: number, backoffMs = 1_000): Fields => ({ retry: { budget, backoffMs } });
+
+/** What each start of a step comes to, one after another; the last one stays. Steps without a script are done at once. */
+export function scriptOf(scripts: Readonly<Record<string, readonly Scripted[]>>): Script {
+  const starts = new Map<string, number>();
+  return ({ envelope }) => {
+    const { stepId } = envelope;
+    const script = scripts[stepId] ?? [done()];
+    const start = starts.get(stepId) ?? 0;
+    starts.set(stepId, start + 1);
+    return script[Math.min(start, script.length - 1)] ?? done();
+  };
+}
+
+export interface PlanRun {
+  readonly it: World;
+  readonly coordinator: Coordinator;
+  /** Stops the coordinator and lets another one take over, as a new process would. */
+  restart(between?: () => void): Promise<Coordinator>;
+  advance(ms: number): Promise<void>;
+  view(): Promise<CoordinationView>;
+  fates(): Promise<Record<string, string>>;
+  events<T extends RunEvent["type"]>(type: T): Extract<RunEvent, { type: T }>[];
+  ordersOf(stepId: string): Order[];
+  /** The types of the events of every append, by append. */
+  readonly appends: readonly (readonly RunEvent["type"][])[];
+  /** Stops everything and proves the ledger. */
+  close(): Promise<void>;
+}
+
+export async function runPlan(
+  script: Script | Readonly<Record<string, readonly Scripted[]>>,
+  given: Fields,
+  settings: Partial<Settings> = {},
+): Promise<PlanRun> {
+  const runner = scriptedRunner(typeof script === "function" ? script : scriptOf(script));
+  return submitTo(world(settings, runner), given);
+}
+
+export async function submitTo(it: World, given: Fields): Promise<PlanRun> {
+  const appends: RunEvent["type"][][] = [];
+  const counting = (store: MemoryStore): MemoryStore => ({
+    ...store,
+    append: (request) => {
+      appends.push(request.events.map(({ type }) => type));
+      return store.append(request);
+    },
+  });
+  let coordinator = it.start(counting);
+  await coordinator.start();
+  const submitted = await coordinator.submitPlan({ plan: given, ownerAgent: AGENT });
+  expect(submitted).toMatchObject({ kind: "accepted" });
+  await settled();
+  const view = async (): Promise<CoordinationView> => {
+    const found = await readCoordination(it.ledger.open(it.clock), PLAN_ID);
+    if (!found) throw new Error("no such coordination");
+    return found;
+  };
+  return {
+    it,
+    appends,
+    view,
+    get coordinator() {
+      return coordinator;
+    },
+    restart: async (between = () => undefined) => {
+      await coordinator.stop();
+      between();
+      coordinator = it.start(counting);
+      await coordinator.start();
+      await settled();
+      return coordinator;
+    },
+    advance: (ms) => it.clock.advance(ms),
+    fates: async () => Object.fromEntries((await view()).steps.map(({ stepId, status }) => [stepId, status])),
+    events: (type) =>
+      it.ledger
+        .events()
+        .flat()
+        .filter((event): event is Extract<RunEvent, { type: typeof type }> => event.type === type),
+    ordersOf: (stepId) => it.plans.orders.filter(({ envelope }) => envelope.stepId === stepId),
+    close: async () => {
+      await coordinator.stop();
+      expect((await verifyLedger(it.ledger.open(it.clock))).problems).toEqual([]);
+      expect(it.lines.filter(({ level }) => level === "error")).toEqual([]);
+    },
+  };
+}

@@ -1,0 +1,350 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { SpawnLimits } from "../../src/agents/coordination/lanes/rule-on-spawn.ts";
+import {
+  createSpawnGate,
+  type SpawnEntry,
+  type SpawnGate,
+} from "../../src/agents/coordination/runtime/spawn-gate.ts";
+import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
+
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
+const A = "agent:main:a" as SessionKey;
+const B = "agent:main:b" as SessionKey;
+const DELAY_MS = 2_000;
+
+interface Scene {
+  readonly clock: FakeClock;
+  readonly gate: SpawnGate;
+  /** Enters and tells what has been answered so far. */
+  readonly enter: (session?: SessionKey) => Asked;
+}
+
+type Admitted = SpawnEntry & { readonly kind: "admitted" };
+
+interface Asked {
+  readonly entry: () => SpawnEntry | undefined;
+}
+
+function scene(limits: SpawnLimits, delayMs?: number): Scene {
+  const clock = fakeClock();
+  const gate = createSpawnGate({ clock, limits, ...(delayMs !== undefined && { delayMs }) });
+  return {
+    clock,
+    gate,
+    enter: (session = A) => {
+      let answered: SpawnEntry | undefined;
+      void gate.enter(session).then((entry) => {
+        answered = entry;
+      });
+      return { entry: () => answered };
+    },
+  };
+}
+
+function admitted(entry: SpawnEntry | undefined): Admitted {
+  if (entry?.kind === "admitted") return entry;
+  throw new Error(`not admitted: ${JSON.stringify(entry)}`);
+}
+
+/** How many more spawns of this session are admitted, one after the other. */
+async function free({ clock, enter }: Scene, session: SessionKey = A): Promise<number> {
+  const entries: Admitted[] = [];
+  for (;;) {
+    const { entry } = enter(session);
+    await clock.advance(DELAY_MS);
+    const answer = entry();
+    if (answer?.kind !== "admitted") break;
+    entries.push(answer);
+  }
+  for (const entry of entries) entry.leave();
+  return entries.length;
+}
+
+describe("given a gate with a free place", () => {
+  it("when a spawn enters, it is admitted without any time passing", async () => {
+    const { clock, enter } = scene({ spawnsMax: 1 });
+    const spawn = enter();
+    await settled();
+    expect(spawn.entry()?.kind).toBe("admitted");
+    expect(clock.pending).toBe(0);
+  });
+
+  it("when two enter in the same moment, only one gets the place", async () => {
+    const { enter } = scene({ spawnsMax: 1 }, 0);
+    const spawns = [enter(), enter()];
+    await settled();
+    expect(spawns.map(({ entry }) => entry()?.kind)).toEqual(["admitted", "refused"]);
+  });
+});
+
+describe("given a gate without a free place", () => {
+  it("when no spawn leaves, the next one is refused after the hook budget and not before", async () => {
+    const { clock, enter } = scene({ spawnsMax: 1 });
+    enter();
+    const late = enter(B);
+    await clock.advance(DELAY_MS - 1);
+    expect(late.entry()).toBeUndefined();
+    await clock.advance(1);
+    expect(late.entry()).toEqual({
+      kind: "refused",
+      reason: expect.stringContaining("do the work without a subagent or spawn again later") as string,
+    });
+  });
+
+  it("when a spawn leaves in time, the one that waited longest is admitted and its timer ends", async () => {
+    const { clock, enter } = scene({ spawnsMax: 1 });
+    const open = enter();
+    const [second, third] = [enter(B), enter()];
+    await settled();
+    admitted(open.entry()).leave();
+    await settled();
+    expect([second.entry()?.kind, third.entry()]).toEqual(["admitted", undefined]);
+    expect(clock.pending).toBe(1);
+  });
+
+  it("when a session at its own limit waits, it holds up no other session", async () => {
+    const { clock, enter } = scene({ spawnsMax: 3, spawnsPerSessionMax: 1 });
+    enter(A);
+    const again = enter(A);
+    const other = enter(B);
+    await settled();
+    expect([again.entry(), other.entry()?.kind]).toEqual([undefined, "admitted"]);
+    await clock.advance(DELAY_MS);
+    expect(again.entry()).toMatchObject({
+      kind: "refused",
+      reason: expect.stringContaining("this session has 1 subagent running") as string,
+    });
+  });
+
+  it("when a place becomes free that the longest waiter may not have, the next waiter gets it", async () => {
+    const { enter } = scene({ spawnsMax: 2, spawnsPerSessionMax: 1 });
+    enter(A);
+    const ofB = enter(B);
+    const [againA, againB] = [enter(A), enter(B)];
+    await settled();
+    admitted(ofB.entry()).leave();
+    await settled();
+    expect([againA.entry(), againB.entry()?.kind]).toEqual([undefined, "admitted"]);
+  });
+
+  it("when no delay is allowed, the next one is refused at once", async () => {
+    const { clock, enter } = scene({ spawnsMax: 1 }, 0);
+    enter();
+    const next = enter();
+    await settled();
+    expect(next.entry()?.kind).toBe("refused");
+    expect(clock.pending).toBe(0);
+  });
+
+  it("when very many wait already, the next one is refused at once", async () => {
+    const { clock, enter } = scene({ spawnsMax: 1 });
+    enter();
+    const waiting = Array.from({ length: 1_000 }, () => enter(B));
+    const next = enter(B);
+    await settled();
+    expect(next.entry()?.kind).toBe("refused");
+    expect(waiting.every(({ entry }) => entry() === undefined)).toBe(true);
+    await clock.advance(DELAY_MS);
+    expect(waiting.every(({ entry }) => entry()?.kind === "refused")).toBe(true);
+  });
+
+  it("a refused spawn keeps no place", async () => {
+    const all = scene({ spawnsMax: 1 });
+    const open = all.enter();
+    all.enter();
+    await all.clock.advance(DELAY_MS);
+    admitted(open.entry()).leave();
+    expect(await free(all)).toBe(1);
+  });
+});
+
+describe("given an admitted spawn", () => {
+  const one = async (): Promise<Scene & { readonly spawn: Admitted }> => {
+    const all = scene({ spawnsMax: 1 });
+    const { entry } = all.enter();
+    await settled();
+    return { ...all, spawn: admitted(entry()) };
+  };
+
+  it("when its entry leaves twice, one place is free", async () => {
+    const all = await one();
+    all.spawn.leave();
+    all.spawn.leave();
+    expect(await free(all)).toBe(1);
+  });
+
+  it("when it is bound, leaving the entry changes nothing and leaving its key gives the place back", async () => {
+    const all = await one();
+    all.spawn.bind("co-1:s1:1");
+    all.spawn.leave();
+    expect(await free(all)).toBe(0);
+    all.gate.leave("co-1:s1:1");
+    expect(await free(all)).toBe(1);
+  });
+
+  it("when its key is left twice, one place is free", async () => {
+    const all = await one();
+    all.spawn.bind("co-1:s1:1");
+    all.gate.leave("co-1:s1:1");
+    all.gate.leave("co-1:s1:1");
+    expect(await free(all)).toBe(1);
+  });
+
+  it("when it is bound after its entry left, nothing is counted", async () => {
+    const all = await one();
+    all.spawn.leave();
+    all.spawn.bind("co-1:s1:1");
+    expect(await free(all)).toBe(1);
+  });
+
+  it("when it is bound to a second key, the first one stays", async () => {
+    const all = await one();
+    all.spawn.bind("co-1:s1:1");
+    all.spawn.bind("co-1:s2:1");
+    all.gate.leave("co-1:s2:1");
+    expect(await free(all)).toBe(0);
+    all.gate.leave("co-1:s1:1");
+    expect(await free(all)).toBe(1);
+  });
+
+  it("G2: when its step ended before it was bound, it keeps no place", async () => {
+    const all = await one();
+    all.gate.leave("co-1:s1:1");
+    all.spawn.bind("co-1:s1:1");
+    expect(await free(all)).toBe(1);
+  });
+
+  it("G2: only the newest thousand keys that were left are remembered", async () => {
+    const all = await one();
+    all.gate.leave("co-1:s1:1");
+    for (let other = 0; other < 1_000; other += 1) all.gate.leave(`co-2:s${other}:1`);
+    all.spawn.bind("co-1:s1:1");
+    expect(await free(all)).toBe(0);
+  });
+
+  it("when a key is left that nobody has, nothing changes", async () => {
+    const all = await one();
+    all.gate.leave("co-9:s9:1");
+    expect(await free(all)).toBe(0);
+  });
+});
+
+describe("given spawns found in the ledger after a restart", () => {
+  it("when they are occupied, they count for all and for their session", async () => {
+    const all = scene({ spawnsMax: 4, spawnsPerSessionMax: 2 });
+    all.gate.occupy("co-1:s1:1", A);
+    expect([await free(all, A), await free(all, B)]).toEqual([1, 2]);
+  });
+
+  it("G1: when one is found again, it is counted once", async () => {
+    const all = scene({ spawnsMax: 3 });
+    all.gate.occupy("co-1:s1:1", A);
+    all.gate.occupy("co-1:s1:1", A);
+    expect(await free(all)).toBe(2);
+  });
+
+  it("G1: when a spawn is bound to a key that was found meanwhile, it is counted once", async () => {
+    const all = scene({ spawnsMax: 3 });
+    const { entry } = all.enter();
+    await settled();
+    all.gate.occupy("co-1:s1:1", A);
+    admitted(entry()).bind("co-1:s1:1");
+    expect(await free(all)).toBe(2);
+    all.gate.leave("co-1:s1:1");
+    expect(await free(all)).toBe(3);
+  });
+
+  it("G2: when one has ended while it was being read, it is not counted", async () => {
+    const all = scene({ spawnsMax: 1 });
+    all.gate.leave("co-1:s1:1");
+    all.gate.occupy("co-1:s1:1", A);
+    expect(await free(all)).toBe(1);
+  });
+
+  it("when there are more than the limit, the next spawn waits until enough of them have ended", async () => {
+    const all = scene({ spawnsMax: 1 });
+    all.gate.occupy("co-1:s1:1", A);
+    all.gate.occupy("co-1:s2:1", B);
+    const next = all.enter();
+    all.gate.leave("co-1:s1:1");
+    await settled();
+    expect(next.entry()).toBeUndefined();
+    all.gate.leave("co-1:s2:1");
+    await settled();
+    expect(next.entry()?.kind).toBe("admitted");
+  });
+});
+
+describe("for every order of calls", () => {
+  interface Spawn extends Asked {
+    readonly session: SessionKey;
+    key?: string;
+    isGone?: boolean;
+  }
+
+  const ACTS = ["enter", "leave", "bind", "leaveKey", "tick"] as const;
+  const commands = fc.array(fc.record({ act: fc.constantFrom("enter", ...ACTS), pick: fc.nat({ max: 9 }) }), {
+    maxLength: 40,
+  });
+
+  /** Does what the callers do, and keeps account of who has a place. */
+  function play(all: Scene) {
+    const spawns: Spawn[] = [];
+    const open = (): Spawn[] => spawns.filter(({ entry, isGone }) => entry()?.kind === "admitted" && !isGone);
+    const any = (of: readonly Spawn[], pick: number): Spawn | undefined => of[pick % Math.max(1, of.length)];
+    const unbound = (): Spawn[] => open().filter(({ key }) => key === undefined);
+    const acts: Record<(typeof ACTS)[number], (pick: number) => void | Promise<void>> = {
+      enter: (pick) => {
+        const session = pick % 2 === 0 ? A : B;
+        spawns.push({ session, ...all.enter(session) });
+      },
+      leave: (pick) => {
+        const spawn = any(open(), pick);
+        if (!spawn) return;
+        admitted(spawn.entry()).leave();
+        spawn.isGone = spawn.key === undefined;
+      },
+      bind: (pick) => {
+        const spawn = any(unbound(), pick);
+        if (!spawn) return;
+        spawn.key = `key-${spawns.indexOf(spawn)}`;
+        admitted(spawn.entry()).bind(spawn.key);
+      },
+      leaveKey: (pick) => {
+        const spawn = any(spawns, pick);
+        if (spawn?.key === undefined) return;
+        all.gate.leave(spawn.key);
+        spawn.isGone = true;
+      },
+      tick: (pick) => all.clock.advance(pick * 300),
+    };
+    return { acts, spawns, open };
+  }
+
+  it("the limits hold, every spawn is answered, and all places come back at the end", async () => {
+    await fc.assert(
+      fc.asyncProperty(commands, async (all) => {
+        const gate = scene({ spawnsMax: 3, spawnsPerSessionMax: 2 });
+        const { acts, spawns, open } = play(gate);
+        for (const { act, pick } of all) {
+          await acts[act](pick);
+          await settled();
+          expect(open().length).toBeLessThanOrEqual(3);
+          for (const each of [A, B])
+            expect(open().filter(({ session }) => session === each).length).toBeLessThanOrEqual(2);
+        }
+        await gate.clock.advance(DELAY_MS);
+        expect(spawns.every(({ entry }) => entry() !== undefined)).toBe(true);
+        expect(gate.clock.pending).toBe(0);
+        for (const { entry, key } of open()) {
+          admitted(entry()).leave();
+          if (key !== undefined) gate.gate.leave(key);
+        }
+        expect([await free(gate, A), await free(gate, B)]).toEqual([2, 2]);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});

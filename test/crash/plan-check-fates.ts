@@ -1,0 +1,185 @@
+/** Owns: that every fate of a step is explained by what the agents did, what people asked, and what the plan says. */
+import { hash } from "node:crypto";
+import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { only, timeOf, type Evidence, type FactOf, type OutcomeFact } from "./plan-check.ts";
+import type { HostRun } from "./plan-host.ts";
+
+const sha256 = (text: string): string => hash("sha256", text);
+const keyOf = (stepId: string, attempt: number): string => `:${stepId}:${attempt}`;
+
+export function checkFates(evidence: Evidence): string[] {
+  return [
+    ...evidence.outcomes.flatMap((outcome) => checkOutcome(evidence, outcome)),
+    ...only(evidence.facts, "step.reported").flatMap((fact) => checkReport(evidence, fact)),
+    ...only(evidence.facts, "step.skipped").flatMap((fact) => checkSkip(evidence, fact)),
+    ...[...evidence.admitted.keys()].flatMap((stepId) => checkLast(evidence, stepId)),
+    ...checkTally(evidence),
+  ];
+}
+
+function runsOf(
+  { host }: Evidence,
+  { stepId, attempt }: { readonly stepId: string; readonly attempt: number },
+): HostRun[] {
+  return host.runs.filter(({ key }) => key.endsWith(keyOf(stepId, attempt)));
+}
+
+const before = (facts: readonly FactEvent[], fact: FactEvent): readonly FactEvent[] =>
+  facts.filter(({ sequence }) => sequence < fact.sequence);
+
+/** The host's part of an outcome happened, and earlier than its record. */
+function checkOutcome(evidence: Evidence, outcome: OutcomeFact): string[] {
+  const { payload } = outcome;
+  const where = `${outcome.type} ${JSON.stringify(payload)}`;
+  const ended = runsOf(evidence, payload).filter(
+    ({ endedAtMs }) => endedAtMs !== undefined && endedAtMs <= timeOf(outcome),
+  );
+  const didEnd = (as: string): boolean => ended.some(({ ending }) => ending?.outcome === as);
+  if (outcome.type === "step.completed") {
+    if (!didEnd("completed")) return [`${where}: the agent did not complete`];
+    return isOutput(evidence, outcome, ended) ? [] : [`${where}: that is not what the agent answered`];
+  }
+  if (outcome.type === "step.timed_out") {
+    const isTrue =
+      outcome.payload.via === "deadline"
+        ? timeOf(outcome) >= outcome.payload.deadlineAtMs
+        : didEnd("timed_out");
+    return isTrue ? [] : [`${where}: too early`];
+  }
+  return isFailure(evidence, outcome, didEnd) ? [] : [`${where}: the agent did not fail so`];
+}
+
+function isOutput({ facts }: Evidence, outcome: FactOf<"step.completed">, runs: readonly HostRun[]): boolean {
+  const { stepId, attempt, output } = outcome.payload;
+  const reported = only(before(facts, outcome), "step.reported").findLast(
+    ({ payload }) => payload.stepId === stepId && payload.attempt === attempt,
+  );
+  if (reported) return output?.sha256 === reported.payload.output.sha256;
+  return runs.some(({ ending }) => output?.sha256 === sha256(outputsIn(ending?.reply ?? "")));
+}
+
+function outputsIn(reply: string): string {
+  return reply.startsWith("{") ? reply : JSON.stringify({ text: reply });
+}
+
+function isFailure(
+  evidence: Evidence,
+  fact: FactOf<"step.failed">,
+  didEnd: (as: string) => boolean,
+): boolean {
+  const { host, facts, created } = evidence;
+  const { stepId, attempt, error } = fact.payload;
+  const runs = runsOf(evidence, fact.payload);
+  switch (error.code) {
+    case "spawn_refused":
+      return [...host.refused].some((key) => key.endsWith(keyOf(stepId, attempt)));
+    case "spawn_not_confirmed":
+      return !runs.some(({ forgottenAtMs, isLate }) => forgottenAtMs === undefined && !isLate);
+    case "child_lost":
+      return runs.some(({ forgottenAtMs }) => forgottenAtMs !== undefined);
+    case "child_failed":
+      return didEnd("failed");
+    case "output_invalid":
+    case "reported_failed":
+      return didEnd("completed");
+    case "input_unavailable":
+      return runs.length === 0;
+    case "child_cancelled":
+      return (
+        didEnd("cancelled") ||
+        isStopAsked(before(facts, fact), stepId) ||
+        created.failurePolicy.timeoutPolicy === "fail_fast"
+      );
+    default:
+      return false;
+  }
+}
+
+function isStopAsked(facts: readonly FactEvent[], stepId: string): boolean {
+  return only(facts, "coordination.cancel_requested").some(
+    ({ payload }) => (payload.stepId ?? stepId) === stepId,
+  );
+}
+
+function checkReport(evidence: Evidence, { payload }: FactOf<"step.reported">): string[] {
+  const given = runsOf(evidence, payload).flatMap(({ reports }) =>
+    reports.map(({ outputs }) => sha256(JSON.stringify(outputs))),
+  );
+  return given.includes(payload.output.sha256)
+    ? []
+    : [`D3: a report of ${payload.stepId}:${payload.attempt} is not of its agent`];
+}
+
+function checkSkip(evidence: Evidence, fact: FactOf<"step.skipped">): string[] {
+  const { facts, created, admitted } = evidence;
+  const { stepId, because } = fact.payload;
+  const earlier = before(facts, fact);
+  const isTrue = {
+    dependency: () => isDoomed(earlier, admitted.get(stepId)?.planned),
+    cancelled: () => isStopAsked(earlier, stepId),
+    fail_fast: () => created.failurePolicy.timeoutPolicy === "fail_fast" && hasFailed(earlier),
+    deadline: () => timeOf(fact) >= (created.plan?.deadlineAtMs ?? Infinity),
+    budget: () => only(earlier, "coordination.escalated").some(({ payload }) => payload.cause === "budget"),
+  };
+  return isTrue[because]() ? [] : [`${stepId} was skipped (${because}) for no reason`];
+}
+
+function isDoomed(
+  facts: readonly FactEvent[],
+  planned: { readonly dependsOn: readonly string[]; readonly fanIn: number } = { dependsOn: [], fanIn: 0 },
+): boolean {
+  const lost = planned.dependsOn.filter((stepId) => {
+    const ends = facts.filter(
+      ({ type, payload }) => LOSSES.has(type) && "stepId" in payload && payload.stepId === stepId,
+    );
+    return ends.length > 0;
+  });
+  return planned.dependsOn.length - lost.length < planned.fanIn;
+}
+
+const LOSSES: ReadonlySet<string> = new Set(["step.failed", "step.timed_out", "step.skipped"]);
+
+function hasFailed(facts: readonly FactEvent[]): boolean {
+  return facts.some(({ type }) => type === "step.failed" || type === "step.timed_out");
+}
+
+/** A step that ended badly was tried as often as it may be, or there is a reason why not. */
+function checkLast(evidence: Evidence, stepId: string): string[] {
+  const { outcomes, admitted } = evidence;
+  const budget = admitted.get(stepId)?.retryBudget ?? 0;
+  const last = outcomes.findLast(({ payload }) => payload.stepId === stepId);
+  if (!last || last.type === "step.completed" || stepId === DELIVERY_STEP_ID) return [];
+  const { attempt } = last.payload;
+  if (attempt > budget || isFinal(last) || hasStopped(evidence, stepId)) return [];
+  return [`${stepId} was given up after attempt ${attempt} of ${budget + 1}`];
+}
+
+function isFinal({ type, payload }: OutcomeFact): boolean {
+  return type === "step.failed" && (payload.cancelled || payload.error.code === "input_unavailable");
+}
+
+function hasStopped({ facts, created, admitted }: Evidence, stepId: string): boolean {
+  const { deadlineAtMs, budget } = created.plan ?? {};
+  const limits = [deadlineAtMs, budget, admitted.get(stepId)?.planned?.budget];
+  const hasFailedFast = created.failurePolicy.timeoutPolicy === "fail_fast" && hasFailed(facts);
+  return hasFailedFast || isStopAsked(facts, stepId) || limits.some((limit) => limit !== undefined);
+}
+
+/** The end counts what the log says of the steps. */
+function checkTally({ facts, admitted, created }: Evidence): string[] {
+  const [end] = only(facts, "coordination.terminal");
+  if (!end) return [];
+  const { steps, status } = end.payload;
+  const done = new Set(only(facts, "step.completed").map(({ payload }) => payload.stepId));
+  done.delete(DELIVERY_STEP_ID);
+  const problems: string[] = [];
+  if (steps.completed !== done.size)
+    problems.push(`the end counts ${steps.completed} completed, not ${done.size}`);
+  const sum = steps.completed + steps.failed + steps.timedOut + steps.cancelled + (steps.skipped ?? 0);
+  if (sum !== steps.total || steps.total !== created.plan?.steps || admitted.size !== steps.total + 1)
+    problems.push(`the end counts ${sum} of ${steps.total} steps`);
+  if ((status === "success") !== (steps.completed === steps.total))
+    problems.push(`${status} with ${steps.completed} of ${steps.total}`);
+  return problems;
+}

@@ -1,0 +1,103 @@
+/** Owns: what must be true outside of the ledger: real starts, agents left at work, and what the owner was told. */
+import { hash } from "node:crypto";
+import { only, timeOf, type Evidence } from "./plan-check.ts";
+import type { HostRun } from "./plan-host.ts";
+
+export function checkHost(evidence: Evidence): string[] {
+  return [
+    ...checkStarts(evidence),
+    ...evidence.host.runs.flatMap((run) => [...checkMessage(evidence, run), ...checkLeft(evidence, run)]),
+    ...checkDelivery(evidence),
+  ];
+}
+
+/** D1, D2: every real start was intended, and happened once. */
+function checkStarts({ host, admitted }: Evidence): string[] {
+  const problems = host.runs
+    .filter(({ wasIntended }) => !wasIntended)
+    .map(({ key }) => `D1: ${key} started unrecorded`);
+  for (const [key, runs] of Map.groupBy(host.runs, (run) => run.key)) {
+    const unforgotten = runs.slice(0, -1).filter(({ forgottenAtMs }) => forgottenAtMs === undefined);
+    if (unforgotten.length > 0) problems.push(`D2: ${key} was executed ${runs.length} times`);
+  }
+  for (const [key, times] of host.asked) {
+    const stepId = key.split(":")[1] ?? "";
+    if (times > 1 && admitted.get(stepId)?.deliveryMode === "best_effort")
+      problems.push(`${key} is best_effort and was sent ${times} times`);
+  }
+  return problems;
+}
+
+/** The agent is told what the ledger says that it was told, with the outputs of the steps before. */
+function checkMessage({ dispatches }: Evidence, run: HostRun): string[] {
+  const dispatch = dispatches.find(({ payload }) => payload.idempotencyKey === run.key)?.payload;
+  if (dispatch?.message?.sha256 !== hash("sha256", run.order.message))
+    return [`${run.key} was told something else than recorded`];
+  return dispatch.targetSession === run.order.childSessionKey ? [] : [`${run.key} ran in another session`];
+}
+
+/** An agent is not left at work where the host could have stopped it. */
+function checkLeft(evidence: Evidence, run: HostRun): string[] {
+  if (run.isDelivery || run.forgottenAtMs !== undefined) return [];
+  const isStoppable = run.manner.cancel === "stops" || run.manner.cancel === "stops and hangs";
+  if (run.endedAtMs !== undefined) return isStoppable ? checkTooLong(evidence, run) : [];
+  return isStoppable || !isKnownToGoOn(evidence, run) ? checkAbandoned(evidence, run) : [];
+}
+
+function checkTooLong({ facts }: Evidence, { key, isLate, endedAtMs = 0 }: HostRun): string[] {
+  const [end] = only(facts, "coordination.terminal");
+  return end && !isLate && endedAtMs > timeOf(end) ? [`${key} was at work after the end`] : [];
+}
+
+function checkAbandoned({ deaths }: Evidence, { key, isLate, startedAtMs, manner }: HostRun): string[] {
+  // It arrived when it had been given up, and who waited for it died or could not stop it.
+  const isExcused =
+    isLate && (deaths.some((atMs) => atMs >= startedAtMs) || !manner.cancel.startsWith("stops"));
+  return isExcused ? [] : [`${key} was left at work`];
+}
+
+function isKnownToGoOn({ facts, outcomes }: Evidence, { key }: HostRun): boolean {
+  const isOf = (of: { readonly stepId: string; readonly attempt: number }): boolean =>
+    key.endsWith(`:${of.stepId}:${of.attempt}`);
+  const isUnreachable = only(facts, "step.child_stopped").some(
+    ({ payload }) => isOf(payload) && payload.outcome === "unreachable",
+  );
+  const words = "could not be told";
+  return (
+    isUnreachable ||
+    outcomes.some(
+      ({ type, payload }) => type === "step.failed" && isOf(payload) && payload.error.message.includes(words),
+    )
+  );
+}
+
+/** Told at most once, and the end says the truth about it. */
+function checkDelivery({ facts, host, admitted }: Evidence): string[] {
+  const [end] = only(facts, "coordination.terminal");
+  if (!end) return [];
+  const { delivery, steps } = end.payload;
+  const told = host.runs.filter(({ isDelivery, ending }) => isDelivery && ending?.outcome === "completed");
+  const words = `${steps.completed} of ${steps.total} steps completed`;
+  const asked = [...host.asked.keys()].filter(isOfOwner);
+  const isBroken = {
+    "the owner was told more than once": told.length > 1,
+    "delivered, and the owner was not told": delivery === "delivered" && told.length !== 1,
+    "not delivered, and the owner was told": delivery === "not_delivered" && told.length !== 0,
+    "the end does not say whether the owner was told": delivery === undefined,
+    "the owner was told wrong": told.some(({ order }) => !order.message.includes(words)),
+    "the owner's turn was cancelled": host.cancels.some(({ key }) => isOfOwner(key)),
+    "the owner was tried too often": asked.length > (admitted.get("@delivery")?.retryBudget ?? 0) + 1,
+  };
+  const problems = Object.entries(isBroken).flatMap(([problem, isSo]) => (isSo ? [problem] : []));
+  return delivery === "unknown" ? [...problems, ...checkUnknown(host.runs)] : problems;
+}
+
+function isOfOwner(key: string): boolean {
+  return key.includes(":@delivery:");
+}
+
+/** The state is unknown only where the host did not say. */
+function checkUnknown(runs: readonly HostRun[]): string[] {
+  const last = runs.findLast(({ isDelivery }) => isDelivery);
+  return last?.hasSaid ? [`unknown, though the host says ${last.ending?.outcome}`] : [];
+}

@@ -1,0 +1,178 @@
+/** Owns: what must be true of every plan that was played, by the ledger and by what the host knows (D1 to D6, delivery). */
+import {
+  DELIVERY_STEP_ID,
+  idempotencyKey,
+  type CoordinationId,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import { isFact, type FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { checkHost } from "./plan-check-host.ts";
+import { checkFates } from "./plan-check-fates.ts";
+import { PLAN_ID } from "./plan-schedule.ts";
+import type { PlayedPlan } from "./plan-play.ts";
+
+export type FactOf<T extends FactEvent["type"]> = Extract<FactEvent, { type: T }>;
+
+export const only = <T extends FactEvent["type"]>(facts: readonly FactEvent[], type: T): FactOf<T>[] =>
+  facts.filter((fact): fact is FactOf<T> => fact.type === type);
+
+export type OutcomeFact = FactOf<"step.completed" | "step.failed" | "step.timed_out">;
+
+export interface Evidence extends PlayedPlan {
+  readonly facts: readonly FactEvent[];
+  readonly admitted: ReadonlyMap<string, FactOf<"step.admitted">["payload"]>;
+  readonly dispatches: readonly FactOf<"step.dispatched">[];
+  /** Of attempts under way, not the refused ones. */
+  readonly outcomes: readonly OutcomeFact[];
+  readonly created: FactOf<"coordination.created">["payload"];
+}
+
+/** Everything that is wrong; nothing where all promises were kept. */
+export function problemsOf(played: PlayedPlan): string[] {
+  const facts = played.events.filter(isFact);
+  const [created] = only(facts, "coordination.created");
+  if (!created) return [...played.problems, "there is no coordination"];
+  const evidence: Evidence = {
+    ...played,
+    facts,
+    admitted: new Map(only(facts, "step.admitted").map(({ payload }) => [payload.stepId, payload])),
+    dispatches: only(facts, "step.dispatched"),
+    outcomes: facts.filter((fact): fact is OutcomeFact => OUTCOMES.has(fact.type)),
+    created: created.payload,
+  };
+  const ended = checkEnd(evidence);
+  // What follows of an end has no meaning without one.
+  if (ended.length > 0) return [...played.problems, ...ended];
+  return [
+    ...played.problems,
+    ...checkAttempts(evidence),
+    ...checkOrder(evidence),
+    ...checkLate(evidence),
+    ...checkBudget(evidence),
+    ...checkAnswers(evidence),
+    ...checkFates(evidence),
+    ...checkHost(evidence),
+  ];
+}
+
+const OUTCOMES: ReadonlySet<string> = new Set(["step.completed", "step.failed", "step.timed_out"]);
+
+export const timeOf = ({ timestamp }: { readonly timestamp: string }): number => Date.parse(timestamp);
+
+function checkEnd({ facts }: Evidence): string[] {
+  const ends = only(facts, "coordination.terminal");
+  if (ends.length !== 1)
+    return [
+      `D5: ${ends.length} ends; last: ${facts
+        .slice(-3)
+        .map(({ type, payload }) => `${type} ${JSON.stringify(payload)}`)
+        .join(" | ")}`,
+    ];
+  return facts.at(-1)?.type === "coordination.terminal" ? [] : ["D5: something after the end"];
+}
+
+/** D2, D4, and that attempts follow one another. */
+function checkAttempts({ facts, dispatches, admitted, outcomes }: Evidence): string[] {
+  const problems: string[] = [];
+  const keys = dispatches.map(({ payload }) => payload.idempotencyKey);
+  if (new Set(keys).size < keys.length) problems.push("D2: a key was dispatched twice");
+  const sessions = dispatches.flatMap(({ payload: { targetSession, stepId } }) =>
+    stepId === DELIVERY_STEP_ID ? [] : [targetSession],
+  );
+  if (new Set(sessions).size < sessions.length) problems.push("D2: two attempts have one session");
+  for (const { payload } of dispatches) {
+    const { stepId, attempt, idempotencyKey: key } = payload;
+    if (key !== idempotencyKey(PLAN_ID as CoordinationId, stepId, attempt))
+      problems.push(`D2: ${key} is not the key`);
+    const granted = only(facts, "step.retry_granted").filter((fact) => fact.payload.stepId === stepId).length;
+    const budget = admitted.get(stepId)?.retryBudget ?? 0;
+    if (attempt > budget + 1 + granted)
+      problems.push(`D4: ${key} with a budget of ${budget} and ${granted} granted`);
+  }
+  const said = outcomes.map(({ payload: { stepId, attempt } }) => `${stepId}:${attempt}`);
+  if (new Set(said).size < said.length) problems.push("D3: an attempt has two outcomes");
+  return problems;
+}
+
+interface Progress {
+  readonly newest: Map<string, number>;
+  readonly completed: Set<string>;
+}
+
+/** D1, D3, D6 by their places in the log. */
+function checkOrder(evidence: Evidence): string[] {
+  const progress: Progress = { newest: new Map(), completed: new Set() };
+  return evidence.facts.flatMap((fact) => {
+    if (fact.type === "step.dispatched") return checkDispatch(evidence, progress, fact);
+    const isOutcome =
+      OUTCOMES.has(fact.type) || fact.type === "step.acknowledged" || fact.type === "step.reported";
+    return isOutcome && "attempt" in fact.payload ? checkPlace(progress, fact.type, fact.payload) : [];
+  });
+}
+
+function checkDispatch(
+  { admitted }: Evidence,
+  { newest, completed }: Progress,
+  { payload: { stepId, attempt } }: FactOf<"step.dispatched">,
+): string[] {
+  const { dependsOn = [], fanIn = 0 } = admitted.get(stepId)?.planned ?? {};
+  const met = dependsOn.filter((dependency) => completed.has(dependency)).length;
+  const follows = attempt === (newest.get(stepId) ?? 0) + 1;
+  newest.set(stepId, attempt);
+  return [
+    ...(met < fanIn ? [`D6: ${stepId} began with ${met} of ${fanIn}`] : []),
+    ...(follows ? [] : [`D3: ${stepId}:${attempt} is out of order`]),
+  ];
+}
+
+function checkPlace(
+  { newest, completed }: Progress,
+  type: string,
+  { stepId, attempt }: { readonly stepId: string; readonly attempt: number },
+): string[] {
+  if (type === "step.completed") completed.add(stepId);
+  return attempt === newest.get(stepId) ? [] : [`D1, D3: ${type} of ${stepId}:${attempt}`];
+}
+
+function checkLate({ facts }: Evidence): string[] {
+  const late = only(facts, "step.outcome_refused").map(
+    ({ payload: { stepId, attempt, outcome } }) => `${stepId}:${attempt}:${outcome}`,
+  );
+  return new Set(late).size < late.length ? [`D3: a late outcome was recorded twice: ${late.join(" ")}`] : [];
+}
+
+/** Nothing begins over the plan's number of spawns, and people are asked no sooner. */
+function checkBudget({ facts, created }: Evidence): string[] {
+  const max = created.plan?.budget?.spawns;
+  if (max === undefined) return [];
+  let used = 0;
+  return facts.flatMap((fact) => {
+    if (isAllowance(fact)) used = 0;
+    if (isBudgetQuestion(fact) && used < max) return [`people were asked after ${used} of ${max} spawns`];
+    if (fact.type !== "step.dispatched" || fact.payload.stepId === DELIVERY_STEP_ID) return [];
+    used += 1;
+    return used > max ? [`${fact.payload.stepId} began over the budget of ${max}`] : [];
+  });
+}
+
+function isAllowance({ type, payload }: FactEvent): boolean {
+  return type === "escalation.closed" && payload.resolution === "continued";
+}
+
+function isBudgetQuestion({ type, payload }: FactEvent): boolean {
+  return type === "coordination.escalated" && payload.cause === "budget" && !payload.stepId;
+}
+
+/** What was answered is so. */
+function checkAnswers({ answers, facts }: Evidence): string[] {
+  return answers.flatMap(({ asked, answer }) => {
+    const { what, stepId } = asked;
+    if (answer === undefined) return [];
+    if (what === "submit again") return answer === "replay" ? [] : [`the same plan again was ${answer}`];
+    if (what === "submit another") return answer === "refused" ? [] : [`another plan was ${answer}`];
+    if (what !== "cancel" || answer === "refused") return [];
+    const isThere = only(facts, "coordination.cancel_requested").some(
+      ({ payload }) => payload.stepId === stepId,
+    );
+    return isThere ? [] : [`cancelling was ${answer} and is not on disk`];
+  });
+}

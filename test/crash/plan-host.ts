@@ -1,0 +1,317 @@
+/**
+ * Owns: a host of runs that holds the truth over restarts: which agents it really started, how each ended, what the owner was
+ * told. How well it answers is up to the manner of each attempt.
+ */
+import {
+  DELIVERY_STEP_ID,
+  type EpochMs,
+  type IdempotencyKey,
+  type SessionKey,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type {
+  Cancellation,
+  ChildEnding,
+  Observation,
+} from "../../src/agents/coordination/contracts/observation.ts";
+import type { AgentRunner, Attempt, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { Report } from "../../src/agents/coordination/runtime/plan-requests.ts";
+import type { FakeClock } from "../support/fake-clock.ts";
+import type { Manner } from "./plan-manner.ts";
+
+export interface HostRun {
+  readonly key: IdempotencyKey;
+  readonly order: Order;
+  readonly manner: Manner;
+  readonly isDelivery: boolean;
+  readonly startedAtMs: number;
+  /** The step's dispatch was on disk then (D1). */
+  readonly wasIntended: boolean;
+  /** Which of the runs it is: outputs have it in them. */
+  readonly number: number;
+  /** The start arrived after the call that brought it. */
+  readonly isLate: boolean;
+  endedAtMs?: number;
+  ending?: ChildEnding;
+  forgottenAtMs?: number;
+  /** Somebody who asked was told how it ended. */
+  hasSaid?: boolean;
+  readonly reports: { readonly outputs: object; readonly outcome: Report["outcome"]; answer?: string }[];
+  readonly ended: PromiseWithResolvers<void>;
+}
+
+export interface PlanHost {
+  readonly runner: AgentRunner;
+  /** Every real start, in order; one key is there twice only if the host forgot its first run. */
+  readonly runs: readonly HostRun[];
+  /** How often a start was asked for, by key. */
+  readonly asked: ReadonlyMap<IdempotencyKey, number>;
+  readonly cancels: readonly { readonly key: IdempotencyKey; readonly atMs: number }[];
+  readonly refused: ReadonlySet<IdempotencyKey>;
+  /** What was on its way when the process died never arrives. */
+  processDied(): void;
+}
+
+export interface PlanHostParts {
+  readonly clock: FakeClock;
+  readonly mannerOf: (key: string, isDelivery: boolean) => Manner;
+  readonly isIntended: (key: IdempotencyKey) => boolean;
+  /** An agent calls the tool to report. */
+  readonly report: (session: SessionKey, report: Report) => Promise<string | undefined>;
+}
+
+interface Host extends PlanHostParts {
+  readonly runs: HostRun[];
+  readonly byKey: Map<IdempotencyKey, HostRun>;
+  readonly asked: Map<IdempotencyKey, number>;
+  readonly questions: Map<IdempotencyKey, number>;
+  readonly pending: Map<IdempotencyKey, () => void>;
+  readonly cancels: { readonly key: IdempotencyKey; readonly atMs: number }[];
+  readonly refused: Set<IdempotencyKey>;
+}
+
+const OTHER = { childSessionKey: "agent:main:subagent:other" as SessionKey, childRunId: "other" };
+const silence = <T>(): Promise<T> => new Promise(() => undefined);
+
+export function planHost(parts: PlanHostParts): PlanHost {
+  const host: Host = {
+    ...parts,
+    runs: [],
+    byKey: new Map(),
+    asked: new Map(),
+    questions: new Map(),
+    pending: new Map(),
+    cancels: [],
+    refused: new Set(),
+  };
+  return {
+    ...host,
+    runner: {
+      start: (order) => start(host, order),
+      observe: (attempt) => observe(host, attempt),
+      follow: (attempt, signal) => follow(host, attempt, signal),
+      cancel: (attempt) => cancel(host, attempt),
+    },
+    processDied: () => {
+      for (const forget of host.pending.values()) forget();
+      host.pending.clear();
+    },
+  };
+}
+
+function mannerFor(host: Host, key: IdempotencyKey): Manner {
+  return host.mannerOf(key, key.includes(`:${DELIVERY_STEP_ID}:`));
+}
+
+async function start(host: Host, order: Order): Promise<Start> {
+  const key = order.idempotencyKey;
+  const manner = mannerFor(host, key);
+  const tries = (host.asked.get(key) ?? 0) + 1;
+  host.asked.set(key, tries);
+  const trouble = tries <= manner.troubles || manner.start === "refuses" ? manner.start : "prompt";
+  switch (trouble) {
+    case "refuses":
+      host.refused.add(key);
+      return { kind: "refused", message: "not allowed" };
+    case "throws before":
+      throw new Error("the host is not there");
+    case "hangs before":
+      return silence();
+    case "unknown before":
+      return { kind: "unknown", message: "the line is dead" };
+    case "late":
+      return arriveLate(host, order, manner.delayMs);
+    default:
+      return answerStart(host, begin(host, order, false), trouble);
+  }
+}
+
+async function answerStart(host: Host, run: HostRun, trouble: Manner["start"]): Promise<Start> {
+  switch (trouble) {
+    case "throws after":
+      throw new Error("the answer was lost");
+    case "hangs after":
+      return silence();
+    case "unknown after":
+      return { kind: "unknown", message: "the line went dead" };
+    case "other session":
+      return { kind: "started", child: OTHER, ending: { outcome: "completed", reply: '{"n":-1}' } };
+    case "slow":
+      await new Promise<void>((resolve) => {
+        host.clock.wakeAt((host.clock.now() + run.manner.delayMs) as EpochMs, resolve);
+      });
+      return startOf(run);
+    default:
+      return startOf(run);
+  }
+}
+
+function arriveLate(host: Host, order: Order, delayMs: number): Promise<Start> {
+  const key = order.idempotencyKey;
+  return new Promise((resolve) => {
+    const arrive = (): void => {
+      host.pending.delete(key);
+      resolve(startOf(begin(host, order, true)));
+    };
+    host.pending.get(key)?.();
+    host.pending.set(key, host.clock.wakeAt((host.clock.now() + delayMs) as EpochMs, arrive));
+  });
+}
+
+/** D2: one key is one run, as long as the host knows of it. */
+function begin(host: Host, order: Order, isLate: boolean): HostRun {
+  const key = order.idempotencyKey;
+  const known = host.byKey.get(key);
+  if (known) return known;
+  const { stepId } = order.envelope;
+  const run: HostRun = {
+    key,
+    order,
+    manner: mannerFor(host, key),
+    isDelivery: stepId === DELIVERY_STEP_ID,
+    startedAtMs: host.clock.now(),
+    wasIntended: host.isIntended(key),
+    number: host.runs.length + 1,
+    isLate,
+    reports: [],
+    ended: Promise.withResolvers(),
+  };
+  host.runs.push(run);
+  host.byKey.set(key, run);
+  live(host, run);
+  return run;
+}
+
+/** What the agent does in its life, if nobody stops it. */
+function live(host: Host, run: HostRun): void {
+  const { endsAfterMs, forgottenAfterMs, report } = run.manner;
+  if (endsAfterMs === 0) finish(run, endingOf(run), host.clock.now());
+  else if (endsAfterMs !== undefined)
+    after(host, endsAfterMs, () => finish(run, endingOf(run), host.clock.now()));
+  if (report) after(host, report.afterMs, () => void reportOf(host, run));
+  if (forgottenAfterMs === undefined) return;
+  after(host, forgottenAfterMs, () => {
+    run.forgottenAtMs = host.clock.now();
+    host.byKey.delete(run.key);
+    run.ended.resolve();
+  });
+}
+
+function after(host: Host, ms: number, run: () => void): void {
+  host.clock.wakeAt((host.clock.now() + ms) as EpochMs, run);
+}
+
+function finish(run: HostRun, ending: ChildEnding, atMs: number): void {
+  if (run.ending || run.forgottenAtMs !== undefined) return;
+  run.ending = ending;
+  run.endedAtMs = atMs;
+  run.ended.resolve();
+}
+
+function endingOf({ manner, number }: HostRun): ChildEnding {
+  const usage = manner.tokens === undefined ? {} : { usage: { tokens: manner.tokens } };
+  switch (manner.ending) {
+    case "completed":
+      return { outcome: "completed", reply: JSON.stringify({ n: number }), ...usage };
+    case "prose":
+      return { outcome: "completed", reply: `done, that was number ${number}`, ...usage };
+    case "invalid":
+      return { outcome: "completed", reply: JSON.stringify({ n: `number ${number}` }), ...usage };
+    default:
+      return { outcome: manner.ending, message: `it was ${manner.ending}`, ...usage };
+  }
+}
+
+/** An agent that was stopped or lost reports nothing; one that has just ended may still be heard. */
+async function reportOf(host: Host, run: HostRun): Promise<void> {
+  if (run.forgottenAtMs !== undefined || run.ending?.outcome === "cancelled" || !run.manner.report) return;
+  const { says } = run.manner.report;
+  const times = says === "twice" ? [1, 2] : [1];
+  for (const time of times) {
+    const outputs = { n: says === "invalid" ? `report ${run.number}` : run.number * 1_000 + time };
+    const given: HostRun["reports"][number] = {
+      outputs,
+      outcome: says === "failed" ? "failed" : "completed",
+    };
+    run.reports.push(given);
+    const answer = await host.report(run.order.childSessionKey, { ...given, outputs: { ...outputs } });
+    if (answer !== undefined) given.answer = answer;
+  }
+}
+
+function childOf({ order, key }: HostRun) {
+  return { childSessionKey: order.childSessionKey, childRunId: `run of ${key}` };
+}
+
+function startOf(run: HostRun): Start {
+  return { kind: "started", child: childOf(run), ...(run.ending && { ending: run.ending }) };
+}
+
+function truth(host: Host, key: IdempotencyKey): Observation {
+  const run = host.byKey.get(key);
+  if (!run) return { kind: host.pending.has(key) ? mannerFor(host, key).pendingIs : "absent" };
+  if (run.ending) run.hasSaid = true;
+  return run.ending
+    ? { kind: "ended", ...childOf(run), ...run.ending }
+    : { kind: "running", ...childOf(run) };
+}
+
+async function observe(host: Host, { idempotencyKey: key }: Attempt): Promise<Observation> {
+  const manner = mannerFor(host, key);
+  const questions = (host.questions.get(key) ?? 0) + 1;
+  host.questions.set(key, questions);
+  if (questions > manner.evasions) return truth(host, key);
+  switch (manner.observe) {
+    case "unknown":
+      return { kind: "unknown" };
+    case "throws":
+      throw new Error("the host does not say");
+    case "hangs":
+      return silence();
+    case "other session":
+      return { kind: "ended", ...OTHER, outcome: "completed", reply: '{"n":-2}' };
+    default:
+      return truth(host, key);
+  }
+}
+
+async function follow(
+  host: Host,
+  { idempotencyKey: key }: Attempt,
+  signal: AbortSignal,
+): Promise<Observation> {
+  const run = host.byKey.get(key);
+  if (!run) return truth(host, key);
+  switch (run.manner.follow) {
+    case "unknown":
+      return { kind: "unknown" };
+    case "throws":
+      throw new Error("the host does not wait");
+    case "hangs":
+      return silence();
+    case "other session":
+      return { kind: "ended", ...OTHER, outcome: "failed", message: "of somebody else" };
+    case "running":
+      return { kind: "running", ...childOf(run) };
+    default:
+      return Promise.race([run.ended.promise.then(() => truth(host, key)), aborted(signal)]);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<Observation> {
+  return new Promise((resolve) => {
+    signal.addEventListener("abort", () => resolve({ kind: "unknown" }), { once: true });
+  });
+}
+
+async function cancel(host: Host, { idempotencyKey: key }: Attempt): Promise<Cancellation> {
+  host.cancels.push({ key, atMs: host.clock.now() });
+  const run = host.byKey.get(key);
+  if (!run && host.pending.has(key)) return "unreachable";
+  if (!run || run.ending) return "already_ended";
+  const how = run.manner.cancel;
+  if (how === "throws") throw new Error("the host does not cancel");
+  if (how === "unreachable") return "unreachable";
+  if (how === "hangs") return silence();
+  finish(run, { outcome: "cancelled" }, host.clock.now());
+  return how === "stops" ? "stopped" : silence();
+}

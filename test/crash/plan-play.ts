@@ -1,0 +1,205 @@
+/** Owns: playing a schedule to its end: a new process after each death, over the same ledger and host. */
+import type {
+  AgentId,
+  CoordinationId,
+  IdempotencyKey,
+  SessionKey,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Report } from "../../src/agents/coordination/runtime/plan-requests.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
+import { SETTINGS } from "../support/fake-clock-host.ts";
+import { memoryLedger, type MemoryLedger } from "../support/memory-store.ts";
+import { planHost, type PlanHost } from "./plan-host.ts";
+import { startPlanProcess, stopsSoon, type PlanProcess, type PlanProcessParts } from "./plan-process.ts";
+import { PLAN_ID, planOf, stepOf, type Asked, type Schedule } from "./plan-schedule.ts";
+
+const ID = PLAN_ID as CoordinationId;
+const TIMES = { stepTimeoutMs: 60_000, sweepMs: 60_000, acknowledgeMs: 5_000, escalateMs: 45_000 };
+/** A plan that runs longer than that hangs. */
+const LONG_MS = 6 * 3_600_000;
+/** After the end, for what comes too late. */
+const AFTERMATH_MS = 180_000;
+
+export interface Answered {
+  readonly asked: Asked;
+  /** `undefined`: nobody lived to answer. */
+  readonly answer?: string;
+}
+
+export interface PlayedPlan {
+  readonly schedule: Schedule;
+  readonly events: readonly RunEvent[];
+  readonly ledger: MemoryLedger;
+  readonly host: PlanHost;
+  readonly answers: readonly Answered[];
+  /** When processes ended, but for the last one. */
+  readonly deaths: readonly number[];
+  /** What went wrong while it was played. */
+  readonly problems: readonly string[];
+  /** Port calls of the last process. */
+  readonly calls: PlanProcess["calls"];
+}
+
+interface Stage {
+  readonly schedule: Schedule;
+  readonly clock: FakeClock;
+  readonly ledger: MemoryLedger;
+  readonly host: PlanHost;
+  readonly parts: PlanProcessParts;
+  readonly problems: string[];
+  readonly deaths: number[];
+  readonly answers: Answered[];
+  process: PlanProcess;
+  started: number;
+}
+
+export async function playPlan(schedule: Schedule): Promise<PlayedPlan> {
+  const stage = stageOf(schedule);
+  const { clock, ledger, host, problems, deaths, answers } = stage;
+  const startMs = clock.now();
+  await boot(stage);
+  await submitUntilHeard(stage);
+  for (const asked of schedule.asked) {
+    await goOn(stage, startMs + asked.afterMs);
+    answers.push(await ask(stage, asked));
+  }
+  await goOn(stage, startMs + LONG_MS, () => hasEnded(ledger));
+  await goOn(stage, clock.now() + AFTERMATH_MS);
+  const calls = { ...stage.process.calls };
+  await stopLast(stage);
+  const events = ledger.events().flat();
+  const { problems: damages } = await verifyLedger(ledger.open(clock));
+  problems.push(...damages.map(({ message }) => `verify: ${message}`));
+  return { schedule, events, ledger, host, answers, deaths, problems, calls };
+}
+
+function stageOf(schedule: Schedule): Stage {
+  const clock = fakeClock();
+  const ledger = memoryLedger();
+  const problems: string[] = [];
+  const host = planHost({
+    clock,
+    mannerOf: schedule.mannerOf,
+    isIntended: (key) => isDispatched(ledger, key),
+    report: (session, report) => reported(stage, session, report),
+  });
+  const { concurrency, queueMax, perAgentMax } = schedule.lanes;
+  const caps = perAgentMax === undefined ? {} : { perAgentMax };
+  const parts: PlanProcessParts = {
+    ...{ clock, ledger, runner: host.runner },
+    settings: { ...SETTINGS, ...TIMES, ...caps },
+    lanes: { control: 1, data: concurrency, escalation: 1, queueMax, agingMs: 60_000, ...caps },
+    problem: (what) => problems.push(what),
+  };
+  const process = startPlanProcess(parts, schedule.crashes[0]);
+  const stage: Stage = {
+    schedule,
+    clock,
+    ledger,
+    host,
+    parts,
+    problems,
+    deaths: [],
+    answers: [],
+    process,
+    started: 1,
+  };
+  return stage;
+}
+
+function isDispatched({ runs }: MemoryLedger, key: IdempotencyKey): boolean {
+  const text = `"idempotencyKey":${JSON.stringify(key)}`;
+  return (runs.get(ID)?.events ?? []).some(
+    (event) => event.includes('"step.dispatched"') && event.includes(text),
+  );
+}
+
+function hasEnded({ runs }: MemoryLedger): boolean {
+  const run = runs.get(ID);
+  return run !== undefined && run.summary.status !== "running";
+}
+
+async function boot(stage: Stage): Promise<void> {
+  const { process } = stage;
+  await Promise.race([process.coordinator.start(), process.over]);
+  await revive(stage);
+}
+
+/** Nobody helps but by starting the next process. */
+async function revive(stage: Stage): Promise<void> {
+  await settled();
+  if (stage.process.isStopping()) await stage.process.over;
+  while (stage.process.isOver()) {
+    const { schedule, clock, host, deaths } = stage;
+    deaths.push(clock.now());
+    host.processDied();
+    await clock.advance(schedule.crashes[stage.started - 1]?.downMs ?? 0);
+    stage.process = startPlanProcess(stage.parts, schedule.crashes[stage.started]);
+    stage.started += 1;
+    await Promise.race([stage.process.coordinator.start(), stage.process.over]);
+    await settled();
+    if (stage.process.isStopping()) await stage.process.over;
+  }
+}
+
+/** Lets time pass until then, or until it is enough. */
+async function goOn(stage: Stage, untilMs: number, isEnough: () => boolean = () => false): Promise<void> {
+  const { clock } = stage;
+  await revive(stage);
+  while (clock.now() < untilMs && !isEnough()) {
+    const next = clock.nextAtMs;
+    await clock.advance(Math.max(0, Math.min(next ?? untilMs, untilMs) - clock.now()));
+    if (stage.process.isOver() || stage.process.isStopping()) await revive(stage);
+  }
+}
+
+function living<T>({ process }: Stage, work: (process: PlanProcess) => Promise<T>): Promise<T | undefined> {
+  return Promise.race([work(process).catch(() => undefined), process.over.then(() => undefined)]);
+}
+
+/** Whoever submits a plan and hears nothing submits it again. */
+async function submitUntilHeard(stage: Stage): Promise<void> {
+  const submission = { plan: stage.schedule.plan, ownerAgent: "main" as AgentId };
+  for (let tries = 1; tries <= 10; tries += 1) {
+    const answer = await living(stage, ({ coordinator }) => coordinator.submitPlan(submission));
+    if (answer?.kind === "refused") throw new Error(`a bad plan: ${JSON.stringify(answer.problems)}`);
+    await revive(stage);
+    if (answer) return;
+  }
+  stage.problems.push("the plan could not be submitted");
+}
+
+async function ask(stage: Stage, asked: Asked): Promise<Answered> {
+  const { what, stepId } = asked;
+  const request = {
+    coordinationId: ID,
+    by: "operator" as const,
+    ...(stepId && { stepId: stepId as never }),
+  };
+  const other = planOf([stepOf("other")]);
+  const answer = await living<{ readonly kind: string }>(stage, ({ coordinator }) => {
+    if (what === "cancel") return coordinator.cancel(request);
+    if (what === "retry") return coordinator.retry(request);
+    const plan = what === "submit again" ? stage.schedule.plan : other;
+    return coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
+  });
+  await revive(stage);
+  return { asked, ...(answer && { answer: answer.kind }) };
+}
+
+/** The tool of an agent finds the process that lives now. */
+async function reported(stage: Stage, session: SessionKey, report: Report): Promise<string | undefined> {
+  if (stage.process.isOver()) return undefined;
+  return (await living(stage, ({ coordinator }) => coordinator.report(session, report)))?.kind;
+}
+
+async function stopLast(stage: Stage): Promise<void> {
+  const { process, problems, clock, ledger } = stage;
+  if (!(await stopsSoon(process.coordinator))) problems.push("the last stop() waits for something");
+  if (process.timers() > 0) problems.push(`${process.timers()} timers are left after the last stop()`);
+  const length = ledger.runs.get(ID)?.events.length;
+  await clock.advance(AFTERMATH_MS);
+  if (ledger.runs.get(ID)?.events.length !== length) problems.push("something was written after stop()");
+}

@@ -1,0 +1,64 @@
+/**
+ * Plans live through every kind of crash. `SWEEP_SCHEDULES` sets how many seeded schedules are played, `SWEEP_SEED` the first
+ * seed. A failure names its schedule with as few crashes as still break it.
+ */
+import { describe, expect, it } from "vitest";
+import { problemsOf } from "./plan-check.ts";
+import { playPlan } from "./plan-play.ts";
+import { describeSchedule, scheduleOf, type Schedule } from "./plan-schedule.ts";
+import { crashesAt, SMALL, TRAPS } from "./plan-small.ts";
+
+const SCHEDULES = Number(process.env["SWEEP_SCHEDULES"] ?? 2_000);
+const FIRST_SEED = Number(process.env["SWEEP_SEED"] ?? 1);
+
+async function problemsIn(schedule: Schedule): Promise<string[]> {
+  try {
+    return problemsOf(await playPlan(schedule));
+  } catch (error) {
+    return [error instanceof Error ? `${error.message}\n${error.stack ?? ""}` : String(error)];
+  }
+}
+
+/** Leaves away one crash or request after the other, as long as something is still wrong. */
+async function shrunk(schedule: Schedule): Promise<Schedule> {
+  const smaller = [
+    ...schedule.crashes.map((_, index) => ({ ...schedule, crashes: schedule.crashes.toSpliced(index, 1) })),
+    ...schedule.asked.map((_, index) => ({ ...schedule, asked: schedule.asked.toSpliced(index, 1) })),
+  ];
+  for (const each of smaller) if ((await problemsIn(each)).length > 0) return shrunk(each);
+  return schedule;
+}
+
+async function explained(schedule: Schedule): Promise<string> {
+  const least = await shrunk(schedule);
+  return `${least.name}: ${(await problemsIn(least)).join("; ")}\n${describeSchedule(least)}`;
+}
+
+describe("a plan", () => {
+  it.each(SMALL)("keeps every promise whichever port call is its last: $name", async (schedule) => {
+    const { calls } = await playPlan(schedule);
+    const broken: string[] = [];
+    for (const crash of crashesAt(calls)) {
+      const problems = await problemsIn({ ...schedule, crashes: [crash] });
+      if (problems.length > 0) broken.push(`${JSON.stringify(crash)}: ${problems.join("; ")}`);
+      if (broken.length > 2) break;
+    }
+    expect(broken).toEqual([]);
+  });
+
+  it.each(TRAPS)("$name", async ({ ends, ...schedule }) => {
+    const played = await playPlan(schedule);
+    expect(problemsOf(played)).toEqual([]);
+    const end = played.events.find((event) => event.type === "coordination.terminal");
+    expect(end?.payload).toMatchObject(ends);
+  });
+
+  it(`keeps every promise through crashes, bad hosts and requests (${SCHEDULES} schedules)`, async () => {
+    const broken: string[] = [];
+    for (let seed = FIRST_SEED; seed < FIRST_SEED + SCHEDULES && broken.length < 5; seed += 1) {
+      const schedule = scheduleOf(seed);
+      if ((await problemsIn(schedule)).length > 0) broken.push(await explained(schedule));
+    }
+    expect(broken.join("\n\n")).toBe("");
+  });
+});

@@ -1,0 +1,180 @@
+/** What the end-to-end tests of the runners need: a scripted model and the real gateway with the runners as methods. */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import type { Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { FlowSnapshot } from "../../src/plugins/openclaw/flow-mirror.ts";
+import { startGateway, type Gateway, type GatewayOptions, type Json } from "../support/gateway.ts";
+import {
+  isAnnounce,
+  startScriptedModel,
+  type RecordedRequest,
+  type Rule,
+  type ScriptedModel,
+} from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+/** The machine may be busy with other things. */
+export const ASKED_MS = 90_000;
+const FOLLOW_MS = 120_000;
+
+/** What a child says in the turn that the host makes when the child's own agents have ended. */
+const RULES: readonly Rule[] = [
+  {
+    when: (text) => isAnnounce(text) && text.includes("Every subagent spawned"),
+    turns: [{ say: "after-the-yield" }],
+  },
+];
+
+export type RunnerName = "subagent" | "owner";
+type Row = { readonly childSessionKey: string; readonly status: string };
+type Message = { readonly role: string; readonly content: unknown; readonly idempotencyKey?: string };
+type Seen = { readonly reports: readonly Json[]; readonly cancels: readonly string[] };
+type FlowRow = {
+  readonly flowId: string;
+  readonly status: string;
+  readonly currentStep?: string;
+  readonly goal: string;
+  readonly stateJson?: { readonly coordinationId?: string };
+};
+
+export interface RunsStage {
+  gateway: Gateway;
+  readonly start: (order: Order, runner?: RunnerName) => Promise<Start>;
+  readonly observe: (order: Order, runner?: RunnerName) => Promise<Observation>;
+  readonly follow: (order: Order, runner?: RunnerName, timeoutMs?: number) => Promise<Observation>;
+  readonly cancel: (order: Order) => Promise<string>;
+  readonly show: (snapshot: FlowSnapshot) => Promise<unknown>;
+  readonly stopShowing: () => Promise<unknown>;
+  /** What the fixture noted since the gateway started. */
+  readonly seen: () => Promise<Seen>;
+  readonly rowsUnder: (sessionKey: string) => Promise<readonly Row[]>;
+  readonly messagesOf: (sessionKey: string) => Promise<readonly Message[]>;
+  /** The requests to the model whose script says this word. */
+  readonly requestsThatSay: (word: string) => RecordedRequest[];
+  readonly untilAsked: (word: string, times?: number) => Promise<void>;
+  /** A plan's flows, as the operator's command lists them. */
+  readonly flowsOf: (coordinationId: string) => Promise<readonly FlowRow[]>;
+  readonly untilFlow: (coordinationId: string, condition: (flow: FlowRow) => boolean) => Promise<FlowRow>;
+  readonly killAndRestart: () => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+export async function openRunsStage(): Promise<RunsStage> {
+  const model = await startScriptedModel({ rules: RULES });
+  const options: GatewayOptions = {
+    modelBaseUrl: model.baseUrl,
+    plugin: { kind: "none" },
+    extraPluginPaths: [join(import.meta.dirname, "fixtures", "host-runs")],
+    env: { HOST_RUNS_SOURCE: pathToFileURL(join(import.meta.dirname, "..", "..", "src", "/")).href },
+    configPatch: { agents: { entries: { main: {}, coder: { tools: { profile: "coding" } } } } },
+  };
+  const gateway = await startGateway(options);
+  const call = async <T>(method: string, params: object = {}): Promise<T> =>
+    (await stage.gateway.call(`host-runs.${method}`, params as Json, FOLLOW_MS + 5_000)) as T;
+  const stage: RunsStage = {
+    gateway,
+    start: (order, runner = "subagent") => call("start", { runner, order }),
+    observe: (order, runner = "subagent") => call("observe", { runner, order }),
+    follow: (order, runner = "subagent", timeoutMs = FOLLOW_MS) =>
+      call("follow", { runner, order, timeoutMs }),
+    cancel: async (order) => (await call<{ answer: string }>("cancel", { runner: "subagent", order })).answer,
+    show: (snapshot) => call("show", { snapshot }),
+    stopShowing: () => call("stop-showing"),
+    seen: () => call("seen"),
+    rowsUnder: async (sessionKey) => (await call<{ rows: Row[] }>("rows", { sessionKey })).rows,
+    messagesOf: async (sessionKey) =>
+      (await call<{ messages: Message[] }>("messages", { sessionKey })).messages,
+    ...requestsOf(model),
+    flowsOf: (coordinationId) => listFlows(stage.gateway, coordinationId),
+    untilFlow: (coordinationId, condition) =>
+      waitFor(async () => (await stage.flowsOf(coordinationId)).find(condition), {
+        what: `the flow of ${coordinationId}`,
+        timeoutMs: ASKED_MS,
+        everyMs: 500,
+      }),
+    killAndRestart: async () => {
+      await stage.gateway.kill9();
+      stage.gateway = await startGateway({ ...options, home: gateway.home });
+    },
+    close: async () => {
+      await stage.gateway.stop();
+      await model.close();
+      rmSync(gateway.home, { recursive: true, force: true });
+    },
+  };
+  return stage;
+}
+
+function requestsOf(model: ScriptedModel): Pick<RunsStage, "requestsThatSay" | "untilAsked"> {
+  const requestsThatSay = (word: string) => model.requests.filter(({ text }) => text.includes(word));
+  return {
+    requestsThatSay,
+    untilAsked: async (word, times = 1) => {
+      await waitFor(() => requestsThatSay(word).length >= times, {
+        what: `${times} model requests about ${word}`,
+        timeoutMs: ASKED_MS,
+      });
+    },
+  };
+}
+
+async function listFlows(gateway: Gateway, coordinationId: string): Promise<FlowRow[]> {
+  const { code, stdout, stderr } = await gateway.openclaw(["tasks", "flow", "list", "--json"]);
+  if (code !== 0) throw new Error(stderr);
+  const { flows } = JSON.parse(stdout) as { flows: FlowRow[] };
+  return flows.filter(({ stateJson }) => stateJson?.coordinationId === coordinationId);
+}
+
+let orders = 0;
+
+/** An attempt of its own for every call. */
+export function orderOf(message: string, more: Partial<Order> = {}): Order {
+  orders += 1;
+  const name = `${orders}`;
+  const agentId = more.agentId ?? "main";
+  const childSessionKey = more.childSessionKey ?? `agent:${agentId}:subagent:coord-${name}`;
+  const envelope = {
+    coordinationId: "co-Runs",
+    stepId: `Step ${name}`,
+    sourceSession: "agent:main:main",
+    targetSession: childSessionKey,
+    intent: "execute",
+    priority: "normal",
+    deliveryMode: "at_least_once",
+    createdAtMs: Date.now(),
+    trace: {},
+  } as unknown as CoordinationEnvelope;
+  return {
+    idempotencyKey: `co-Runs:Step ${name}:1`,
+    agentId,
+    childSessionKey,
+    dispatchedAtMs: Date.now(),
+    envelope,
+    lane: "data",
+    message,
+    deadlineAtMs: Date.now() + 600_000,
+    traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+    ...more,
+  } as Order;
+}
+
+/** The telling of an owner. */
+export function ownerOrder(session: string, message: string): Order {
+  return orderOf(message, { childSessionKey: session as Order["childSessionKey"] });
+}
+
+export function snapshotOf(coordinationId: string, more: Partial<FlowSnapshot> = {}): FlowSnapshot {
+  return {
+    coordinationId,
+    ownerSession: "agent:main:flows",
+    objective: "Find the\nanswer",
+    status: "running",
+    stepsTotal: 3,
+    stepsEnded: 1,
+    running: ["draft"],
+    ...more,
+  } as FlowSnapshot;
+}

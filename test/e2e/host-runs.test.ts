@@ -1,0 +1,297 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import { script, textOf } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import {
+  ASKED_MS,
+  openRunsStage,
+  orderOf,
+  ownerOrder,
+  snapshotOf,
+  type RunsStage,
+} from "./host-runs-stage.ts";
+
+let stage: RunsStage;
+
+beforeAll(async () => {
+  stage = await openRunsStage();
+});
+
+afterAll(() => stage.close());
+
+describe("a step that runs as a subagent", () => {
+  it("runs in its session with its context and our tool, and ends with its last words and what it used", async () => {
+    const order = orderOf(
+      script(
+        { call: [{ name: "coordination_report", args: { outcome: "completed", outputs: { answer: 42 } } }] },
+        { say: "the-first-result" },
+      ),
+      { agentId: "coder" as Order["agentId"], outputSchema: { type: "object", required: ["answer"] } },
+    );
+    const child = { childSessionKey: order.childSessionKey, childRunId: order.idempotencyKey };
+    expect(await stage.start(order)).toEqual({ kind: "started", child });
+    expect(await stage.follow(order)).toEqual({
+      kind: "ended",
+      ...child,
+      outcome: "completed",
+      reply: "the-first-result",
+      usage: { tokens: 30, costMicroUsd: 0 },
+    });
+    expect(await stage.observe(order)).toMatchObject({ kind: "ended", outcome: "completed" });
+    const [request] = stage.requestsThatSay("the-first-result");
+    const system = textOf(request!.body.messages[0]!);
+    expect(system).toContain(`"stepId":"${order.envelope.stepId}"`);
+    expect(system).toContain('{"type":"object","required":["answer"]}');
+    expect(request!.body.tools?.map((tool) => tool.function?.name)).toContain("coordination_report");
+    const { reports } = await stage.seen();
+    expect(reports).toContainEqual({
+      sessionKey: order.childSessionKey,
+      params: { outcome: "completed", outputs: { answer: 42 } },
+    });
+  });
+
+  it("is one run and one model request, started twice at once, again while it runs and again after it", async () => {
+    const order = orderOf(script({ delayMs: 1_000, say: "said-once" }));
+    const first = await Promise.all([stage.start(order), stage.start(order)]);
+    expect(await stage.start(order)).toEqual(first[0]);
+    expect(first[1]).toEqual(first[0]);
+    await stage.follow(order);
+    expect(await stage.start(order)).toMatchObject({
+      kind: "started",
+      ending: { outcome: "completed", reply: "said-once" },
+    });
+    expect(stage.requestsThatSay("said-once")).toHaveLength(1);
+  });
+
+  it("of an agent that does not exist is refused with the host's reason, and nothing of it exists", async () => {
+    const order = orderOf("never", { agentId: "nobody" as Order["agentId"], dispatchedAtMs: 0 as never });
+    const answer = await stage.start(order);
+    expect(answer).toMatchObject({ kind: "refused" });
+    expect("message" in answer && answer.message).toContain('"nobody"');
+    expect(await stage.observe(order)).toEqual({ kind: "absent" });
+  });
+
+  it("whose model fails is a failed attempt with the reason", async () => {
+    const order = orderOf(script({ httpError: 400 }));
+    await stage.start(order);
+    const seen = await stage.follow(order);
+    expect(seen).toMatchObject({ kind: "ended", outcome: "failed" });
+    expect("message" in seen && seen.message).not.toBe("");
+  });
+
+  it("goes on while it yields to an agent of its own, and ends with what it says after that", async () => {
+    const grand = script({ delayMs: 1_500, say: "grandchild result" });
+    const order = orderOf(
+      script({ spawn: [{ label: "grand", task: grand }] }, { call: [{ name: "sessions_yield", args: {} }] }),
+    );
+    await stage.start(order);
+    await stage.untilAsked("grandchild result", 2);
+    await waitFor(
+      async () => JSON.stringify(await stage.messagesOf(order.childSessionKey)).includes("yielded"),
+      {
+        what: "the yield",
+        timeoutMs: ASKED_MS,
+      },
+    );
+    expect(await stage.observe(order)).toMatchObject({ kind: "running" });
+    expect(await stage.follow(order)).toMatchObject({
+      kind: "ended",
+      outcome: "completed",
+      reply: "after-the-yield",
+    });
+  });
+
+  it("of which the host knows nothing may still begin while it is young, and did not when it is not", async () => {
+    expect(await stage.observe(orderOf("never"))).toEqual({ kind: "unknown" });
+    const old = { dispatchedAtMs: (Date.now() - 61_000) as Order["dispatchedAtMs"] };
+    expect(await stage.observe(orderOf("never", old))).toEqual({ kind: "absent" });
+  });
+
+  it("is followed no longer than asked", async () => {
+    const order = orderOf(script({ delayMs: 30_000, say: "followed-briefly" }));
+    await stage.start(order);
+    await stage.untilAsked("followed-briefly");
+    expect(await stage.follow(order, "subagent", 300)).toEqual({ kind: "unknown" });
+    expect(await stage.cancel(order)).toBe("stopped");
+  });
+});
+
+describe("cancelling a step", () => {
+  it("stops a hanging agent and the agent below it; a second time there is nothing to stop", async () => {
+    const grand = script({ delayMs: 120_000, say: "grand-hangs" });
+    const order = orderOf(
+      script({ spawn: [{ label: "grand", task: grand }] }, { delayMs: 120_000, say: "child-hangs" }),
+    );
+    await stage.start(order);
+    await stage.untilAsked("grand-hangs", 3);
+    expect(await stage.cancel(order)).toBe("stopped");
+    expect(await stage.observe(order)).toMatchObject({ kind: "ended", outcome: "cancelled" });
+    expect(await stage.rowsUnder(order.childSessionKey)).toMatchObject([{ status: "cancelled" }]);
+    expect(await stage.cancel(order)).toBe("already_ended");
+  });
+
+  it("stops one that still waits for the control lane, which runs one at a time", async () => {
+    const busy = orderOf(script({ delayMs: 120_000, say: "control-busy" }), { lane: "control" });
+    const waiting = orderOf(script({ say: "control-waits" }), { lane: "control" });
+    await stage.start(busy);
+    await stage.untilAsked("control-busy");
+    await stage.start(waiting);
+    expect(await stage.observe(waiting)).toMatchObject({ kind: "running" });
+    expect(await stage.cancel(waiting)).toBe("stopped");
+    expect(await stage.cancel(busy)).toBe("stopped");
+    expect(await stage.observe(waiting)).toMatchObject({ kind: "ended", outcome: "cancelled" });
+    const next = orderOf(script({ say: "control-next" }), { lane: "control" });
+    await stage.start(next);
+    expect(await stage.follow(next)).toMatchObject({ reply: "control-next" });
+    expect(stage.requestsThatSay("control-waits")).toEqual([]);
+  });
+
+  it("stops what an agent left at work when it ended", async () => {
+    const grand = script({ delayMs: 120_000, say: "left-behind" });
+    const order = orderOf(script({ spawn: [{ label: "grand", task: grand }] }, { say: "child-ended" }));
+    await stage.start(order);
+    await stage.untilAsked("left-behind", 3);
+    await stage.follow(order);
+    expect(await stage.cancel(order)).toBe("already_ended");
+    expect(await stage.rowsUnder(order.childSessionKey)).toMatchObject([{ status: "cancelled" }]);
+  });
+});
+
+describe("kill -9 of the gateway", () => {
+  it("fails a running step once, keeps the result of an ended one, and repeats neither when started again", async () => {
+    const ended = orderOf(script({ say: "ended-before" }));
+    const hanging = orderOf(script({ delayMs: 120_000, say: "hangs-before" }));
+    await stage.start(ended);
+    await stage.start(hanging);
+    await stage.follow(ended);
+    await stage.untilAsked("hangs-before");
+    await stage.killAndRestart();
+    expect(await stage.follow(hanging)).toMatchObject({
+      kind: "ended",
+      outcome: "failed",
+      message: expect.stringContaining("interrupted by a Gateway restart") as string,
+    });
+    expect(await stage.observe(ended)).toMatchObject({
+      kind: "ended",
+      outcome: "completed",
+      reply: "ended-before",
+    });
+    expect(await stage.start(ended)).toMatchObject({ kind: "started", ending: { outcome: "completed" } });
+    expect(await stage.start(hanging)).toMatchObject({ kind: "started", ending: { outcome: "failed" } });
+    expect(await stage.observe(orderOf("never", { dispatchedAtMs: 1 as never }))).toEqual({ kind: "absent" });
+    expect(stage.requestsThatSay("ended-before")).toHaveLength(1);
+    expect(stage.requestsThatSay("hangs-before")).toHaveLength(1);
+  });
+
+  it("does not tell an owner twice: not when it had been told, not when its turn was under way", async () => {
+    const told = ownerOrder("agent:main:told", script({ say: "told-before" }));
+    const telling = ownerOrder("agent:main:telling", script({ delayMs: 3_000, say: "telling-then" }));
+    await stage.start(told, "owner");
+    expect(await stage.follow(told, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    await stage.start(telling, "owner");
+    await stage.untilAsked("telling-then");
+    await stage.killAndRestart();
+    for (const order of [told, telling]) {
+      expect(await stage.observe(order, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+      expect(await stage.start(order, "owner")).toMatchObject({
+        kind: "started",
+        ending: { outcome: "completed" },
+      });
+    }
+    // The host goes on with the turn by itself.
+    await stage.untilAsked("telling-then", 2);
+    for (const order of [told, telling]) {
+      const keyed = (await stage.messagesOf(order.childSessionKey)).filter(
+        ({ idempotencyKey }) => idempotencyKey === `${order.idempotencyKey}:user`,
+      );
+      expect(keyed).toHaveLength(1);
+    }
+    expect(stage.requestsThatSay("told-before")).toHaveLength(1);
+  });
+});
+
+describe("telling an owner", () => {
+  it("is a turn in its own session, once, however often it is asked for", async () => {
+    const session = "agent:main:owner";
+    await stage.gateway.agent({ sessionKey: session, message: script({ say: "hello" }) });
+    const order = ownerOrder(session, script({ delayMs: 2_000, say: "owner-heard" }));
+    expect(await stage.start(order, "owner")).toMatchObject({ kind: "started" });
+    await stage.untilAsked("owner-heard");
+    const told = await stage.observe(order, "owner");
+    expect(told).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(told).not.toHaveProperty("reply");
+    expect(await stage.follow(order, "owner")).toEqual({ ...told, reply: "owner-heard" });
+    expect(await stage.start(order, "owner")).toMatchObject({
+      kind: "started",
+      ending: { outcome: "completed", reply: "owner-heard" },
+    });
+    expect(stage.requestsThatSay("owner-heard")).toHaveLength(1);
+    const [request] = stage.requestsThatSay("owner-heard");
+    expect(JSON.stringify(request!.body.messages)).toContain("hello");
+  });
+
+  it("waits for the owner's own turn and leaves it alone", async () => {
+    const session = "agent:main:busy-owner";
+    const turn = stage.gateway.agent({
+      sessionKey: session,
+      message: script({ delayMs: 3_000, say: "busy-turn-done" }),
+    });
+    await stage.untilAsked("busy-turn-done");
+    const order = ownerOrder(session, script({ say: "told-after-turn" }));
+    await stage.start(order, "owner");
+    expect(await stage.observe(order, "owner")).toMatchObject({ kind: "running" });
+    expect((await turn).text).toBe("busy-turn-done");
+    expect(await stage.follow(order, "owner")).toMatchObject({ kind: "ended", outcome: "completed" });
+    await stage.untilAsked("told-after-turn");
+    expect(stage.requestsThatSay("told-after-turn")).toHaveLength(1);
+  });
+
+  it("never happened when the host knows neither the run nor the message", async () => {
+    const session = "agent:main:never-told" as Order["childSessionKey"];
+    expect(await stage.observe(orderOf("x", { childSessionKey: session }), "owner")).toEqual({
+      kind: "unknown",
+    });
+    const dispatchedAtMs = (Date.now() - 61_000) as Order["dispatchedAtMs"];
+    const old = orderOf("x", { childSessionKey: session, dispatchedAtMs });
+    expect(await stage.observe(old, "owner")).toEqual({ kind: "absent" });
+  });
+});
+
+describe("a plan in the host's list of flows", () => {
+  it("shows how far it is, is the same flow after a restart, and ends with the plan", async () => {
+    const id = "co-Shown";
+    await stage.show(snapshotOf(id));
+    const flow = await stage.untilFlow(id, () => true);
+    expect(flow).toMatchObject({
+      goal: "Find the answer",
+      status: "running",
+      currentStep: "1 of 3 steps ended; running: draft",
+    });
+    await stage.killAndRestart();
+    await stage.show(snapshotOf(id, { stepsEnded: 2, running: ["review"] }));
+    await stage.untilFlow(id, ({ currentStep }) => currentStep === "2 of 3 steps ended; running: review");
+    await stage.show(snapshotOf(id, { stepsEnded: 3, running: [], status: "success" }));
+    await stage.untilFlow(id, ({ status }) => status === "succeeded");
+    expect(await stage.flowsOf(id)).toMatchObject([
+      { flowId: flow.flowId, currentStep: "3 of 3 steps ended" },
+    ]);
+  });
+
+  it("cancelled there cancels the plan once, and is not revived by what the plan does until it has ended", async () => {
+    const id = "co-Cancelled";
+    await stage.show(snapshotOf(id));
+    const { flowId } = await stage.untilFlow(id, () => true);
+    const { code } = await stage.gateway.openclaw(["tasks", "flow", "cancel", flowId]);
+    expect(code).toBe(0);
+    const cancels = async () => (await stage.seen()).cancels.filter((cancelled) => cancelled === id);
+    await waitFor(async () => (await cancels()).length > 0, {
+      what: "the cancellation",
+      timeoutMs: ASKED_MS,
+    });
+    await stage.show(snapshotOf(id, { stepsEnded: 2 }));
+    await stage.show(snapshotOf(id, { stepsEnded: 3, running: [], status: "cancelled" }));
+    await stage.stopShowing();
+    expect(await stage.flowsOf(id)).toMatchObject([{ status: "cancelled" }]);
+    expect(await cancels()).toEqual([id]);
+  });
+});

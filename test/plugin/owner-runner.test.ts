@@ -1,0 +1,182 @@
+/** Faults that the real host cannot be made to show; test/e2e/host-runs.test.ts has the rest. */
+import { describe, expect, it } from "vitest";
+import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
+import { ownerRunner } from "../../src/plugins/openclaw/owner-runner.ts";
+import { fakeClock, settled } from "../support/fake-clock.ts";
+
+type Row = { runId: string; status: string; error?: string; createdAt?: number };
+
+class Refusal extends Error {
+  readonly code = "INVALID_REQUEST";
+}
+
+const KEY = "co-1:deliver:1";
+const OWNER = "agent:main:main";
+const DAY_MS = 24 * 3_600_000;
+const KEYED = { role: "user", content: "told", idempotencyKey: `${KEY}:user` };
+const NEVER = new Promise<never>(() => undefined);
+
+function fakeHost(answers: {
+  readonly row?: Row;
+  readonly messages?: () => Promise<readonly unknown[]>;
+  readonly delivery?: { readonly kind: string };
+  readonly run?: (deliver: boolean) => Promise<unknown>;
+}) {
+  const delivers: boolean[] = [];
+  const run = answers.run ?? (() => Promise.resolve({ runId: KEY, sessionKey: OWNER }));
+  const runtime = {
+    config: { current: () => ({}) },
+    tasks: {
+      async: { runs: { bindSession: () => ({ resolve: () => Promise.resolve(answers.row) }) } },
+    },
+    agent: {
+      session: {
+        getSessionEntry: () => (answers.delivery ? { delivery: answers.delivery } : undefined),
+      },
+    },
+    subagent: {
+      run: ({ deliver }: { deliver: boolean }) => {
+        delivers.push(deliver);
+        return run(deliver);
+      },
+      waitForRun: () => Promise.resolve({ status: "timeout" }),
+      getSessionMessages: async () => ({ messages: (await answers.messages?.()) ?? [] }),
+    },
+  };
+  const clock = fakeClock(Math.ceil(performance.timeOrigin) + 1_000);
+  const lines: string[] = [];
+  const log = (_fields: object, message: string) => {
+    lines.push(message);
+  };
+  const logger = { debug: log, info: log, warn: log, error: log };
+  const runner = ownerRunner(runtime as unknown as HostRuntime, { clock, logger });
+  const order = {
+    idempotencyKey: KEY,
+    agentId: "main",
+    childSessionKey: OWNER,
+    dispatchedAtMs: clock.now(),
+    message: "told",
+  } as unknown as Order;
+  return { runner, order, delivers, clock, lines };
+}
+
+const failing = () => Promise.reject(new Error("the host is broken"));
+
+describe("telling an owner", () => {
+  it("answers in the chat that the session belongs to, and in no chat when it belongs to none", async () => {
+    const deliversFor = async (delivery?: { kind: string }) => {
+      const { runner, order, delivers } = fakeHost(delivery ? { delivery } : {});
+      expect(await runner.start(order)).toMatchObject({ kind: "started" });
+      return delivers;
+    };
+    expect(await deliversFor({ kind: "external" })).toEqual([true]);
+    expect(await deliversFor({ kind: "internal" })).toEqual([false]);
+    expect(await deliversFor({ kind: "none" })).toEqual([false]);
+    expect(await deliversFor()).toEqual([false]);
+  });
+
+  it("tells without the chat when the host refuses the chat, and is refused when it refuses that too", async () => {
+    const refused = (deliver: boolean) =>
+      deliver ? Promise.reject(new Refusal("no such chat")) : Promise.resolve({ runId: KEY });
+    const host = fakeHost({ delivery: { kind: "external" }, run: refused });
+    expect(await host.runner.start(host.order)).toMatchObject({ kind: "started" });
+    expect(host.delivers).toEqual([true, false]);
+
+    const gone = fakeHost({
+      delivery: { kind: "external" },
+      run: () => Promise.reject(new Refusal("no such agent")),
+    });
+    expect(await gone.runner.start(gone.order)).toEqual({ kind: "refused", message: "no such agent" });
+  });
+
+  it("is unknown after any other error, and is not tried again", async () => {
+    const { runner, order, delivers } = fakeHost({ delivery: { kind: "external" }, run: failing });
+    expect(await runner.start(order)).toEqual({ kind: "unknown", message: "the host is broken" });
+    expect(delivers).toEqual([true]);
+  });
+
+  it("sends nothing when the host does not say whether the owner was told", async () => {
+    const { runner, order, delivers } = fakeHost({ messages: failing });
+    expect(await runner.start(order)).toEqual({ kind: "unknown", message: "the host is broken" });
+    expect(delivers).toEqual([]);
+  });
+});
+
+describe("asking whether an owner was told", () => {
+  it("believes the transcript before a failed run, because the message was read", async () => {
+    const row = { runId: KEY, status: "failed", error: "Session transcript keyed user is outside the turn" };
+    const { runner, order, delivers } = fakeHost({ row, messages: () => Promise.resolve([KEYED]) });
+    expect(await runner.observe(order)).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(await runner.start(order)).toMatchObject({ ending: { outcome: "completed" } });
+    expect(delivers).toEqual([]);
+  });
+
+  it("was not told by a run that ended before its message was written", async () => {
+    const row = { runId: KEY, status: "failed", error: "interrupted" };
+    const { runner, order, delivers } = fakeHost({ row });
+    const ended = { outcome: "failed", message: "interrupted" };
+    expect(await runner.observe(order)).toMatchObject({ kind: "ended", ...ended });
+    expect(await runner.start(order)).toMatchObject({ kind: "started", ending: ended });
+    expect(delivers).toEqual([]);
+  });
+
+  it("takes no other message for ours", async () => {
+    const others = [
+      { ...KEYED, role: "assistant" },
+      { ...KEYED, idempotencyKey: `${KEY}0:user` },
+    ];
+    const { runner, order, clock } = fakeHost({ messages: () => Promise.resolve(others) });
+    clock.jump(clock.now() + 60_000);
+    expect(await runner.observe(order)).toEqual({ kind: "absent" });
+  });
+
+  it("is unknown when the host fails, while the telling is under way, and when its records may be gone", async () => {
+    const broken = fakeHost({ messages: failing });
+    expect(await broken.runner.observe(broken.order)).toEqual({ kind: "unknown" });
+    expect(broken.lines).toEqual(["the host does not say whether an owner was told: the host is broken"]);
+
+    const underway = fakeHost({ run: () => NEVER });
+    void underway.runner.start(underway.order);
+    await settled();
+    underway.clock.jump(underway.clock.now() + DAY_MS);
+    expect(await underway.runner.observe(underway.order)).toEqual({ kind: "unknown" });
+
+    const late = fakeHost({});
+    late.clock.jump(late.clock.now() + 5 * DAY_MS);
+    expect(await late.runner.observe(late.order)).toEqual({ kind: "absent" });
+    late.clock.jump(late.clock.now() + 2 * DAY_MS);
+    expect(await late.runner.observe(late.order)).toEqual({ kind: "unknown" });
+  });
+
+  it("is told before it answers; following waits for the answer, past tools, but not in a turn that was cut off", async () => {
+    const said = (text: string, stopReason: string) => ({
+      role: "assistant",
+      content: [{ type: "text", text }],
+      stopReason,
+    });
+    const messages: unknown[] = [said("before", "stop"), KEYED, said("looking", "toolUse")];
+    const row = { runId: KEY, status: "running", createdAt: performance.timeOrigin + 1 };
+    const { runner, order, clock } = fakeHost({ row, messages: () => Promise.resolve(messages) });
+    const told = { kind: "ended", childSessionKey: OWNER, childRunId: KEY, outcome: "completed" };
+    expect(await runner.observe(order)).toEqual(told);
+    const followed = runner.follow(order, new AbortController().signal);
+    await clock.advance(5_000);
+    messages.push(said("thanks", "stop"), said("much later", "stop"));
+    row.status = "succeeded";
+    await clock.advance(5_000);
+    expect(await followed).toEqual({ ...told, reply: "thanks" });
+
+    const cut = fakeHost({
+      row: { ...row, status: "running", createdAt: performance.timeOrigin - 1 },
+      messages: () => Promise.resolve([KEYED]),
+    });
+    expect(await cut.runner.follow(cut.order, new AbortController().signal)).toEqual(told);
+  });
+
+  it("leaves the owner's turn alone when the plan is cancelled", async () => {
+    const { runner, order } = fakeHost({ row: { runId: KEY, status: "running" } });
+    expect(await runner.cancel(order)).toBe("already_ended");
+    expect(await runner.observe(order)).toMatchObject({ kind: "running" });
+  });
+});

@@ -1,0 +1,162 @@
+import { describe, expect, it } from "vitest";
+import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
+import { keeping, SESSION, START, stepView, stubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
+
+const call = (params: unknown, stub: StubPlans, caller: { sessionKey: string } = { sessionKey: SESSION }) =>
+  createPlanTools(stub.use)("coordination_status", caller, params);
+
+describe("coordination_status", () => {
+  const kept = keeping({ points: ["fast"] });
+  const child = "agent:research:subagent:1" as SessionKey;
+  const view = viewOf(
+    [
+      stepView("fetch", { status: "completed", output: kept.ref, retryBudget: 2, attempt: 2 }),
+      stepView("other", { status: "completed", output: kept.ref }),
+      stepView("slow", {
+        ...{ status: "backoff", retryBudget: 2, retryAtMs: START + 60_000 },
+        error: { code: "child_failed", message: "no luck" },
+      }),
+      stepView("write", { childSessionKey: child, dependsOn: ["fetch"] }),
+      stepView("@delivery", { status: "waiting" }),
+    ],
+    { plan: { content: kept.ref, steps: 7 } },
+  );
+  const envelope = { coordinationId: "co-1", stepId: "write" } as CoordinationEnvelope;
+  const stub = stubPlans({
+    envelopeForChild: (session) => Promise.resolve(session === child ? envelope : undefined),
+    reads: { view: (id) => Promise.resolve(id === "co-1" ? view : undefined), get: kept.get },
+  });
+
+  it("tells the owner how a coordination stands, with no text of any session", async () => {
+    const answer = await call({ coordinationId: "co-1" }, stub);
+    expect(answer).toMatchObject({
+      status: "ok",
+      coordination: {
+        ...{
+          coordinationId: "co-1",
+          status: "running",
+          startedAt: "2026-01-02T03:04:05.000Z",
+          delivery: "waiting",
+        },
+        counts: { total: 7, ended: 2, byStatus: { completed: 2, backoff: 1, running: 1 } },
+        steps: [
+          { stepId: "fetch", status: "completed", attempt: 2, attemptsMax: 3 },
+          { stepId: "other" },
+          {
+            stepId: "slow",
+            status: "backoff",
+            nextTryAt: "2026-01-02T03:05:05.000Z",
+            error: { message: "no luck" },
+          },
+          { stepId: "write" },
+        ],
+      },
+    });
+    expect(JSON.stringify(answer)).not.toMatch(/secret|points|sha256|subagent:1/u);
+  });
+
+  it("gives the outputs of a completed step that is asked for", async () => {
+    const answer = await call({ coordinationId: "co-1", outputsOf: "fetch" }, stub);
+    expect(answer["outputs"]).toEqual({ kind: "outputs", stepId: "fetch", outputs: { points: ["fast"] } });
+  });
+
+  it.each([
+    ["slow", "step slow is backoff, not completed"],
+    ["nowhere", 'no step "nowhere" whose outputs this session may see'],
+  ])("of %s says why there are none", async (outputsOf, reason) => {
+    const answer = await call({ coordinationId: "co-1", outputsOf }, stub);
+    expect(answer["outputs"]).toEqual({ kind: "none", reason });
+  });
+
+  it("a child sees the coordination it works in, and the outputs of what its step depends on only (H3)", async () => {
+    const as = (outputsOf: string) =>
+      call({ coordinationId: "co-1", outputsOf }, stub, { sessionKey: child });
+    expect((await as("fetch"))["outputs"]).toMatchObject({ kind: "outputs" });
+    expect((await as("other"))["outputs"]).toMatchObject({ kind: "none" });
+  });
+
+  it("another session cannot tell this coordination from one that does not exist (H3)", async () => {
+    const stranger = { sessionKey: "agent:main:main" };
+    const ask = (coordinationId: string) => call({ coordinationId }, stub, stranger);
+    expect(await ask("co-1")).toEqual({
+      status: "error",
+      message: 'no coordination "co-1" belongs to this session',
+    });
+    expect(await ask("co-9")).toEqual({
+      status: "error",
+      message: 'no coordination "co-9" belongs to this session',
+    });
+  });
+
+  it("cuts outputs that are too long, and says how long they are", async () => {
+    const long = keeping({ text: "x".repeat(50_000) });
+    const steps = [stepView("a", { status: "completed", output: long.ref })];
+    const big = stubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)), get: long.get } });
+    const { outputs } = (await call({ coordinationId: "co-1", outputsOf: "a" }, big)) as {
+      outputs?: { kind: string; outputsText: string; chars: number };
+    };
+    expect(outputs).toMatchObject({ kind: "cut", chars: 50_011 });
+    expect(outputs?.outputsText.length).toBe(16_000);
+  });
+
+  it("of ten thousand steps tells the fifty that need attention", async () => {
+    const steps = Array.from({ length: 10_000 }, (_, index) =>
+      stepView(`s${index}`, {
+        status: index === 9_999 ? "blocked" : index === 5_000 ? "running" : "completed",
+      }),
+    );
+    const large = stubPlans({ reads: { view: () => Promise.resolve(viewOf(steps)) } });
+    const answer = await call({ coordinationId: "co-1" }, large);
+    const { coordination } = answer as {
+      coordination?: { steps: { stepId: string }[]; stepsLeftOut: number };
+    };
+    expect(coordination?.stepsLeftOut).toBe(9_950);
+    expect(coordination?.steps.map(({ stepId }) => stepId)).toEqual(
+      expect.arrayContaining(["s5000", "s9999"]),
+    );
+    expect(JSON.stringify(answer).length).toBeLessThan(10_000);
+  });
+
+  it("without an id lists the newest coordinations of the session only", async () => {
+    const entry = (runId: string, ownerSession: string) => ({
+      ...{ runId, ordinal: 1, length: 1 },
+      summary: {
+        status: "running",
+        ownerSession,
+        createdAtMs: START,
+        steps: { total: 1, open: 1, failed: 0 },
+      },
+    });
+    const pages = [
+      Array.from({ length: 500 }, (_, index) =>
+        entry(`co-${index}`, index === 3 ? SESSION : "agent:main:main"),
+      ),
+      [entry("co-mine", SESSION)],
+    ];
+    const listing = stubPlans({
+      reads: { list: ({ after }) => Promise.resolve((after ? pages[1] : pages[0]) as never) },
+    });
+    const answer = (await call({}, listing)) as {
+      coordinations?: { coordinationId: string }[];
+    };
+    expect(answer.coordinations?.map(({ coordinationId }) => coordinationId)).toEqual(["co-3", "co-mine"]);
+  });
+
+  it("a child is told what it works on", async () => {
+    const answer = await call(undefined, stub, { sessionKey: child });
+    expect(answer).toEqual({
+      status: "ok",
+      coordinations: [],
+      worksOn: { coordinationId: "co-1", stepId: "write" },
+    });
+  });
+
+  it.each([[{ outputsOf: "a" }], [{ coordinationId: "" }], [{ id: "co-1" }], [[]]])(
+    "refuses %j",
+    async (params) => {
+      expect((await call(params, stub)).status).toBe("error");
+    },
+  );
+});

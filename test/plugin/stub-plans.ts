@@ -1,0 +1,105 @@
+/** Owns: a coordinator as tools and gateway methods see it, answering what a test says and remembering what it was asked. */
+import type { LaneMetrics } from "../../src/agents/coordination/ports/lane-runner.ts";
+import type { EpochMs, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { CoordinationView, StepView } from "../../src/agents/coordination/runtime/coordination-view.ts";
+import type { Plans, UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
+import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import { contentOf } from "../support/ledger-fixtures.ts";
+
+export const SESSION = "agent:research:main" as SessionKey;
+export const START = Date.UTC(2026, 0, 2, 3, 4, 5) as EpochMs;
+
+export interface Asked {
+  readonly what: keyof Plans;
+  readonly given: readonly unknown[];
+}
+
+export interface StubPlans {
+  readonly use: UsePlans;
+  readonly asked: Asked[];
+}
+
+const IDLE: LaneMetrics = {
+  ...{ concurrency: 4, running: 0, waiting: 0, queueMax: 256, admitted: 0, refused: 0 },
+  waitedMs: { total: 0, max: 0 },
+};
+
+/** What is not said answers as if nothing were there. */
+export function stubPlans(
+  says: Partial<Omit<Plans, "reads">> & { readonly reads?: Partial<Plans["reads"]> } = {},
+): StubPlans {
+  const asked: Asked[] = [];
+  const plans: Plans = {
+    submitPlan: (given) => {
+      asked.push({ what: "submitPlan", given: [given] });
+      return says.submitPlan?.(given) ?? Promise.reject(new Error("submitPlan was not expected"));
+    },
+    cancel: (given) => {
+      asked.push({ what: "cancel", given: [given] });
+      return says.cancel?.(given) ?? Promise.reject(new Error("cancel was not expected"));
+    },
+    retry: (given) => {
+      asked.push({ what: "retry", given: [given] });
+      return says.retry?.(given) ?? Promise.reject(new Error("retry was not expected"));
+    },
+    report: (...given) => {
+      asked.push({ what: "report", given });
+      return says.report?.(...given) ?? Promise.reject(new Error("report was not expected"));
+    },
+    envelopeForChild: (session) => says.envelopeForChild?.(session) ?? Promise.resolve(undefined),
+    laneMetrics: () => ({ control: IDLE, data: { ...IDLE, running: 3 }, escalation: IDLE }),
+    reads: {
+      view: (id) => says.reads?.view?.(id) ?? Promise.resolve(undefined),
+      list: (query) => says.reads?.list?.(query) ?? Promise.resolve([]),
+      get: (sha256) => says.reads?.get?.(sha256) ?? Promise.resolve(undefined),
+    },
+  };
+  const runtime = { config: { stepTimeoutMs: 600_000 } } as SharedRuntime;
+  return { asked, use: (work) => work(plans, runtime) };
+}
+
+export function stepView(stepId: string, fields: Partial<Record<keyof StepView, unknown>> = {}): StepView {
+  return {
+    stepId: stepId as StepId,
+    attempt: 1,
+    status: "running",
+    lane: "data",
+    agentId: "main",
+    runner: "subagent",
+    idempotencyKey: `co-1:${stepId}:1`,
+    sourceSession: SESSION,
+    priority: "normal",
+    deliveryMode: "at_least_once",
+    collect: false,
+    input: contentOf("secret task").ref,
+    admittedAtMs: START,
+    ...fields,
+  } as StepView;
+}
+
+export function viewOf(
+  steps: readonly StepView[],
+  fields: Partial<Record<keyof CoordinationView, unknown>> = {},
+): CoordinationView {
+  return {
+    coordinationId: "co-1",
+    status: "running",
+    objective: contentOf("secret objective").ref,
+    ownerSession: SESSION,
+    createdAtMs: START,
+    trace: {},
+    steps,
+    conflicts: [],
+    escalations: [],
+    ...fields,
+  } as CoordinationView;
+}
+
+/** Outputs that are kept, as `reads.get` finds them. */
+export function keeping(outputs: object): {
+  readonly ref: ReturnType<typeof contentOf>["ref"];
+  readonly get: Plans["reads"]["get"];
+} {
+  const { ref, text } = contentOf(JSON.stringify(outputs));
+  return { ref, get: (sha256) => Promise.resolve(sha256 === ref.sha256 ? text : undefined) };
+}

@@ -1,0 +1,248 @@
+/** Faults that the real host cannot be made to show; test/e2e/host-runs.test.ts has the rest. */
+import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
+import { subagentRunner } from "../../src/plugins/openclaw/subagent-runner.ts";
+import { fakeClock, settled } from "../support/fake-clock.ts";
+
+type Row = { id: string; runId: string; status: string; error?: string; childSessionKey?: string };
+
+class Refusal extends Error {
+  readonly code = "INVALID_REQUEST";
+}
+
+const NEVER = new Promise<never>(() => undefined);
+const CHILD = "agent:main:subagent:coord-1";
+
+/** A host whose every answer can be replaced. */
+function fakeHost(answers: {
+  readonly rows?: () => Promise<readonly Row[]>;
+  readonly spawns?: Readonly<Record<string, readonly Row[]>>;
+  readonly run?: () => Promise<{ runId: string; sessionKey?: string }>;
+  readonly wait?: () => Promise<unknown>;
+  readonly cancel?: (taskId: string) => Promise<unknown>;
+  readonly messages?: readonly unknown[];
+}) {
+  const { spawns = {}, messages = [] } = answers;
+  const rows = answers.rows ?? (() => Promise.resolve([]));
+  const runs: Record<string, unknown>[] = [];
+  const bind = ({ sessionKey }: { sessionKey: string }) => ({
+    // The real one also finds runs by parts of ids.
+    resolve: async () => (await rows())[0],
+    list: () => Promise.resolve(spawns[sessionKey] ?? []),
+    cancel: ({ taskId }: { taskId: string }) => answers.cancel?.(taskId) ?? NEVER,
+  });
+  const runtime = {
+    config: { current: () => ({}) },
+    tasks: { runs: { bindSession: bind }, async: { runs: { bindSession: bind } } },
+    subagent: {
+      run: (params: Record<string, unknown>) => {
+        runs.push(params);
+        return answers.run?.() ?? Promise.resolve({ runId: params["idempotencyKey"], sessionKey: CHILD });
+      },
+      waitForRun: () => answers.wait?.() ?? NEVER,
+      getSessionMessages: () => Promise.resolve({ messages }),
+    },
+  };
+  const clock = fakeClock(Math.ceil(performance.timeOrigin) + 1_000);
+  const lines: string[] = [];
+  const log = (_fields: object, message: string) => {
+    lines.push(message);
+  };
+  const logger = { debug: log, info: log, warn: log, error: log };
+  const runner = subagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
+  const order = { ...ORDER, dispatchedAtMs: clock.now() } as unknown as Order;
+  return { runner, order, runs, clock, lines };
+}
+
+const ORDER = {
+  idempotencyKey: "co-1:a:1",
+  agentId: "main",
+  childSessionKey: CHILD,
+  lane: "data",
+  message: "do it",
+  envelope: { coordinationId: "co-1", stepId: "a", sourceSession: "agent:main:main", targetSession: CHILD },
+};
+const rowOf = (status: string, more: Partial<Row> = {}): Row => ({
+  id: "t1",
+  runId: ORDER.idempotencyKey,
+  status,
+  ...more,
+});
+const having = (row: Row) => () => Promise.resolve([row]);
+const failing = () => Promise.reject(new Error("the host is broken"));
+
+describe("starting a subagent", () => {
+  it("is unknown, and nothing is sent, when the host does not say whether it began before", async () => {
+    const { runner, order, runs } = fakeHost({ rows: failing });
+    expect(await runner.start(order)).toEqual({ kind: "unknown", message: "the host is broken" });
+    expect(runs).toEqual([]);
+  });
+
+  it("sends nothing when the host's row shows that it began before", async () => {
+    const running = fakeHost({ rows: having(rowOf("running")) });
+    const child = { childSessionKey: CHILD, childRunId: ORDER.idempotencyKey };
+    expect(await running.runner.start(running.order)).toEqual({ kind: "started", child });
+    const ended = fakeHost({ rows: having(rowOf("failed", { error: "it broke" })) });
+    const ending = { outcome: "failed", message: "it broke" };
+    expect(await ended.runner.start(ended.order)).toEqual({ kind: "started", child, ending });
+    expect([...running.runs, ...ended.runs]).toEqual([]);
+  });
+
+  it("is refused by what the host refuses, and unknown by any other error", async () => {
+    const refusing = fakeHost({ run: () => Promise.reject(new Refusal("no such agent")) });
+    expect(await refusing.runner.start(refusing.order)).toEqual({
+      kind: "refused",
+      message: "no such agent",
+    });
+    const breaking = fakeHost({ run: failing });
+    expect(await breaking.runner.start(breaking.order)).toEqual({
+      kind: "unknown",
+      message: "the host is broken",
+    });
+  });
+
+  it.each([
+    ["control", "coord:control"],
+    ["escalation", "coord:escalation"],
+    ["data", "subagent"],
+  ] as const)("of the lane %s is on the host's lane %s", async (lane, hostLane) => {
+    const { runner, order, runs } = fakeHost({});
+    await runner.start({ ...order, lane });
+    expect(runs).toMatchObject([{ lane: hostLane, deliver: false, idempotencyKey: order.idempotencyKey }]);
+  });
+});
+
+describe("asking about a subagent", () => {
+  it("never says absent while the host is still being asked to start it", async () => {
+    const { runner, order, clock } = fakeHost({ run: () => NEVER });
+    void runner.start(order);
+    await settled();
+    clock.jump(clock.now() + 3_600_000);
+    expect(await runner.observe(order)).toEqual({ kind: "unknown" });
+  });
+
+  it("says absent at once of one from before the host started, and takes no other run for it", async () => {
+    const { runner, order } = fakeHost({ rows: having(rowOf("running", { runId: "another" })) });
+    expect(await runner.observe(order)).toEqual({ kind: "unknown" });
+    const dispatchedAtMs = (performance.timeOrigin - 1) as Order["dispatchedAtMs"];
+    expect(await runner.observe({ ...order, dispatchedAtMs })).toEqual({ kind: "absent" });
+  });
+
+  it("says unknown and why when the host's rows are unreadable", async () => {
+    const { runner, order, lines } = fakeHost({ rows: failing });
+    expect(await runner.observe(order)).toEqual({ kind: "unknown" });
+    expect(lines).toEqual(["the host does not say how a run goes: the host is broken"]);
+  });
+
+  it.each([
+    ["timed_out", undefined, { outcome: "timed_out" }],
+    ["lost", undefined, { outcome: "failed", message: "the host calls the run lost" }],
+    ["failed", "it\nbroke", { outcome: "failed", message: "it broke" }],
+    ["never heard of", undefined, { outcome: "failed", message: "the host calls the run never heard of" }],
+  ])("whose row is %s says how it ended", async (status, error, ending) => {
+    const row = rowOf(status, error === undefined ? {} : { error });
+    const { runner, order } = fakeHost({ rows: having(row) });
+    const child = { childSessionKey: CHILD, childRunId: order.idempotencyKey };
+    expect(await runner.observe(order)).toEqual({ kind: "ended", ...child, ...ending });
+  });
+
+  it("cuts a reply, adds up what was used, and reads past messages of other forms", async () => {
+    const said = (text: string, tokens: number, total: number) => ({
+      role: "assistant",
+      content: [{ type: "thinking" }, { type: "text", text }],
+      usage: { totalTokens: tokens, cost: { total } },
+    });
+    const { runner, order } = fakeHost({
+      rows: having(rowOf("succeeded")),
+      messages: [
+        null,
+        said("early", 10, 0.25),
+        { role: 7 },
+        said("x".repeat(BOUNDS.replyCharsMax + 1), 5, 0.5),
+      ],
+    });
+    const seen = await runner.observe(order);
+    expect(seen).toMatchObject({ usage: { tokens: 15, costMicroUsd: 750_000 } });
+    expect("reply" in seen && seen.reply).toHaveLength(BOUNDS.replyCharsMax);
+  });
+});
+
+describe("following a subagent", () => {
+  it("goes on when waiting fails, and hears of the end from the row", async () => {
+    let row = rowOf("running");
+    const { runner, order, clock } = fakeHost({ rows: () => Promise.resolve([row]), wait: failing });
+    const followed = runner.follow(order, new AbortController().signal);
+    await clock.advance(10_000);
+    row = rowOf("succeeded");
+    await clock.advance(2_000);
+    expect(await followed).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(clock.pending).toBe(0);
+  });
+
+  it("stops at once when it is told to, be it waiting or pausing", async () => {
+    for (const wait of [() => NEVER, failing]) {
+      const { runner, order, clock } = fakeHost({ rows: having(rowOf("running")), wait });
+      const abort = new AbortController();
+      const followed = runner.follow(order, abort.signal);
+      await clock.advance(1_000);
+      abort.abort();
+      expect(await followed).toEqual({ kind: "unknown" });
+      expect(clock.pending).toBe(0);
+    }
+  });
+});
+
+describe("cancelling a subagent", () => {
+  it("is unreachable when the host does not answer in time, does not do it, or fails", async () => {
+    const silent = fakeHost({ rows: having(rowOf("running")), cancel: () => NEVER });
+    const answer = silent.runner.cancel(silent.order);
+    await silent.clock.advance(20_000);
+    expect(await answer).toBe("unreachable");
+
+    const task = rowOf("running");
+    const declining = fakeHost({
+      rows: having(task),
+      cancel: () => Promise.resolve({ found: true, cancelled: false, task }),
+    });
+    expect(await declining.runner.cancel(declining.order)).toBe("unreachable");
+
+    const broken = fakeHost({ rows: having(task), cancel: failing });
+    expect(await broken.runner.cancel(broken.order)).toBe("unreachable");
+    expect(broken.clock.pending).toBe(0);
+  });
+
+  it("is already_ended when it ended meanwhile, and unreachable when it may still begin", async () => {
+    const task = rowOf("succeeded");
+    const host = fakeHost({
+      rows: having(rowOf("running")),
+      cancel: () => Promise.resolve({ found: true, cancelled: false, task }),
+    });
+    expect(await host.runner.cancel(host.order)).toBe("already_ended");
+    const unborn = fakeHost({});
+    expect(await unborn.runner.cancel(unborn.order)).toBe("unreachable");
+    await unborn.clock.advance(60_000);
+    expect(await unborn.runner.cancel(unborn.order)).toBe("already_ended");
+  });
+
+  it("reaches the spawns of spawns, and is unreachable when one of them is", async () => {
+    const below = rowOf("succeeded", { id: "t2", childSessionKey: "agent:main:subagent:b" });
+    const deep = rowOf("running", { id: "t3", childSessionKey: "agent:main:subagent:c" });
+    const asked: string[] = [];
+    const host = (works: boolean) =>
+      fakeHost({
+        rows: having(rowOf("running")),
+        spawns: { [CHILD]: [below], "agent:main:subagent:b": [deep] },
+        cancel: (taskId) => {
+          asked.push(taskId);
+          return Promise.resolve({ found: true, cancelled: taskId === "t1" || works });
+        },
+      });
+    const working = host(true);
+    expect(await working.runner.cancel(working.order)).toBe("stopped");
+    expect(asked).toEqual(["t1", "t3"]);
+    const failingBelow = host(false);
+    expect(await failingBelow.runner.cancel(failingBelow.order)).toBe("unreachable");
+  });
+});

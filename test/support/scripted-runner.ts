@@ -1,0 +1,144 @@
+/**
+ * Owns: an `AgentRunner` without agents. It remembers what it was asked over restarts, as a host does, and does what the
+ * script says of each attempt.
+ */
+import type { IdempotencyKey, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ChildEnding, Observation } from "../../src/agents/coordination/contracts/observation.ts";
+import type { AgentRunner, Attempt, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
+
+export type Script = (order: Order) => Scripted;
+
+export type Scripted =
+  /** Ends at once. */
+  | ChildEnding
+  /** Works until the test ends it. */
+  | "work"
+  | { readonly refuse: string }
+  /** Begins to work, and the answer is lost. */
+  | "silent"
+  /** Begins to work, and answers only when the test lets it. */
+  | "hang"
+  /** Begins nothing, and fails where it may only refuse. */
+  | "throw"
+  /** Begins to work, and speaks of another session. */
+  | { readonly as: SessionKey };
+
+interface Run {
+  readonly order: Order;
+  /** What it says that its session is. */
+  readonly session: SessionKey;
+  ending?: ChildEnding;
+  readonly ended: PromiseWithResolvers<Observation>;
+  /** Lets a start that hangs answer. */
+  answer?: () => void;
+}
+
+export interface ScriptedRunner extends AgentRunner {
+  /** Every start that was asked for, replays included. */
+  readonly orders: readonly Order[];
+  /** The attempts that began, by key. */
+  readonly runs: ReadonlyMap<IdempotencyKey, Run>;
+  readonly cancelled: readonly IdempotencyKey[];
+  /** Ends the newest attempt of a step. */
+  end(stepId: string, ending: ChildEnding): void;
+  /** Lets the start of the newest attempt of a step answer, which hung. */
+  answer(stepId: string): void;
+  /** Forgets an attempt, as a host that crashed may. */
+  forget(stepId: string): void;
+}
+
+export const done = (outputs: object = {}): ChildEnding => ({
+  outcome: "completed",
+  reply: JSON.stringify(outputs),
+});
+export const failing = (message = "it went wrong"): ChildEnding => ({ outcome: "failed", message });
+
+export function scriptedRunner(script: Script = () => done()): ScriptedRunner {
+  const runs = new Map<IdempotencyKey, Run>();
+  const orders: Order[] = [];
+  const cancelled: IdempotencyKey[] = [];
+  const newestOf = (stepId: string): Run => {
+    const run = [...runs.values()].findLast(({ order }) => order.envelope.stepId === stepId);
+    if (!run) throw new Error(`no attempt of ${stepId} began`);
+    return run;
+  };
+  const finish = (run: Run, ending: ChildEnding): void => {
+    if (run.ending) return;
+    run.ending = ending;
+    run.ended.resolve(seen(run));
+  };
+  return {
+    orders,
+    runs,
+    cancelled,
+    end: (stepId, ending) => {
+      finish(newestOf(stepId), ending);
+    },
+    forget: (stepId) => {
+      runs.delete(newestOf(stepId).order.idempotencyKey);
+    },
+    answer: (stepId) => {
+      newestOf(stepId).answer?.();
+    },
+    start: (order) => {
+      orders.push(order);
+      const known = runs.get(order.idempotencyKey);
+      if (known) return Promise.resolve(startOf(known));
+      const scripted = script(order);
+      if (scripted === "throw") return Promise.reject(new Error("the host broke down"));
+      if (typeof scripted === "object" && "refuse" in scripted)
+        return Promise.resolve({ kind: "refused", message: scripted.refuse });
+      const session = typeof scripted === "object" && "as" in scripted ? scripted.as : order.childSessionKey;
+      const run: Run = { order, session, ended: Promise.withResolvers() };
+      runs.set(order.idempotencyKey, run);
+      if (typeof scripted === "object" && "outcome" in scripted) finish(run, scripted);
+      return scripted === "hang" ? hanging(run) : Promise.resolve(answerOf(run, scripted));
+    },
+    observe: ({ idempotencyKey }) => {
+      const run = runs.get(idempotencyKey);
+      return Promise.resolve(run ? seen(run) : { kind: "absent" });
+    },
+    follow: (attempt, signal) => followed(runs.get(attempt.idempotencyKey), signal),
+    cancel: ({ idempotencyKey }: Attempt) => {
+      cancelled.push(idempotencyKey);
+      const run = runs.get(idempotencyKey);
+      if (!run || run.ending) return Promise.resolve("already_ended");
+      finish(run, { outcome: "cancelled" });
+      return Promise.resolve("stopped");
+    },
+  };
+}
+
+function followed(run: Run | undefined, signal: AbortSignal): Promise<Observation> {
+  if (!run) return Promise.resolve({ kind: "absent" });
+  const aborted = new Promise<Observation>((resolve) => {
+    signal.addEventListener("abort", () => resolve({ kind: "unknown" }), { once: true });
+  });
+  return Promise.race([run.ended.promise, aborted]);
+}
+
+function answerOf(run: Run, scripted: Scripted): Start {
+  return scripted === "silent" ? { kind: "unknown", message: "silent" } : startOf(run);
+}
+
+function hanging(run: Run): Promise<Start> {
+  return new Promise((resolve) => {
+    run.answer = () => {
+      resolve(startOf(run));
+    };
+  });
+}
+
+function childOf({ order, session }: Run): { childSessionKey: SessionKey; childRunId: string } {
+  return { childSessionKey: session, childRunId: order.idempotencyKey };
+}
+
+function seen(run: Run): Observation {
+  return run.ending
+    ? { kind: "ended", ...childOf(run), ...run.ending }
+    : { kind: "running", ...childOf(run) };
+}
+
+function startOf(run: Run): Start {
+  return { kind: "started", child: childOf(run), ...(run.ending && { ending: run.ending }) };
+}

@@ -1,10 +1,9 @@
 /** Heap held per open step by the running coordinator: folded states, timers and maps, after a collection. */
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
 import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { heapBytes } from "./heap-bytes.ts";
 
 const STEPS_PER_COORDINATION = 8;
 
@@ -48,16 +47,4 @@ async function bytesPerStep(coordinations: number): Promise<number> {
   await coordinator.stop();
   await store.close();
   return bytes / (coordinations * STEPS_PER_COORDINATION);
-}
-
-let collect: (() => void) | undefined;
-
-function heapBytes(): number {
-  if (!collect) {
-    setFlagsFromString("--expose-gc");
-    collect = runInNewContext("gc") as () => void;
-  }
-  collect();
-  const { heapUsed, external } = process.memoryUsage();
-  return heapUsed + external;
 }

@@ -11,6 +11,7 @@ type Measure = (options: BenchOptions) => Promise<BenchRow[]>;
 const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   append: () => import("./append.ts"),
   memory: () => import("./memory.ts"),
+  steps: () => import("./steps.ts"),
   scale: () => import("./scale.ts"),
   hooks: () => import("./hooks.ts"),
   gateway: () => import("./gateway.ts"),

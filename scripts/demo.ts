@@ -1,6 +1,6 @@
 /**
  * `npm run demo`: a real gateway with the packed plugin, a parent that spawns two subagents, one of which spawns a third,
- * and the timeline of what happened. Without options the model is a scripted one on loopback.
+ * then a plan of four steps, and the timelines of both. Without options the model is a scripted one on loopback.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,13 +12,13 @@ import { ledgerPathIn, openLedgerForReading } from "../src/plugins/compose.ts";
 import { startGateway, type Gateway, type GatewayOptions } from "../test/support/gateway.ts";
 import { startScriptedModel, type ScriptedModel } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
-import { DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
+import { DEMO_PLAN, DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
 import { packInto } from "./pack.ts";
 
 const HELP = `Usage: npm run demo -- [options]
 
-Runs a parent agent that spawns two subagents, one of which spawns a third, in a real OpenClaw gateway in a temporary
-home, prints the timeline and stops everything.
+Runs a parent agent that spawns two subagents, one of which spawns a third, and then a plan of four steps, in a real
+OpenClaw gateway in a temporary home, prints the timelines and stops everything.
 
 Options:
   --keep                 leave the gateway up until Ctrl-C
@@ -65,10 +65,15 @@ async function main(): Promise<number> {
     say(
       `The gateway is up on 127.0.0.1:${gateway.port}. Asking the agent: ${styleText("italic", DEMO_TASK)}`,
     );
-    const entry = await runTask(gateway, options.baseUrl ? PATIENCE_MS : SCRIPTED_PATIENCE_MS);
-    report(gateway, entry, performance.now() - startedAt);
+    const patienceMs = options.baseUrl ? PATIENCE_MS : SCRIPTED_PATIENCE_MS;
+    const spawned = await runTask(gateway, patienceMs);
+    show(gateway, spawned);
+    say(`Running a plan: ${styleText("italic", DEMO_PLAN.objective)}`);
+    const planned = await runPlan(gateway, patienceMs);
+    show(gateway, planned);
+    report(gateway, planned, performance.now() - startedAt);
     if (options.keep) await keep(gateway);
-    return entry.summary.status === "success" ? 0 : 1;
+    return [spawned, planned].every(({ summary }) => summary.status === "success") ? 0 : 1;
   } finally {
     await gateway?.stop();
     await model?.close();
@@ -133,6 +138,15 @@ function modelOptions(
 
 async function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
   await gateway.agent({ message: DEMO_TASK, sessionKey: SESSION, timeoutMs: patienceMs });
+  return newestOnceEnded(gateway, patienceMs);
+}
+
+async function runPlan(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
+  await gateway.call("coordination.plan.run", { plan: DEMO_PLAN });
+  return newestOnceEnded(gateway, patienceMs);
+}
+
+function newestOnceEnded(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
   const ledgerPath = ledgerPathIn(gateway.stateDir);
   let told = "";
   return waitFor(
@@ -153,11 +167,14 @@ async function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> 
   );
 }
 
+function show(gateway: Gateway, { runId }: RunEntry): void {
+  process.stdout.write("\n");
+  cli("timeline", runId, "--ledger", ledgerPathIn(gateway.stateDir));
+  process.stdout.write("\n");
+}
+
 function report(gateway: Gateway, { runId }: RunEntry, elapsedMs: number): void {
   const ledgerPath = ledgerPathIn(gateway.stateDir);
-  process.stdout.write("\n");
-  cli("timeline", runId, "--ledger", ledgerPath);
-  process.stdout.write("\n");
   cli("verify", "--ledger", ledgerPath);
   process.stdout.write(`\nThe ledger lies in ${ledgerPath}\n`);
   process.stdout.write(`Look around:  npm run -s cli -- events ${runId} --ledger ${ledgerPath}\n`);

@@ -75,6 +75,21 @@ describe("H3: the envelope of a spawn that names a step of a plan", () => {
   });
 });
 
+describe("the plan of an agent", () => {
+  it("is refused where it names agents that the submitter may not use, with the place of each", async () => {
+    const run = await runPlan({}, plan([step("a")]));
+    const submitted = await run.coordinator.submitPlan({
+      plan: plan([step("x"), step("y", { agent: "admin" })], { coordinationId: "plan-2" }),
+      ownerAgent: AGENT,
+      mayRun: (agent) => agent === AGENT,
+    });
+    expect(submitted).toMatchObject({
+      kind: "refused",
+      problems: [{ path: "steps[1].agent", code: "AGENT_NOT_ALLOWED" }],
+    });
+  });
+});
+
 describe("a child that submits plans", () => {
   it("has one running at a time, and may submit that one again", async () => {
     const run = await runPlan({ a: ["work"], n: ["work"] }, plan([step("a")]));

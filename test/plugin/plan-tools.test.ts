@@ -7,6 +7,7 @@ import type {
   Report,
   ReportAnswer,
 } from "../../src/agents/coordination/runtime/plan-requests.ts";
+import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
 import { registerCoordinationTools } from "../../src/plugins/openclaw/register-tools.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
@@ -18,6 +19,7 @@ import {
 } from "../../src/plugins/openclaw/tool-declarations.ts";
 import { SESSION, stubPlans, type StubPlans } from "./stub-plans.ts";
 
+const anyAgent = (): boolean => true;
 const ME = { sessionKey: SESSION, agentId: "research" };
 
 const call = (
@@ -25,7 +27,7 @@ const call = (
   params: unknown,
   stub: StubPlans,
   caller: { sessionKey?: string; agentId?: string } = ME,
-) => createPlanTools(stub.use)(tool, caller, params);
+) => createPlanTools(stub.use, anyAgent)(tool, caller, params);
 
 /** Answers as the coordinator would. */
 function checking(): StubPlans {
@@ -223,6 +225,30 @@ describe("coordination_report", () => {
   });
 });
 
+describe("the agents of an agent's plan", () => {
+  it("are those that the host lets it spawn", async () => {
+    const stub = checking();
+    const tools = createPlanTools(
+      stub.use,
+      (requester, agent) => requester === "research" && agent === "writer",
+    );
+    await tools("coordination_plan", ME, { plan: PLAN });
+    const { mayRun } = submission(stub);
+    expect(mayRun?.("writer" as AgentId)).toBe(true);
+    expect(mayRun?.("admin" as AgentId)).toBe(false);
+  });
+
+  it("are none where the operator has not turned coordination on for the one that asks", async () => {
+    const stub = stubPlans({}, { agents: ["main" as AgentId] });
+    const answer = await call("coordination_plan", { plan: PLAN }, stub);
+    expect(answer).toMatchObject({
+      status: "error",
+      message: expect.stringContaining("not enabled") as string,
+    });
+    expect(stub.asked).toEqual([]);
+  });
+});
+
 describe("every tool", () => {
   const PARAMS: Readonly<Record<ToolName, unknown>> = {
     coordination_plan: { plan: PLAN },
@@ -232,7 +258,7 @@ describe("every tool", () => {
 
   it.each(TOOL_NAMES)("%s turns a failing ledger into a sentence", async (tool) => {
     const use = () => Promise.reject(new CoordinationError("LEDGER_FULL", "the disk is full"));
-    const answer = await createPlanTools(use)(tool, ME, PARAMS[tool]);
+    const answer = await createPlanTools(use, anyAgent)(tool, ME, PARAMS[tool]);
     expect(answer).toEqual({
       status: "error",
       message: expect.stringMatching(/^the disk is full\. Free space/u) as string,
@@ -240,11 +266,10 @@ describe("every tool", () => {
   });
 
   it.each(TOOL_NAMES)("%s turns a bug into a sentence", async (tool) => {
-    const answer = await createPlanTools(() => Promise.reject(new TypeError("x is not a function")))(
-      tool,
-      ME,
-      PARAMS[tool],
-    );
+    const answer = await createPlanTools(
+      () => Promise.reject(new TypeError("x is not a function")),
+      anyAgent,
+    )(tool, ME, PARAMS[tool]);
     expect(answer).toEqual({ status: "error", message: "x is not a function" });
   });
 

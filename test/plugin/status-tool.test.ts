@@ -5,7 +5,7 @@ import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
 import { keeping, SESSION, START, stepView, stubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
 
 const call = (params: unknown, stub: StubPlans, caller: { sessionKey: string } = { sessionKey: SESSION }) =>
-  createPlanTools(stub.use)("coordination_status", caller, params);
+  createPlanTools(stub.use, () => true)("coordination_status", caller, params);
 
 describe("coordination_status", () => {
   const kept = keeping({ points: ["fast"] });

@@ -27,6 +27,7 @@ const IDLE: LaneMetrics = {
 /** What is not said answers as if nothing were there. */
 export function stubPlans(
   says: Partial<Omit<Plans, "reads">> & { readonly reads?: Partial<Plans["reads"]> } = {},
+  config: Partial<SharedRuntime["config"]> = {},
 ): StubPlans {
   const asked: Asked[] = [];
   const plans: Plans = {
@@ -54,7 +55,7 @@ export function stubPlans(
       get: (sha256) => says.reads?.get?.(sha256) ?? Promise.resolve(undefined),
     },
   };
-  const runtime = { config: { stepTimeoutMs: 600_000 } } as SharedRuntime;
+  const runtime = { config: { stepTimeoutMs: 600_000, ...config } } as SharedRuntime;
   return { asked, use: (work) => work(plans, runtime) };
 }
 

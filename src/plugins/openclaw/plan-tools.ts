@@ -27,6 +27,7 @@ import {
 } from "../../agents/coordination/contracts/validation.ts";
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
 import type { PlanSubmitted, Report, ReportAnswer } from "../../agents/coordination/runtime/plan-requests.ts";
+import type { MayRun } from "./allowed-agents.ts";
 import { outputsReport, statusOf } from "./coordination-status.ts";
 import type { Plans, UsePlans } from "./plan-access.ts";
 import type { ToolName } from "./tool-declarations.ts";
@@ -44,8 +45,11 @@ export interface ToolAnswer extends Readonly<Record<string, unknown>> {
 
 export type PlanTools = (tool: ToolName, caller: Caller, params: unknown) => Promise<ToolAnswer>;
 
+const OFF = "coordination is not enabled for this agent; its operator can add it to `agents`";
+
 interface Calling {
   readonly plans: Plans;
+  readonly mayRun: MayRun;
   readonly session: SessionKey;
   readonly agent: AgentId;
 }
@@ -59,13 +63,20 @@ const TOOLS: Readonly<Record<ToolName, Tool>> = {
   coordination_status: tellStatus,
 };
 
-export function createPlanTools(use: UsePlans): PlanTools {
+export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
   return async (tool, { sessionKey, agentId }, params) => {
     if (!sessionKey) return failed("this call belongs to no session, so no coordination can be its own");
     const session = sessionKey as SessionKey;
     const agent = (agentId ?? agentOf(sessionKey)) as AgentId;
     try {
-      return await TOOLS[tool]((work) => use((plans) => work({ plans, session, agent })), params);
+      return await TOOLS[tool](
+        (work) =>
+          use((plans, { config: { agents } }) => {
+            const isOn = !agents || agents.includes(agent);
+            return isOn ? work({ plans, session, agent, mayRun }) : Promise.reject(new Error(OFF));
+          }),
+        params,
+      );
     } catch (error) {
       return failed(sentenceOf(error));
     }
@@ -95,8 +106,9 @@ const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
 async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
   if (!parsed.ok) return failed(describeProblems(parsed.problems));
-  const submitted = await use(({ plans, session, agent }) =>
+  const submitted = await use(({ plans, session, agent, mayRun }) =>
     plans.submitPlan({
+      mayRun: (other) => mayRun(agent, other),
       plan: completed(parsed.value.plan, session, agent),
       submittedBy: session,
       ownerAgent: agent,

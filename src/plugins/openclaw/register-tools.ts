@@ -1,4 +1,5 @@
 /** Owns: offering the agent tools to the host. Their code is loaded at the first call. */
+import { allowedAgents } from "./allowed-agents.ts";
 import { planAccess } from "./plan-access.ts";
 import type { Caller, ToolAnswer } from "./plan-tools.ts";
 import type { OpenClawPluginApi, ToolContext, ToolResult } from "./sdk.ts";
@@ -7,7 +8,8 @@ import { TOOL_DECLARATIONS, type ToolName } from "./tool-declarations.ts";
 export function registerCoordinationTools(api: OpenClawPluginApi): void {
   const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
     const { createPlanTools } = await import("./plan-tools.ts");
-    return resultOf(await createPlanTools(planAccess(api))(tool, caller, params));
+    const tools = createPlanTools(planAccess(api), allowedAgents(api));
+    return resultOf(await tools(tool, caller, params));
   };
   for (const { name, label, description, parameters } of TOOL_DECLARATIONS) {
     api.registerTool(

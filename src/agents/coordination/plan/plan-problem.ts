@@ -29,6 +29,7 @@ export const PLAN_PROBLEMS = {
   NESTED_TOO_DEEP: "the plan comes from the child of a plan that comes from the child of a plan, and so on",
   NESTED_OPEN: "the child of a step has submitted a plan that still runs",
   COORDINATION_TAKEN: "another coordination has this `coordinationId` already",
+  AGENT_NOT_ALLOWED: "the agent that submits the plan may not use the agent of a step",
   OWNER_MISMATCH: "a session submits a plan that another session would own",
 } as const;
 

@@ -10,6 +10,8 @@ export interface PlanSubmission {
   /** The session that submits it where that is known, which then must be the plan's `ownerSession` (H3). */
   readonly submittedBy?: SessionKey;
   readonly ownerAgent: AgentId;
+  /** Which agents the submitter may use; absent: all, because an operator decides. */
+  readonly mayRun?: (agent: AgentId) => boolean;
   /** The W3C trace that the submission is part of; absent: a new one. */
   readonly traceId?: string;
 }

@@ -2,7 +2,8 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import { addMs, type SessionKey } from "../contracts/ids.ts";
+import { addMs, type AgentId, type SessionKey } from "../contracts/ids.ts";
+import type { CoordinationPlan } from "../contracts/plan.ts";
 import { sessionOf, type Coordination } from "../ledger/state.ts";
 import { childName, nestedName } from "../ledger/summary.ts";
 import { plannedStepsOf } from "../plan/admission-of.ts";
@@ -36,36 +37,56 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const { submittedBy } = submission;
-  if (submittedBy !== undefined && graph.ownerSession !== submittedBy)
-    return refused("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own");
   const parent = await parentOf(parts, graph.ownerSession);
-  if (parent && (await nestingOf(parts, parent)) >= BOUNDS.planNestingMax)
-    return refused(
-      "ownerSession",
-      "NESTED_TOO_DEEP",
-      `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`,
-    );
-  if (parent && (await hasNested(parts, parent, graph)))
-    return refused(
-      "coordinationId",
-      "NESTED_OPEN",
-      "this session has submitted a plan that still runs; wait for its result, or cancel it",
-    );
+  const problems = [...unauthorized(submission, graph), ...(await misplaced(parts, parent, graph))];
+  if (problems.length > 0) return { kind: "refused", problems };
   const text = JSON.stringify(submission.plan);
   const plan: ContentInput = { ref: parts.refOf(text), text, keepWhileRunning: true };
-  const commands = opening(parts, { submission, graph, plan, parent });
-  const objective: ContentInput = {
-    ref: parts.refOf(graph.objective),
-    text: graph.objective,
-    keepWhileRunning: true,
-  };
-  const { coordinationId } = graph;
+  const { coordinationId, objective } = graph;
+  const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
   parts.plans.remember(plan.ref.sha256, graph);
-  const submitted = await parts.runs.submit(coordinationId, commands, [plan, objective]);
+  const commands = opening(parts, { submission, graph, plan, parent });
+  const submitted = await parts.runs.submit(coordinationId, commands, [plan, aim]);
   if (submitted.kind === "refused") return taken(submitted.state, { graph, plan });
   if (parent) parts.giveBack(parent.coordinationId, parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };
+}
+
+/** H3: what the submitter may not do. */
+function unauthorized(submission: PlanSubmission, { ownerSession }: StepGraph): PlanProblem[] {
+  const { submittedBy } = submission;
+  if (submittedBy === undefined || ownerSession === submittedBy) return forbiddenAgents(submission);
+  return [problem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
+}
+
+/** Where a plan of a child cannot be: too deep, or beside another one. */
+async function misplaced(
+  parts: RuntimeParts,
+  parent: Parent | undefined,
+  graph: StepGraph,
+): Promise<PlanProblem[]> {
+  if (!parent) return [];
+  if ((await nestingOf(parts, parent)) >= BOUNDS.planNestingMax) {
+    const sentence = `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`;
+    return [problem("ownerSession", "NESTED_TOO_DEEP", sentence)];
+  }
+  if (!(await hasNested(parts, parent, graph))) return [];
+  const sentence = "this session has submitted a plan that still runs; wait for its result, or cancel it";
+  return [problem("coordinationId", "NESTED_OPEN", sentence)];
+}
+
+/** H3: a plan gives its submitter no agents that it could not spawn. */
+function forbiddenAgents({ plan, mayRun }: PlanSubmission): PlanProblem[] {
+  const { steps } = plan as Pick<CoordinationPlan, "steps">;
+  const message = (agent: AgentId): string =>
+    `this agent may not use ${JSON.stringify(agent)}; use one that it may spawn, or let the operator allow it (subagents.allowAgents)`;
+  return steps
+    .flatMap(({ agent }, index): PlanProblem[] =>
+      !mayRun || mayRun(agent)
+        ? []
+        : [{ path: `steps[${index}].agent`, code: "AGENT_NOT_ALLOWED", message: message(agent) }],
+    )
+    .slice(0, BOUNDS.planProblemsMax);
 }
 
 /** The same plan under the same id is the same submission. */
@@ -77,11 +98,11 @@ function taken(
   const known = state.kind === "unopened" ? undefined : state.created.plan?.content.sha256;
   if (known === plan.ref.sha256) return { kind: "replay", coordinationId, steps: graph.steps.length };
   const sentence = `there is another coordination ${JSON.stringify(coordinationId)}; choose another id`;
-  return refused("coordinationId", "COORDINATION_TAKEN", sentence);
+  return { kind: "refused", problems: [problem("coordinationId", "COORDINATION_TAKEN", sentence)] };
 }
 
-function refused(path: string, code: PlanProblem["code"], message: string): PlanSubmitted {
-  return { kind: "refused", problems: [{ path, code, message }] };
+function problem(path: string, code: PlanProblem["code"], message: string): PlanProblem {
+  return { path, code, message };
 }
 
 interface Opening {

@@ -70,6 +70,7 @@ export interface ComposeOptions {
 export async function composeCoordinator(options: ComposeOptions): Promise<RunningCoordinator> {
   const { ledgerPath, config, observer, logger } = options;
   const { lanes: limits } = config;
+  const programs = new Set(Object.keys(config.acpAgents).map((id) => id.trim().toLowerCase()));
   const store = await openSqliteLedger({
     path: ledgerPath,
     mode: "write",
@@ -84,7 +85,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     runner: observer,
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
-    runnerOf: (agent) => (Object.hasOwn(config.acpAgents, agent) ? "acp_stdio" : "subagent"),
+    runnerOf: (agent) => (programs.has(agent) ? "acp_stdio" : "subagent"),
     contract: lazy(async () =>
       (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
     ),
@@ -105,9 +106,12 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     },
     laneMetrics: () => lanes.metrics(),
     close: async () => {
-      await coordinator.stop();
-      await acp.close();
-      await store.close();
+      try {
+        await coordinator.stop();
+        await acp.close();
+      } finally {
+        await store.close();
+      }
     },
   };
 }
@@ -137,7 +141,9 @@ function lazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
   const make = async () => {
     const { acpRunner } = await import("../infra/acp/acp-runner.ts");
     return acpRunner({
-      agents: config.acpAgents,
+      agents: Object.fromEntries(
+        Object.entries(config.acpAgents).map(([id, agent]) => [id.trim().toLowerCase(), agent]),
+      ),
       defaultCwd: workspaceOf,
       clock: systemClock,
       logger,

@@ -253,7 +253,7 @@ describe("plan graph", () => {
     expect(stdout).toContain("  s0 -. 2 of 3 .-> s3\n");
   });
 
-  test("nothing in an id or an agent can end its label", async () => {
+  test("nothing in an id can end its label", async () => {
     const hostile = [
       '"]; click s0 "javascript:alert(1)"',
       "end",
@@ -266,7 +266,7 @@ describe("plan graph", () => {
     const { stdout } = await runCli([
       "plan",
       "graph",
-      fileOf(JSON.stringify(plan(hostile.map((id) => step(id, [], { agent: id }))))),
+      fileOf(JSON.stringify(plan(hostile.map((id) => step(id))))),
     ]);
     const lines = stdout.trimEnd().split("\n");
     expect(lines).toHaveLength(1 + hostile.length + 3);

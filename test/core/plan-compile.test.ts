@@ -251,7 +251,15 @@ describe("compilePlan", () => {
     const others = [
       ...["FILE_SYNTAX", "PLAN_TOO_LARGE", "INPUT_TOO_LARGE", "OUTPUT_SCHEMA_INVALID"],
       // Found when a plan is submitted.
-      ...["COORDINATION_TAKEN", "OWNER_MISMATCH", "NESTED_TOO_DEEP", "NESTED_OPEN", "AGENT_NOT_ALLOWED"],
+      ...[
+        "COORDINATION_TAKEN",
+        "OWNER_MISMATCH",
+        "NESTED_TOO_DEEP",
+        "NESTED_OPEN",
+        "AGENT_NOT_ALLOWED",
+        "NESTED_LATE",
+        "NESTED_BUDGET",
+      ],
     ];
     expect([...found, ...others].toSorted()).toEqual(Object.keys(PLAN_PROBLEMS).toSorted());
   });

@@ -127,3 +127,42 @@ describe("a child that submits plans", () => {
     expect(kinds).toEqual(["accepted", "accepted", "accepted", "accepted", "NESTED_TOO_DEEP"]);
   });
 });
+
+describe("what must not go on for ever", () => {
+  it("a start that a host neither takes nor knows of is asked for with pauses", async () => {
+    const run = await runPlan({ a: ["silent", "silent"] }, plan([step("a")]));
+    run.it.plans.forget("a");
+    const before = run.ordersOf("a").length;
+    for (let seconds = 0; seconds < 60; seconds += 1) {
+      await run.advance(1_000);
+      if (run.it.plans.runs.size > 0) run.it.plans.forget("a");
+    }
+    expect(run.ordersOf("a").length - before).toBeLessThan(60);
+  });
+
+  it("a child that reports again and again is refused after sixteen", async () => {
+    const run = await runPlan({ a: ["work"] }, plan([step("a")]));
+    const session = run.ordersOf("a").at(-1)!.childSessionKey;
+    const kinds: string[] = [];
+    for (let n = 0; n < 20; n += 1)
+      kinds.push((await run.coordinator.report(session, { outcome: "completed", outputs: { n } })).kind);
+    expect(kinds.filter((kind) => kind === "recorded")).toHaveLength(16);
+    expect(kinds.at(-1)).toBe("refused");
+  });
+});
+
+describe("the session of an attempt that is over", () => {
+  it("can submit no plan, and is not woken by one that it submitted", async () => {
+    const run = await runPlan({ a: ["work"], n: ["work"] }, plan([step("a", { timeoutMs: 5_000 })]));
+    const session = await submitNested(run);
+    await run.advance(20_000);
+    const late = await run.coordinator.submitPlan({
+      plan: plan([step("n")], { coordinationId: "plan-3", ownerSession: session }),
+      submittedBy: session,
+      ownerAgent: AGENT,
+    });
+    expect(late).toMatchObject({ kind: "refused", problems: [{ code: "NESTED_LATE" }] });
+    const told = run.it.plans.orders.filter(({ envelope }) => envelope.intent === "report");
+    expect(told.map(({ childSessionKey }) => childSessionKey)).not.toContain(session);
+  });
+});

@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(() => stage.close());
 
 const report = (outputs: object) => ({
-  call: [{ name: "tool_call", args: { id: "coordination_report", args: { outcome: "completed", outputs } } }],
+  call: [{ name: "coordination_report", args: { outcome: "completed", outputs } }],
 });
 
 const step = (stepId: string, task: string, fields: Json = {}): Json => ({

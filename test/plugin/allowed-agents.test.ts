@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { mayRun } from "../../src/plugins/openclaw/allowed-agents.ts";
+import { mayRun, type Requester, type Wanted } from "../../src/plugins/openclaw/allowed-agents.ts";
 
+const MAIN: Requester = { agent: "main" as AgentId, isSandboxed: false };
+const wanted = (agent: string, isProgram = false): Wanted => ({ agent: agent as AgentId, isProgram });
 const may = (agents: Parameters<typeof mayRun>[0]["agents"], agent: string): boolean =>
-  mayRun({ agents }, "main" as AgentId, agent as AgentId);
+  mayRun({ agents }, MAIN, wanted(agent));
 
 describe("the agents that a plan of an agent may use", () => {
   it("are itself alone, where the operator says nothing", () => {
@@ -23,7 +25,20 @@ describe("the agents that a plan of an agent may use", () => {
     expect(may({ defaults, entries: { main: { subagents: { allowAgents: [] } } } }, "writer")).toBe(false);
   });
 
-  it("are all with a star", () => {
-    expect(may({ defaults: { subagents: { allowAgents: ["*"] } } }, "admin")).toBe(true);
+  it("are all of the host's with a star, and no programs but those that are named", () => {
+    const anyone = { defaults: { subagents: { allowAgents: ["*"] } } };
+    expect(may(anyone, "admin")).toBe(true);
+    expect(mayRun({ agents: anyone }, MAIN, wanted("coder", true))).toBe(false);
+    expect(mayRun({ agents: {} }, MAIN, wanted("main", true))).toBe(false);
+    const named = { defaults: { subagents: { allowAgents: ["coder"] } } };
+    expect(mayRun({ agents: named }, MAIN, wanted("coder", true))).toBe(true);
+  });
+
+  it("are itself alone in a sandbox, whatever is listed", () => {
+    const anyone = { defaults: { subagents: { allowAgents: ["*", "coder"] } } };
+    const sandboxed = { ...MAIN, isSandboxed: true };
+    expect(mayRun({ agents: anyone }, sandboxed, wanted("main"))).toBe(true);
+    expect(mayRun({ agents: anyone }, sandboxed, wanted("admin"))).toBe(false);
+    expect(mayRun({ agents: anyone }, sandboxed, wanted("coder", true))).toBe(false);
   });
 });

@@ -230,7 +230,7 @@ describe("the agents of an agent's plan", () => {
     const stub = checking();
     const tools = createPlanTools(
       stub.use,
-      (requester, agent) => requester === "research" && agent === "writer",
+      (requester, { agent, isProgram }) => requester.agent === "research" && agent === "writer" && !isProgram,
     );
     await tools("coordination_plan", ME, { plan: PLAN });
     const { mayRun } = submission(stub);

@@ -55,7 +55,7 @@ export function stubPlans(
       get: (sha256) => says.reads?.get?.(sha256) ?? Promise.resolve(undefined),
     },
   };
-  const runtime = { config: { stepTimeoutMs: 600_000, ...config } } as SharedRuntime;
+  const runtime = { config: { stepTimeoutMs: 600_000, acpAgents: {}, ...config } } as SharedRuntime;
   return { asked, use: (work) => work(plans, runtime) };
 }
 

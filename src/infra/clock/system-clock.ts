@@ -7,8 +7,14 @@ const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 export const systemClock: Clock = {
   now: () => Date.now() as EpochMs,
   wakeAt: (atMs, run) => {
-    const timer = setTimeout(run, Math.min(Math.max(0, atMs - Date.now()), TIMEOUT_MS_MAX));
-    timer.unref();
+    let timer: NodeJS.Timeout;
+    const wait = (): void => {
+      const leftMs = atMs - Date.now();
+      timer =
+        leftMs > TIMEOUT_MS_MAX ? setTimeout(wait, TIMEOUT_MS_MAX) : setTimeout(run, Math.max(0, leftMs));
+      timer.unref();
+    };
+    wait();
     return () => {
       clearTimeout(timer);
     };

@@ -1,5 +1,9 @@
 /** Owns: `plan run`: checking the file here, handing the plan to the gateway and, on request, waiting for its end. */
-import { invariant, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import {
+  CoordinationError,
+  invariant,
+  isCoordinationError,
+} from "../../agents/coordination/contracts/errors.ts";
 import type { PlanProblem } from "../../agents/coordination/plan/plan-problem.ts";
 import { coordinationStatusSchema, type CoordinationStatusReport } from "../openclaw/coordination-status.ts";
 import { answerOf, askGateway, throwAnswer } from "./ask-gateway.ts";
@@ -53,6 +57,11 @@ async function runPlan(host: CliHost, file: string, options: RunOptions): Promis
     options.timeout === undefined
       ? undefined
       : wholeNumber(options.timeout, { option: "--timeout", min: 1, max: SECONDS_MAX }) * 1_000;
+  if (timeoutMs !== undefined && !options.wait)
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      "--timeout needs --wait; a plan's own limit is its deadlineMs",
+    );
   const loaded = await loadPlanFile(file);
   const problems = loaded.ok ? checkedPlan(loaded.value).problems : loaded.problems;
   if (!loaded.ok || problems.length > 0) {

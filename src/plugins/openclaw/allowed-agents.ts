@@ -1,26 +1,39 @@
 /**
- * Owns: which agents the plan of an agent may use. It is the host's own rule for spawns, `subagents.allowAgents`: itself, and those
- * that the operator lists. A plan must not be a way around it (H3).
+ * Owns: which agents the plan of an agent may use. It is the host's own rule for spawns: itself, and those that
+ * `subagents.allowAgents` lists; a sandboxed session only itself, because others may run outside of the sandbox. A plan must
+ * not be a way around it (H3).
  */
 import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 
 type HostConfig = ReturnType<OpenClawPluginApi["runtime"]["config"]["current"]>;
 
-export type MayRun = (requester: AgentId, agent: AgentId) => boolean;
+export interface Requester {
+  readonly agent: AgentId;
+  readonly isSandboxed: boolean;
+}
+
+export interface Wanted {
+  readonly agent: AgentId;
+  /** One of `acpAgents`: `*` speaks of the host's agents only. */
+  readonly isProgram: boolean;
+}
+
+export type MayRun = (requester: Requester, wanted: Wanted) => boolean;
 
 export function allowedAgents(api: OpenClawPluginApi): MayRun {
-  return (requester, agent) => mayRun(api.runtime.config.current(), requester, agent);
+  return (requester, wanted) => mayRun(api.runtime.config.current(), requester, wanted);
 }
 
 export function mayRun(
   { agents }: { readonly agents?: HostConfig["agents"] | undefined },
-  requester: AgentId,
-  agent: AgentId,
+  requester: Requester,
+  { agent, isProgram }: Wanted,
 ): boolean {
-  if (normal(agent) === normal(requester)) return true;
-  const listed = listOf(agents, requester).map(normal);
-  return listed.includes("*") || listed.includes(normal(agent));
+  if (!isProgram && normal(agent) === normal(requester.agent)) return true;
+  if (requester.isSandboxed) return false;
+  const listed = listOf(agents, requester.agent).map(normal);
+  return listed.includes(normal(agent)) || (!isProgram && listed.includes("*"));
 }
 
 /** Its own list, or else the one for all. */

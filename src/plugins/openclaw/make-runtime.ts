@@ -14,6 +14,7 @@ import {
 import { createFlowMirror } from "./flow-mirror.ts";
 import { healthRecord } from "./health-record.ts";
 import { hostLogger } from "./host-logger.ts";
+import { within } from "./host-runs.ts";
 import { hostRunner } from "./host-runner.ts";
 import { ownerRunner } from "./owner-runner.ts";
 import { recent } from "./recent.ts";
@@ -21,7 +22,7 @@ import type { OpenClawPluginApi } from "./sdk.ts";
 import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
 import { shownIn } from "./show-plan.ts";
 import { subagentRunner } from "./subagent-runner.ts";
-import { TOOL_NAMES } from "./tool-declarations.ts";
+import { REPORT_TOOL } from "./tool-declarations.ts";
 
 /** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
 const PENDING_SPAWNS_MAX = 10_000;
@@ -50,6 +51,8 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   };
 }
 
+const MIRROR_STOP_MS_MAX = 5_000;
+
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   { runtime }: OpenClawPluginApi,
@@ -68,7 +71,7 @@ async function composeForHost(
   const coordinator = await composeCoordinator({
     ...given,
     runners: {
-      subagent: subagentRunner(runtime, { clock: systemClock, logger, tools: TOOL_NAMES }),
+      subagent: subagentRunner(runtime, { clock: systemClock, logger, tools: [REPORT_TOOL] }),
       owner: ownerRunner(runtime, { clock: systemClock, logger }),
     },
     workspaceOf: (agent) => workspaceOf(runtime, agent),
@@ -77,7 +80,8 @@ async function composeForHost(
   return {
     ...coordinator,
     close: async () => {
-      await mirror.stop();
+      // A host that does not answer about flows must not keep the ledger open.
+      await within(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined);
       await coordinator.close();
     },
   };

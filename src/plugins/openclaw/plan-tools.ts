@@ -5,7 +5,7 @@
  * the host names; it owns the plans that it submits, reports about the step that the ledger says it works on, and sees only
  * coordinations that it owns or works in.
  */
-import { randomUUID } from "node:crypto";
+import { hash, randomUUID } from "node:crypto";
 import { z } from "zod";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
@@ -36,6 +36,10 @@ import type { ToolName } from "./tool-declarations.ts";
 export interface Caller {
   readonly sessionKey?: string | undefined;
   readonly agentId?: string | undefined;
+  /** The host keeps the session from its own machine. */
+  readonly sandboxed?: boolean | undefined;
+  /** The host's name for this call: the same call is the same submission. */
+  readonly toolCallId?: string | undefined;
 }
 
 /** What a tool tells the model, as JSON. */
@@ -49,7 +53,9 @@ const OFF = "coordination is not enabled for this agent; its operator can add it
 
 interface Calling {
   readonly plans: Plans;
-  readonly mayRun: MayRun;
+  readonly mayRun: (agent: AgentId) => boolean;
+  /** For a plan without an id. */
+  readonly planId: string;
   readonly session: SessionKey;
   readonly agent: AgentId;
 }
@@ -64,16 +70,24 @@ const TOOLS: Readonly<Record<ToolName, Tool>> = {
 };
 
 export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
-  return async (tool, { sessionKey, agentId }, params) => {
+  return async (tool, { sessionKey, agentId, sandboxed, toolCallId }, params) => {
     if (!sessionKey) return failed("this call belongs to no session, so no coordination can be its own");
     const session = sessionKey as SessionKey;
     const agent = (agentId ?? agentOf(sessionKey)) as AgentId;
+    const planId = planIdOf(session, toolCallId);
     try {
       return await TOOLS[tool](
         (work) =>
-          use((plans, { config: { agents } }) => {
-            const isOn = !agents || agents.includes(agent);
-            return isOn ? work({ plans, session, agent, mayRun }) : Promise.reject(new Error(OFF));
+          use((plans, { config: { agents, acpAgents } }) => {
+            // What a child reports belongs to the plan that it works for, whoever may plan.
+            const isOff = tool === "coordination_plan" && agents && !agents.includes(agent);
+            if (isOff) return Promise.reject(new Error(OFF));
+            const requester = { agent, isSandboxed: sandboxed === true };
+            const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));
+            return work({
+              ...{ plans, session, agent, planId },
+              mayRun: (other) => mayRun(requester, { agent: other, isProgram: programs.has(other) }),
+            });
           }),
         params,
       );
@@ -81,6 +95,13 @@ export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
       return failed(sentenceOf(error));
     }
   };
+}
+
+/** A call that is repeated, or tried again after a reload, submits the same plan. */
+function planIdOf(session: SessionKey, toolCallId: string | undefined): string {
+  return toolCallId
+    ? `plan-${hash("sha256", `${session} ${toolCallId}`).slice(0, 32)}`
+    : `plan-${randomUUID()}`;
 }
 
 /** The agent that a session key names. */
@@ -106,10 +127,10 @@ const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
 async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
   if (!parsed.ok) return failed(describeProblems(parsed.problems));
-  const submitted = await use(({ plans, session, agent, mayRun }) =>
+  const submitted = await use(({ plans, session, agent, mayRun, planId }) =>
     plans.submitPlan({
-      mayRun: (other) => mayRun(agent, other),
-      plan: completed(parsed.value.plan, session, agent),
+      mayRun,
+      plan: completed(parsed.value.plan, { session, agent, planId }),
       submittedBy: session,
       ownerAgent: agent,
     }),
@@ -123,11 +144,14 @@ const DEFAULTS = {
 } as const;
 
 /** What a model may leave out. Whatever it wrote as owner is replaced (H3). */
-function completed(plan: Readonly<Record<string, unknown>>, session: SessionKey, agent: AgentId): object {
+function completed(
+  plan: Readonly<Record<string, unknown>>,
+  { session, agent, planId }: Pick<Calling, "session" | "agent" | "planId">,
+): object {
   const { conflictPolicy, failurePolicy, steps } = plan;
   return {
     ...plan,
-    coordinationId: plan["coordinationId"] ?? `plan-${randomUUID()}`,
+    coordinationId: plan["coordinationId"] ?? planId,
     ownerSession: session,
     conflictPolicy: over(DEFAULTS.conflictPolicy, conflictPolicy),
     failurePolicy: over(DEFAULTS.failurePolicy, failurePolicy),

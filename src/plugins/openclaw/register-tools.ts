@@ -3,7 +3,7 @@ import { allowedAgents } from "./allowed-agents.ts";
 import { planAccess } from "./plan-access.ts";
 import type { Caller, ToolAnswer } from "./plan-tools.ts";
 import type { OpenClawPluginApi, ToolContext, ToolResult } from "./sdk.ts";
-import { TOOL_DECLARATIONS, type ToolName } from "./tool-declarations.ts";
+import { REPORT_TOOL, TOOL_DECLARATIONS, type ToolName } from "./tool-declarations.ts";
 
 export function registerCoordinationTools(api: OpenClawPluginApi): void {
   const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
@@ -13,12 +13,12 @@ export function registerCoordinationTools(api: OpenClawPluginApi): void {
   };
   for (const { name, label, description, parameters } of TOOL_DECLARATIONS) {
     api.registerTool(
-      ({ sessionKey, agentId }: ToolContext) => ({
-        name,
-        label,
-        description,
-        parameters,
-        execute: (_toolCallId: string, params: unknown) => call(name, { sessionKey, agentId }, params),
+      ({ sessionKey, agentId, sandboxed }: ToolContext) => ({
+        ...{ name, label, description, parameters },
+        // A child is told to report, so it must see the tool where the host hides the others behind a search.
+        ...(name === REPORT_TOOL && { catalogMode: "direct-only" as const }),
+        execute: (toolCallId: string, params: unknown) =>
+          call(name, { sessionKey, agentId, sandboxed, toolCallId }, params),
       }),
       { name },
     );

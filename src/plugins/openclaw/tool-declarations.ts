@@ -7,6 +7,8 @@
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 
 export const TOOL_NAMES = ["coordination_plan", "coordination_report", "coordination_status"] as const;
+/** The one that children of steps are given, whatever the profile of their agent. */
+export const REPORT_TOOL = "coordination_report";
 export type ToolName = (typeof TOOL_NAMES)[number];
 
 export interface ToolDeclaration {

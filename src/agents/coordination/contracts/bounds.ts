@@ -78,6 +78,8 @@ export const BOUNDS = {
   deliveryCharsMax: 16_000,
   budgetMax: Number.MAX_SAFE_INTEGER,
   lateOutcomesPerStepMax: 16,
+  reportsPerAttemptMax: 16,
+  configCharsMax: 1_000_000,
   acpAgentsMax: 64,
   acpArgumentsMax: 64,
   laneConcurrencyMax: 10_000,

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { agentIdSchema } from "./ids.ts";
-import { describeProblems, parseBounded, type Parsed } from "./validation.ts";
+import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "./validation.ts";
 import { CoordinationError } from "./errors.ts";
 
 const ms = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
@@ -114,9 +114,14 @@ export type Phase1Config = z.output<typeof phase1Schema>;
 /** @throws CoordinationError `CONFIG_INVALID` */
 export function parsePluginConfig(value: unknown): Phase1Config {
   const parsed: Parsed<z.output<typeof pluginConfigSchema>> = parseBounded(pluginConfigSchema, value ?? {}, {
-    charsMax: BOUNDS.envelopeCharsMax,
+    charsMax: BOUNDS.configCharsMax,
     depthMax: BOUNDS.envelopeDepthMax,
   });
   if (parsed.ok) return parsed.value.coordination.phase1;
-  throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems));
+  throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(withoutSecrets)));
+}
+
+/** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
+function withoutSecrets(problem: ValidationProblem): ValidationProblem {
+  return problem.path.includes("acpAgents") ? { ...problem, received: "something else" } : problem;
 }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
-import { agentIdSchema, coordinationIdSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import { coordinationIdSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
 import { parseBounded, PLAN_BOUNDS, type Parsed, type ValidationProblem } from "./validation.ts";
 
 const durationMs = z.int().min(1).max(BOUNDS.durationMsMax);
@@ -48,10 +48,22 @@ export const budgetSchema = z.strictObject({
 });
 export type Budget = z.infer<typeof budgetSchema>;
 
+/**
+ * The id of an agent in the one form that the host has for it: it trims and lower-cases, and session keys are made of it.
+ */
+const hostAgentSchema = z
+  .string()
+  .max(BOUNDS.agentIdCharsMax)
+  .trim()
+  .toLowerCase()
+  .min(1)
+  .regex(/^[a-z0-9][a-z0-9_-]{0,63}$/)
+  .brand<"AgentId">();
+
 /** One dispatchable unit of a plan, with its input and the contract of its output (QM2 2.2). */
 export const coordinationStepSchema = z.strictObject({
   stepId: stepIdSchema,
-  agent: agentIdSchema,
+  agent: hostAgentSchema,
   task: z.string().min(1).max(BOUNDS.taskCharsMax),
   dependsOn: z.array(stepIdSchema).max(BOUNDS.dependenciesMax).optional(),
   fanIn: z

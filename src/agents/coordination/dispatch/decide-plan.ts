@@ -88,10 +88,15 @@ export function reportStep(state: OpenCoordination, { type: _, ...payload }: Rep
   const step = state.steps.get(stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   const isCurrent = attempt === step.phase.attempt;
-  if (isCurrent && (step.phase.status === "running" || step.phase.status === "dispatched"))
-    return isSame(step, payload)
-      ? { kind: "replay", stepId }
-      : accept([{ type: "step.reported", payload }], stepId);
+  if (isCurrent && (step.phase.status === "running" || step.phase.status === "dispatched")) {
+    if (isSame(step, payload)) return { kind: "replay", stepId };
+    if ((step.reports ?? 0) < BOUNDS.reportsPerAttemptMax)
+      return accept([{ type: "step.reported", payload }], stepId);
+    return refuse(
+      "TOO_MANY_REPORTS",
+      "there are enough reports of this attempt; the newest one counts, so end your turn",
+    );
+  }
   return late(step, { attempt, outcome: "reported" });
 }
 
@@ -177,12 +182,21 @@ export function retryStep(state: PlannedCoordination, { stepId, by }: RetryStep,
   if (stepId && !state.steps.has(stepId)) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   const stop = stopOf(state, now);
   if (stop) return refuse("PLAN_STOPPED", `nothing more begins: ${stop}`);
-  const candidates = stepId ? [stepId] : state.plan.timed.toArray();
+  const candidates = stepId ? [stepId] : blockedSteps(state);
   const facts = candidates.flatMap((candidate) => granting(state.steps.get(candidate), by, now));
   const { budgetQuestion } = state.plan;
   if (!stepId && budgetQuestion) facts.push(closing(budgetQuestion, { resolution: "continued", by }));
   if (facts.length > 0) return accept(facts, stepId);
   return nothingGranted(state, { candidates, stepId, now });
+}
+
+/** So many at once, so that the append stays short; asked again, the next ones follow. */
+function blockedSteps({ plan, steps }: PlannedCoordination): StepId[] {
+  const waits = (stepId: StepId): boolean => {
+    const status = steps.get(stepId)?.phase.status;
+    return status === "blocked" || status === "backoff";
+  };
+  return plan.timed.toSeq().filter(waits).take(BOUNDS.stepsPerAppendMax).toArray();
 }
 
 function nothingGranted(
@@ -291,6 +305,11 @@ export function settlePlan(state: PlannedCoordination): Decision {
   if (plan.strays.size > 0)
     return refuse("STEPS_OPEN", "the child of an earlier attempt may still be at work");
   const delivery = state.steps.get(DELIVERY_STEP_ID);
+  // The session that would be told was stopped with the step that it worked on: it must not be woken.
+  if (!delivery && state.cancelledBy === "parent")
+    return accept([
+      { type: "coordination.terminal", payload: { ...verdictOn(state), delivery: "not_delivered" } },
+    ]);
   if (!delivery) {
     const admitted: FactDraft = { type: "step.admitted", payload: deliverySpec(state) };
     const closed = plan.budgetQuestion ? [closing(plan.budgetQuestion, { resolution: "cancelled" })] : [];

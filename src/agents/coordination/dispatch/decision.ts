@@ -25,6 +25,8 @@ export type RefusalCode =
   | "BUDGET_SPENT"
   /** Too many spawns of models are open. */
   | "LANE_FULL"
+  /** One attempt has reported often enough. */
+  | "TOO_MANY_REPORTS"
   | "NOTHING_TO_RETRY"
   | "QUESTION_CLOSED";
 

@@ -69,21 +69,24 @@ export function planRecovery(state: Coordination, now: EpochMs, capacity: Capaci
   return [...asks, ...recoverPlan(state, now), ...planEffects(state, now, capacity)];
 }
 
-/** When `planDispatch` has something to do at the latest; `undefined` when never. */
-export function nextDeadline(state: Coordination): EpochMs | undefined {
+/**
+ * When `planDispatch` has something to do at the latest; `undefined` when never. With `after`, what is due already is left
+ * out, because it may wait for something else and must not hide what comes later.
+ */
+export function nextDeadline(state: Coordination, after?: EpochMs): EpochMs | undefined {
   if (state.kind !== "open") return undefined;
   const due = observedOf(state).flatMap((step) => [
     dueAt(state, step),
     // What is to stop is to stop now.
     ...(isToStop(state, step) ? [state.changedAtMs] : []),
   ]);
-  if (isPlanned(state)) return least([...due, ...nextPlanDeadline(state)]);
-  return due.length === 0 ? settlesAt(state) : least(due);
+  if (isPlanned(state)) return least([...due, ...nextPlanDeadline(state)], after);
+  return due.length === 0 ? settlesAt(state) : least(due, after);
 }
 
-function least(times: readonly EpochMs[]): EpochMs | undefined {
+function least(times: readonly EpochMs[], after = -1): EpochMs | undefined {
   return times.reduce<EpochMs | undefined>(
-    (earliest, at) => (earliest === undefined || at < earliest ? at : earliest),
+    (earliest, at) => (at > after && (earliest === undefined || at < earliest) ? at : earliest),
     undefined,
   );
 }

@@ -54,7 +54,7 @@ function dispatched(step: Step, event: FactEvent & { type: "step.dispatched" }):
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
   invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
-  const { report: _, ...rest } = step;
+  const { report: _, reports: _reports, ...rest } = step;
   const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
   return {
     ...rest,
@@ -94,7 +94,7 @@ function acknowledged(step: Step, event: FactEvent & { type: "step.acknowledged"
 function reported(step: Step, event: FactEvent & { type: "step.reported" }): Step {
   isOfAttempt(step.phase, event);
   const { stepId: _, ...report } = event.payload;
-  return { ...step, report };
+  return { ...step, report, reports: (step.reports ?? 0) + 1 };
 }
 
 function isOfAttempt(

@@ -114,6 +114,8 @@ export interface Step {
   readonly chainEventId?: EventId;
   /** The newest report of the child of the current attempt. */
   readonly report?: StepReport;
+  /** How often the child of the current attempt has reported. */
+  readonly reports?: number;
   /** Attempts that people granted beyond the budget. */
   readonly granted?: number;
   /** Who asked for the end of this step alone. */

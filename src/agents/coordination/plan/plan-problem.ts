@@ -28,6 +28,8 @@ export const PLAN_PROBLEMS = {
   OUTPUT_SCHEMA_INVALID: "`outputSchema` is not a usable JSON Schema",
   NESTED_TOO_DEEP: "the plan comes from the child of a plan that comes from the child of a plan, and so on",
   NESTED_OPEN: "the child of a step has submitted a plan that still runs",
+  NESTED_LATE: "the step that the submitting session worked on is over",
+  NESTED_BUDGET: "nothing is left of the budget of the plan around it",
   COORDINATION_TAKEN: "another coordination has this `coordinationId` already",
   AGENT_NOT_ALLOWED: "the agent that submits the plan may not use the agent of a step",
   OWNER_MISMATCH: "a session submits a plan that another session would own",

@@ -4,24 +4,32 @@ import type { StepId } from "../contracts/ids.ts";
 import { verdictOn } from "../dispatch/decide-plan.ts";
 import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
 import type { Step } from "../ledger/state.ts";
-import type { Json, StepGraph } from "../plan/step-graph.ts";
+import type { Json } from "../plan/step-graph.ts";
 
 /** Steps that did not complete and are named. */
 const NAMED_MAX = 20;
 const OBJECTIVE_CHARS_MAX = 300;
 
-/** The steps whose outputs are the result: those that no other step waits for. */
-export function toldSteps({ steps }: StepGraph): StepId[] {
-  return steps.filter(({ dependents }) => dependents.length === 0).map(({ stepId }) => stepId);
+/** Steps whose outputs are read; more would not fit. */
+const TOLD_MAX = 200;
+
+/** The first of the steps whose outputs are the result: those that no other step waits for. */
+export function toldSteps({ plan, steps }: PlannedCoordination): StepId[] {
+  return steps
+    .toSeq()
+    .filter(({ spec }) => spec.planned && spec.runner !== "owner" && !plan.dependents.has(spec.stepId))
+    .take(TOLD_MAX)
+    .keySeq()
+    .toArray();
 }
 
 export function deliveryMessage(
   state: PlannedCoordination,
-  graph: StepGraph,
+  objectiveText: string,
   outputs: ReadonlyMap<StepId, Json>,
 ): string {
   const { status, steps } = verdictOn(state);
-  const objective = graph.objective.replace(/\s+/gu, " ").slice(0, OBJECTIVE_CHARS_MAX).toWellFormed();
+  const objective = objectiveText.replace(/\s+/gu, " ").slice(0, OBJECTIVE_CHARS_MAX).toWellFormed();
   const head = [
     `[Coordination] The plan ${state.coordinationId} has ended: ${status}, ${steps.completed} of ${steps.total} steps completed.`,
     `Objective: ${objective}`,

@@ -26,14 +26,11 @@ import { capsLeft, type Held } from "./caps-left.ts";
 import { openRuns } from "./open-runs.ts";
 import { performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
-import { planSnapshot } from "./plan-snapshot.ts";
+import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
 import type { SpawnGate } from "./spawn-gate.ts";
 
 /** A start that has not answered by then is not waited for before its agent is stopped. */
 const START_MS_MAX = 10_000;
-/** At the start so many of the newest ended plans are shown once more. */
-const RECENT_MAX = 20;
-const RECENT_MS = 24 * 3_600_000;
 /** Waits at least this long before it looks at a coordination again, whatever is due. */
 const PAUSE_MS_MIN = 50;
 
@@ -102,6 +99,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const giveBack = (runId: CoordinationId, stepId: string): void => {
     for (const driven of memory.driven.values())
       if (driven.runId === runId && driven.stepId === stepId) release(driven);
+    feed(it);
   };
   const halt: EffectParts["halt"] = (key) => haltAttempt(it, key);
   const effectParts: EffectParts = { ...parts, stopping: memory.stopping.signal, watch, giveBack, halt };
@@ -113,7 +111,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     giveBack,
     start: async () => {
       await working(memory, sweep(it));
-      await working(memory, logged(it, "recent plans", tellRecent(parts)));
+      await working(memory, logged(it, "recent plans", tellRecentPlans(parts)));
     },
     stop: async () => {
       endOfRoom();
@@ -135,9 +133,10 @@ function feed(it: Dispatching): void {
   for (const runId of starved) lookSoon(it, runId);
 }
 
+/** Also before it has its place: then it keeps none. */
 function release(driven: Driven): void {
+  driven.isReleased = true;
   driven.slot?.release();
-  driven.isReleased = driven.slot !== undefined;
 }
 
 function newMemory(): Memory {
@@ -206,7 +205,7 @@ async function look(
   if (isStopped(memory)) return;
   try {
     const state = await parts.runs.state(runId);
-    tell(parts, state);
+    tellPlan(parts, state);
     const effects = plan(state, parts.clock.now(), capacityOf(it, runId));
     await Promise.all(effects.map((effect) => act(it, { state, effect })));
     const atMs = lookAgainAt(parts, await parts.runs.state(runId));
@@ -301,12 +300,18 @@ function drive(
     criticalPathMs: planned?.criticalPathMs ?? 0,
   };
   const attempt = { runId, stepId: effect.stepId, attempt: effect.attempt, starts: driven };
-  const work = async (slot: LaneSlot): Promise<void> => {
-    driven.slot = slot;
+  const go = async (): Promise<void> => {
     if (!driven.over.signal.aborted) await driveAttempt(effectParts, attempt, driven.over.signal);
   };
+  // An attempt that an earlier process began is at work already: it takes a place when there is one, and waits for none.
+  const begun = step.phase.attempt === effect.attempt ? go() : undefined;
+  const work = async (slot: LaneSlot): Promise<void> => {
+    driven.slot = slot;
+    if (driven.isReleased) slot.release();
+    await (begun ?? go());
+  };
   const running = async (): Promise<void> => {
-    const result = await parts.lanes.run(request, work);
+    const [result] = await Promise.all([parts.lanes.run(request, work), begun]);
     memory.driven.delete(effect.effectId);
     // Room may have come back before the refusal was heard of.
     if (result.kind === "full" && parts.lanes.room(effect.lane) === 0) memory.starved.add(runId);
@@ -348,20 +353,6 @@ async function sweep(it: Dispatching): Promise<void> {
   });
 }
 
-/** What is shown is on disk, or could not be brought there. */
-function tell({ onPlan, runs }: DispatcherParts, state: Coordination): void {
-  const snapshot = onPlan && planSnapshot(state);
-  if (snapshot) void runs.settled(state.coordinationId).then(() => onPlan(snapshot));
-}
-
-/** A process that was killed may have ended plans that were never shown as ended. */
-async function tellRecent(parts: DispatcherParts): Promise<void> {
-  if (!parts.onPlan) return;
-  const earliest = addMs(parts.clock.now(), -RECENT_MS);
-  for (const { runId, summary } of await parts.store.list({ limit: RECENT_MAX, status: "ended" }))
-    if (summary.createdAtMs >= earliest) tell(parts, await parts.runs.state(runId));
-}
-
 /** Spawns that another process admitted count here, too. */
 function recovery(parts: DispatcherParts): Plan {
   const { gate } = parts;
@@ -384,7 +375,11 @@ function lookAgainAt({ turns, clock, settings }: DispatcherParts, state: Coordin
   if (state.kind !== "open" || due === undefined) return undefined;
   const now = clock.now();
   if (due > now) return due;
-  if (state.openSteps.size > 0 || state.plan) return addMs(now, settings.sweepMs);
+  if (state.openSteps.size > 0 || state.plan) {
+    const sweepAt = addMs(now, settings.sweepMs);
+    const next = nextDeadline(state, now);
+    return next !== undefined && next < sweepAt ? next : sweepAt;
+  }
   const quietSince = turns.quietSince(state.created.ownerSession, now) ?? now;
   return laterOf(addMs(quietSince, state.created.settleMs), addMs(now, PAUSE_MS_MIN));
 }

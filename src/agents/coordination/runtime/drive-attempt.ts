@@ -16,7 +16,7 @@ import type { AgentRunner, Attempt, Start } from "../ports/agent-runner.ts";
 import type { ContentInput } from "../ports/content-store.ts";
 import { failure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
 import { boundedAnswer, pause } from "./bounded-answer.ts";
-import { cancelNested, nestedPlan } from "./nested-plans.ts";
+import { cancelNested, nestedPlan, withNested } from "./nested-plans.ts";
 import {
   attemptOf,
   messageAgain,
@@ -240,8 +240,12 @@ async function follow(drive: Drive): Promise<void> {
     if (signal.aborted) return;
     absences = seen.kind === "absent" ? absences + 1 : 0;
     if (seen.kind === "ended") await ended(drive, now, seen);
-    else if (absences >= ABSENCES_MIN) await lost(drive, now);
-    else if (seen.kind === "running" && now.step.phase.status === "dispatched")
+    else if (absences >= ABSENCES_MIN) {
+      await lost(drive, now);
+      absences = 0;
+      // A host that neither takes the start nor knows of it is not asked for it again and again.
+      await pause({ ...parts, waitMs: ASK_AGAIN_MS, signal });
+    } else if (seen.kind === "running" && now.step.phase.status === "dispatched")
       await acknowledge(drive, seen);
     else if (parts.clock.now() < addMs(askedAtMs, ASK_AGAIN_MS))
       await pause({ ...parts, waitMs: ASK_AGAIN_MS, signal });
@@ -304,17 +308,19 @@ async function ended(drive: Drive, now: Current, seen: Observation & { kind: "en
   if (seen.outcome !== "completed") await cancelNested(drive.parts, around);
   const nested = await nestedPlan(drive.parts, around);
   if (nested?.kind === "open" && seen.outcome === "completed") {
+    drive.parts.giveBack(drive.runId, drive.stepId);
     await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
     return;
   }
-  const ending = nested?.reply === undefined ? seen : { ...seen, reply: nested.reply };
+  const ending = nested?.kind === "ended" ? withNested(seen, nested) : seen;
   await conclude(drive, await newestOutcome(drive, now, ending));
 }
 
 /** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */
-async function lost(drive: Drive, { step, state }: Current): Promise<void> {
+async function lost(drive: Drive, { step, state, attempt }: Current): Promise<void> {
   const about = { stepId: drive.stepId, attempt: drive.attempt };
   if (step.phase.status === "running") {
+    await cancelNested(drive.parts, { ...drive, session: attempt.childSessionKey });
     const gone = stepError("child_lost", "the host no longer knows the agent's run");
     await conclude(drive, failure(about, gone));
     return;

@@ -3,8 +3,9 @@
  * the attempt whose child submitted it.
  */
 import type { CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
+import type { ChildEnding } from "../contracts/observation.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import type { Coordination } from "../ledger/state.ts";
+import type { Coordination, Spent } from "../ledger/state.ts";
 import { nestedName } from "../ledger/summary.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 
@@ -18,19 +19,31 @@ interface Around {
   readonly session: SessionKey;
 }
 
-export type Nested =
-  | { readonly kind: "open"; readonly reply?: undefined }
+export type Nested = { readonly kind: "open" } | NestedEnd;
+
+export interface NestedEnd {
+  readonly kind: "ended";
   /** What the child said when it was told the result. */
-  | { readonly kind: "ended"; readonly reply?: string };
+  readonly reply?: string;
+  readonly spent: Spent;
+}
 
 export async function nestedPlan(parts: NestedParts, around: Around): Promise<Nested | undefined> {
   const state = await nestedState(parts, around);
-  if (!state || state.kind === "unopened") return undefined;
+  if (!state?.plan) return undefined;
   if (state.kind === "open") return { kind: "open" };
   const told = [...state.steps.values()].find(isDelivery)?.phase;
   const output = told?.status === "completed" ? told.output : undefined;
   const text = output && (await parts.content.get(output.sha256));
-  return { kind: "ended", ...(text !== undefined && { reply: repliedIn(text) }) };
+  const { spent } = state.plan;
+  return { kind: "ended", spent, ...(text !== undefined && { reply: repliedIn(text) }) };
+}
+
+/** What the child said last counts, and what its plan used is used by its step. */
+export function withNested<E extends ChildEnding>(ending: E, { reply, spent }: NestedEnd): E {
+  const { tokens = 0, costMicroUsd = 0 } = ending.usage ?? {};
+  const usage = { tokens: tokens + spent.tokens, costMicroUsd: costMicroUsd + spent.costMicroUsd };
+  return { ...ending, usage, ...(reply !== undefined && { reply }) };
 }
 
 /** The attempt is over, so nobody waits for what its child submitted. */
@@ -43,7 +56,7 @@ export async function cancelNested(parts: NestedParts, around: Around): Promise<
 async function nestedState(
   { store, runs }: NestedParts,
   { runId, stepId, session }: Around,
-): Promise<Coordination | undefined> {
+): Promise<Exclude<Coordination, { kind: "unopened" }> | undefined> {
   const found = await store.find(nestedName(runId, stepId));
   if (!found) return undefined;
   const state = await runs.state(found.runId);

@@ -89,6 +89,8 @@ async function stopStep(parts: EffectParts, planned: PlannedCoordination, effect
   await parts.halt(running.idempotencyKey);
   await cancelNested(parts, around(state, effect, running));
   const cancelled = await cancel(parts, running, runnerFor(parts, step.spec));
+  // Until then the child could submit another.
+  await cancelNested(parts, around(state, effect, running));
   if (parts.stopping.aborted) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
   if (mayBeDone && (await hasCompleted(parts, { state, step }, running))) return;
@@ -158,6 +160,7 @@ async function stopStray(parts: EffectParts, planned: PlannedCoordination, effec
   };
   await cancelNested(parts, around(state, effect, gone));
   const outcome = await cancel(parts, gone, runnerFor(parts, spec));
+  await cancelNested(parts, around(state, effect, gone));
   if (!parts.stopping.aborted) await submit(parts, state, [{ type: "stopChild", childSessionKey, outcome }]);
 }
 

@@ -1,7 +1,7 @@
 /** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
 import type { ContentRef } from "../contracts/facts.ts";
-import { DELIVERY_STEP_ID, idempotencyKey, type SessionKey, type StepId } from "../contracts/ids.ts";
-import { invariant } from "../contracts/errors.ts";
+import { idempotencyKey, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { invariant, isCoordinationError } from "../contracts/errors.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
 import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
@@ -12,6 +12,7 @@ import { referencesIn } from "../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../plan/step-graph.ts";
 import type { Attempt, Order } from "../ports/agent-runner.ts";
 import { deliveryMessage, toldSteps } from "./delivery-message.ts";
+import type { IndexedGraph } from "./plan-source.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 
 export type Message =
@@ -32,13 +33,10 @@ export async function messageFor(
   state: PlannedCoordination,
   step: Step,
 ): Promise<Message> {
-  const { graph, stepOf } = await parts.plans.graphOf(state);
-  if (isDelivery(step)) {
-    await parts.runs.settled(state.coordinationId);
-    const outputs = await outputsOf(parts, state, toldSteps(graph));
-    return said(parts, deliveryMessage(state, graph, outputs));
-  }
-  const compiled = stepOf.get(step.spec.stepId);
+  if (isDelivery(step)) return said(parts, await deliveryText(parts, state));
+  const graph = await graphIfKept(parts, state);
+  if (!graph) return { kind: "unfillable", why: "the text of the plan is not kept any more" };
+  const compiled = graph.stepOf.get(step.spec.stepId);
   invariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
   if (compiled.bindings.length === 0) return said(parts, instructionOf(compiled.task, compiled.input));
   // Outputs can be read once they are on disk.
@@ -49,6 +47,27 @@ export async function messageFor(
   if (filled.kind === "unfillable") return { kind: "unfillable", why: `${filled.path}: ${filled.message}` };
   const isPassing = sources.some((stepId) => !outputs.has(stepId));
   return { ...said(parts, instructionOf(compiled.task, filled.input)), ...(isPassing && { isPassing }) };
+}
+
+/** From the log, so that an owner is told also where the plan's text is gone. */
+async function deliveryText(parts: MessageParts, state: PlannedCoordination): Promise<string> {
+  await parts.runs.settled(state.coordinationId);
+  const outputs = await outputsOf(parts, state, toldSteps(state));
+  const objective = await parts.content.get(state.created.objective.sha256);
+  return deliveryMessage(state, objective ?? "(not kept)", outputs);
+}
+
+/** A plan that an upgrade no longer compiles, or whose text was lost, fails its steps and does not hang. */
+async function graphIfKept(
+  { plans }: MessageParts,
+  state: PlannedCoordination,
+): Promise<IndexedGraph | undefined> {
+  try {
+    return await plans.graphOf(state);
+  } catch (error) {
+    if (isCoordinationError(error) && error.code === "LEDGER_CORRUPT") return undefined;
+    throw error;
+  }
 }
 
 /** D2: what is started again under the same key is told the same. */
@@ -127,9 +146,8 @@ export async function orderFor(
   const attempt = attemptOf(state, step);
   const envelope = envelopeOf(state, step.spec.stepId);
   if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;
-  const { stepOf } = await parts.plans.graphOf(state);
-  const outputSchema =
-    step.spec.stepId === DELIVERY_STEP_ID ? undefined : stepOf.get(step.spec.stepId)?.outputSchema;
+  const graph = isDelivery(step) ? undefined : await parts.plans.graphOf(state);
+  const outputSchema = graph?.stepOf.get(step.spec.stepId)?.outputSchema;
   const spanId = parts.refOf(attempt.idempotencyKey).sha256.slice(0, 16);
   return {
     ...attempt,

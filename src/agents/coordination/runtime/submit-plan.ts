@@ -1,17 +1,15 @@
 /** Owns: what hosts ask about plans: submitting one, cancelling, trying again, a child's report. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command } from "../contracts/commands.ts";
-import type { FactPayloads } from "../contracts/facts.ts";
-import { addMs, type AgentId, type SessionKey } from "../contracts/ids.ts";
-import type { CoordinationPlan } from "../contracts/plan.ts";
-import { sessionOf, type Coordination } from "../ledger/state.ts";
-import { childName, nestedName } from "../ledger/summary.ts";
+import { addMs, type AgentId } from "../contracts/ids.ts";
+import { parsePlan } from "../contracts/plan.ts";
+import type { Coordination } from "../ledger/state.ts";
 import { plannedStepsOf } from "../plan/admission-of.ts";
 import { checkPlan } from "../plan/check-plan.ts";
 import type { PlanProblem } from "../plan/plan-problem.ts";
 import type { StepGraph } from "../plan/step-graph.ts";
 import type { ContentInput } from "../ports/content-store.ts";
-import { nestedPlan } from "./nested-plans.ts";
+import { placeOf, within, type PlanPlace } from "./plan-place.ts";
 import type {
   CoordinationRequest,
   PlanRequests,
@@ -37,18 +35,19 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const parent = await parentOf(parts, graph.ownerSession);
-  const problems = [...unauthorized(submission, graph), ...(await misplaced(parts, parent, graph))];
+  const problems = unauthorized(submission, graph);
   if (problems.length > 0) return { kind: "refused", problems };
+  const place = await placeOf(parts, graph);
+  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const text = JSON.stringify(submission.plan);
   const plan: ContentInput = { ref: parts.refOf(text), text, keepWhileRunning: true };
   const { coordinationId, objective } = graph;
   const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
   parts.plans.remember(plan.ref.sha256, graph);
-  const commands = opening(parts, { submission, graph, plan, parent });
+  const commands = opening(parts, { submission, graph, plan, place });
   const submitted = await parts.runs.submit(coordinationId, commands, [plan, aim]);
   if (submitted.kind === "refused") return taken(submitted.state, { graph, plan });
-  if (parent) parts.giveBack(parent.coordinationId, parent.stepId);
+  if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };
 }
 
@@ -59,30 +58,16 @@ function unauthorized(submission: PlanSubmission, { ownerSession }: StepGraph): 
   return [problem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
 }
 
-/** Where a plan of a child cannot be: too deep, or beside another one. */
-async function misplaced(
-  parts: RuntimeParts,
-  parent: Parent | undefined,
-  graph: StepGraph,
-): Promise<PlanProblem[]> {
-  if (!parent) return [];
-  if ((await nestingOf(parts, parent)) >= BOUNDS.planNestingMax) {
-    const sentence = `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`;
-    return [problem("ownerSession", "NESTED_TOO_DEEP", sentence)];
-  }
-  if (!(await hasNested(parts, parent, graph))) return [];
-  const sentence = "this session has submitted a plan that still runs; wait for its result, or cancel it";
-  return [problem("coordinationId", "NESTED_OPEN", sentence)];
-}
-
 /** H3: a plan gives its submitter no agents that it could not spawn. */
 function forbiddenAgents({ plan, mayRun }: PlanSubmission): PlanProblem[] {
-  const { steps } = plan as Pick<CoordinationPlan, "steps">;
+  if (!mayRun) return [];
+  const parsed = parsePlan(plan);
+  const steps = parsed.ok ? parsed.value.steps : [];
   const message = (agent: AgentId): string =>
     `this agent may not use ${JSON.stringify(agent)}; use one that it may spawn, or let the operator allow it (subagents.allowAgents)`;
   return steps
     .flatMap(({ agent }, index): PlanProblem[] =>
-      !mayRun || mayRun(agent)
+      mayRun(agent)
         ? []
         : [{ path: `steps[${index}].agent`, code: "AGENT_NOT_ALLOWED", message: message(agent) }],
     )
@@ -109,13 +94,14 @@ interface Opening {
   readonly submission: PlanSubmission;
   readonly graph: StepGraph;
   readonly plan: ContentInput;
-  readonly parent: Parent | undefined;
+  readonly place: Exclude<PlanPlace, { kind: "nowhere" }>;
 }
 
-function opening(parts: RuntimeParts, { submission, graph, plan, parent }: Opening): Command[] {
+function opening(parts: RuntimeParts, { submission, graph, plan, place }: Opening): Command[] {
   const { settings, clock, refOf, runnerOf } = parts;
   const now = clock.now();
-  const { coordinationId, ownerSession, objective, deadlineMs, budget, failurePolicy } = graph;
+  const { coordinationId, ownerSession, objective, deadlineMs, failurePolicy } = graph;
+  const budget = place.kind === "inside" ? within(graph.budget, place.left) : graph.budget;
   const origin = refOf(`${coordinationId}:${now}`).sha256;
   const steps = plannedStepsOf(
     graph,
@@ -141,49 +127,10 @@ function opening(parts: RuntimeParts, { submission, graph, plan, parent }: Openi
         ...(deadlineMs !== undefined && { deadlineAtMs: addMs(now, deadlineMs) }),
         ...(budget && { budget }),
       },
-      ...(parent && { parent }),
+      ...(place.kind === "inside" && { parent: place.parent }),
     },
     { type: "admitPlanSteps", steps },
   ];
-}
-
-type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
-
-/** How many plans lie around what the child of this step submits. */
-async function nestingOf({ runs }: RuntimeParts, innermost: Parent): Promise<number> {
-  let depth = 0;
-  for (let parent: Parent | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
-    const state = await runs.state(parent.coordinationId);
-    if (state.kind === "unopened" || !state.plan) return depth;
-    depth += 1;
-    parent = state.created.parent;
-  }
-  return depth;
-}
-
-/** A child waits for one plan at a time; the same plan again is the same submission. */
-async function hasNested(
-  parts: RuntimeParts,
-  { coordinationId: runId, stepId }: Parent,
-  { ownerSession: session, coordinationId }: StepGraph,
-): Promise<boolean> {
-  const nested = await nestedPlan(parts, { runId, stepId, session });
-  if (nested?.kind !== "open") return false;
-  const found = await parts.store.find(nestedName(runId, stepId));
-  return found?.runId !== coordinationId;
-}
-
-/** The step that the submitting session works on: its child waits for this plan. */
-async function parentOf(
-  { store, runs }: RuntimeParts,
-  ownerSession: SessionKey,
-): Promise<Parent | undefined> {
-  const found = await store.find(childName(ownerSession));
-  if (!found?.stepId) return undefined;
-  const state = await runs.state(found.runId);
-  const phase = state.kind === "open" ? state.steps.get(found.stepId)?.phase : undefined;
-  const isCurrent = phase && sessionOf(phase) === ownerSession;
-  return isCurrent ? { coordinationId: found.runId, stepId: found.stepId } : undefined;
 }
 
 async function ask(

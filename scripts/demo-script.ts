@@ -23,7 +23,7 @@ export const DEMO_PLAN = {
   coordinationId: "release-notes",
   objective: "Write the release notes of version 2.0.",
   ownerSession: "agent:main:demo",
-  deadlineMs: 600_000,
+  deadlineMs: 1_200_000,
   conflictPolicy: { strategy: "owner_wins" },
   failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
   defaults: { timeoutMs: 240_000, retry: { budget: 1, backoffMs: 400 } },

@@ -13,7 +13,7 @@ import type {
 import type { SpawnObserver, SpawnQuery } from "../../agents/coordination/ports/spawn-observer.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
-import { isOpen } from "./host-runs.ts";
+import { isOpen, messageOf } from "./host-runs.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import { sentence } from "./spawn-result.ts";
 
@@ -171,8 +171,4 @@ function endingOf({ status, error }: TaskRow): ChildEnding | undefined {
     default:
       return undefined;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -117,16 +117,20 @@ export function parsePlan(value: unknown): Parsed<CoordinationPlan> {
   const outline = parseBounded(planOutlineSchema, value, PLAN_BOUNDS);
   if (!outline.ok) return outline;
   const problems: ValidationProblem[] = [];
+  const steps: CoordinationStep[] = [];
   for (const [index, step] of outline.value.steps.entries()) {
     const parsed = parseBounded(coordinationStepSchema, step, PLAN_BOUNDS);
-    if (parsed.ok) continue;
+    if (parsed.ok) {
+      steps.push(parsed.value);
+      continue;
+    }
     problems.push(
       ...parsed.problems.map((problem) => ({ ...problem, path: inside(`steps[${index}]`, problem.path) })),
     );
     if (problems.length >= BOUNDS.validationProblemsMax) break;
   }
   if (problems.length > 0) return { ok: false, problems: problems.slice(0, BOUNDS.validationProblemsMax) };
-  return parseBounded(coordinationPlanSchema, value, PLAN_BOUNDS);
+  return { ok: true, value: { ...outline.value, steps } };
 }
 
 /** Any object; its fields are not looked at. */

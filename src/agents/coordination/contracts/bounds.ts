@@ -22,6 +22,22 @@ export const BOUNDS = {
   resourceCharsMax: 1_024,
   problemsMax: 8,
   claimsMax: 256,
+  /** What one tool call may change. */
+  resourcesPerCallMax: 256,
+  /** Held at once by the steps of one coordination. */
+  claimsPerCoordinationMax: 20_000,
+  /** Over all patterns of a list: a model may have written them, and each is tried on every contested resource. */
+  policyCharsMax: 8_192,
+  conflictsPerCoordinationMax: 10_000,
+  versionCharsMax: 128,
+  /** What is in a larger file is not looked at: it is told from others by its size and times, and never merged. */
+  mergeBytesMax: 5_000_000,
+  /** The host waits for an approval no longer. */
+  reviewMsMax: 600_000,
+  /** The host's own limit for the hook is longer by what is left for the ruling. */
+  waitMsMax: 8_000,
+  leaseMsMin: 1_000,
+  watchedToolsMax: 64,
   planStepsMax: 10_000,
   dependenciesMax: 1_000,
   resourcesPerStepMax: 64,

@@ -1,3 +1,4 @@
+import type { AppliedStrategy, Contestant, MergeEvidence } from "./arbitration.ts";
 import type {
   ContentRef,
   FactPayloads,
@@ -7,7 +8,7 @@ import type {
   StepError,
   Usage,
 } from "./facts.ts";
-import type { SessionKey, StepId } from "./ids.ts";
+import type { EpochMs, SessionKey, StepId } from "./ids.ts";
 import type { ObservedChild } from "./observation.ts";
 
 /** What a host asks of a coordination. Hosts build commands; `decide` rules on them. */
@@ -28,7 +29,12 @@ export type Command =
   | CancelCoordination
   | ExpireEscalation
   /** What was used is more than the plan allows: stop dispatching and ask. */
-  | { readonly type: "tripBreaker" };
+  | { readonly type: "tripBreaker" }
+  | RequestResources
+  | ReleaseClaims
+  | SettleReview
+  | ({ readonly type: "recordChange" } & FactPayloads["resource.changed"])
+  | ({ readonly type: "recordUndetermined" } & FactPayloads["write.undetermined"]);
 
 /** A spawn that a model asked for: admitted and dispatched at once, because the model decided and the host acts. */
 export interface AdmitSpawn extends Omit<
@@ -126,4 +132,54 @@ export interface CancelCoordination {
 export interface ExpireEscalation {
   readonly type: "expireEscalation";
   readonly escalationId: string;
+}
+
+/** A step, or the owner's session, is about to change resources: all of them, or none. */
+export interface RequestResources {
+  readonly type: "requestResources";
+  readonly stepId: StepId;
+  readonly requests: readonly ResourceRequest[];
+}
+
+/** What the ruling on one resource follows from (A1), as the ledger has it. */
+export interface ResourceRequest {
+  readonly resource: string;
+  /** The requester's own claim on it, which is renewed; else the token that a new claim gets. */
+  readonly held?: number;
+  readonly token: number;
+  readonly expiresAtMs: EpochMs;
+  /** Claims of those that the requester works for, in this coordination: they end. */
+  readonly delegated?: readonly number[];
+  /** What the requester's change is based on, where that is known. */
+  readonly base?: string;
+  readonly current?: string;
+  /** Absent where nobody else wants the resource. */
+  readonly contest?: ResourceContest;
+}
+
+export interface ResourceContest extends AppliedStrategy {
+  readonly cause: "overlap" | "stale_base";
+  /** The requester is one of them. */
+  readonly claims: readonly Contestant[];
+  readonly merge?: MergeEvidence;
+  /** Until when people may answer, where they are asked. */
+  readonly reviewByMs?: EpochMs;
+}
+
+/** By their tokens, or all claims of a step; `within` those that overlap a resource. */
+export interface ReleaseClaims {
+  readonly type: "releaseClaims";
+  readonly because: FactPayloads["claim.released"]["because"];
+  readonly tokens?: readonly number[];
+  readonly stepId?: StepId;
+  readonly within?: string;
+}
+
+/** People answered, or nobody did in time. */
+export interface SettleReview {
+  readonly type: "settleReview";
+  readonly conflictId: string;
+  readonly answer: "approved" | "denied" | "unanswered" | "nobody_to_ask" | "withdrawn";
+  /** For an approved one: the claim that the requester gets. */
+  readonly claim?: { readonly token: number; readonly expiresAtMs: EpochMs };
 }

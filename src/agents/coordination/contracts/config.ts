@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { agentIdSchema } from "./ids.ts";
+import { arbiterPolicySchema, conflictStrategySchema } from "./plan.ts";
 import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "./validation.ts";
 import { CoordinationError } from "./errors.ts";
 
@@ -58,6 +59,91 @@ const acpAgentSchema = z.strictObject({
 });
 export type AcpAgentConfig = z.output<typeof acpAgentSchema>;
 
+const resourceNames = (what: string) =>
+  z
+    .array(z.string().min(1).max(BOUNDS.resourceCharsMax))
+    .max(BOUNDS.policyOverridesMax)
+    .optional()
+    .describe(what);
+
+/** What a call of a tool changes, read off its parameters. A parameter is named by its path, such as `output.path`. */
+const watchedToolSchema = z.strictObject({
+  paths: resourceNames("Parameters that hold a path, or a list of paths."),
+  sessions: resourceNames("Parameters that hold a session key."),
+  queues: resourceNames("Parameters that hold the name of a queue."),
+  cwd: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .optional()
+    .describe(
+      "The parameter that holds the folder which relative paths are in. Absent: the agent's workspace.",
+    ),
+});
+export type WatchedTool = z.output<typeof watchedToolSchema>;
+
+/** What a shell command changes. Only an operator can declare it. */
+const declaredCommandSchema = z.strictObject({
+  command: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .describe("The command line; `*` stands for anything."),
+  outputs: z
+    .array(z.string().min(1).max(BOUNDS.resourceCharsMax))
+    .max(BOUNDS.resourcesPerStepMax)
+    .describe(
+      "Files and folders that it changes, from its working directory. An empty list: it changes nothing.",
+    ),
+});
+export type DeclaredCommand = z.output<typeof declaredCommandSchema>;
+
+const conflictsSchema = arbiterPolicySchema.extend({
+  strategy: conflictStrategySchema
+    .default("owner_wins")
+    .describe("Who gets a resource that several steps want to change, where nothing else is said."),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("Rule on writes of several steps to one resource, before the tool call happens."),
+  leaseMs: ms(BOUNDS.leaseMsMin)
+    .default(5 * 60_000)
+    .describe("How long a step holds what it wrote without writing it again, in milliseconds."),
+  onConflict: z
+    .enum(["refuse", "wait"])
+    .default("refuse")
+    .describe(
+      "Whether the loser's call is refused at once, or first waits up to `waitMs` for the lease to end.",
+    ),
+  waitMs: z
+    .int()
+    .min(0)
+    .max(BOUNDS.waitMsMax)
+    .default(5_000)
+    .describe("How long a call waits where `onConflict` is `wait`, in milliseconds."),
+  reviewMs: z
+    .int()
+    .min(1_000)
+    .max(BOUNDS.reviewMsMax)
+    .default(120_000)
+    .describe("How long a person may take to approve a contested write, in milliseconds."),
+  unknownWrites: z
+    .enum(["allow", "review", "deny"])
+    .default("allow")
+    .describe("What happens to a shell command that declares no outputs, and to a call that cannot be read."),
+  tools: z
+    .record(z.string().min(1).max(BOUNDS.nameCharsMax), watchedToolSchema)
+    .refine((tools) => Object.keys(tools).length <= BOUNDS.watchedToolsMax)
+    .default({})
+    .describe("What other tools change, by the name of the tool."),
+  commands: z
+    .array(declaredCommandSchema)
+    .max(BOUNDS.policyOverridesMax)
+    .default([])
+    .describe("What shell commands change; the first entry that fits a command counts."),
+});
+export type ConflictsConfig = z.output<typeof conflictsSchema>;
+
 /** `plugins.entries.coordination.config.coordination.phase1`. */
 const phase1Schema = z.strictObject({
   enabled: z
@@ -97,6 +183,7 @@ const phase1Schema = z.strictObject({
     .default(24 * 3_600_000)
     .describe("How long a question to people stays open before its default is taken, in milliseconds."),
   lanes: lanesSchema.prefault({}),
+  conflicts: conflictsSchema.prefault({}),
   acpAgents: z
     .record(agentIdSchema, acpAgentSchema)
     .refine((agents) => Object.keys(agents).length <= BOUNDS.acpAgentsMax)

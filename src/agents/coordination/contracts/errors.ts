@@ -26,6 +26,11 @@ export const ERROR_CODES = {
     summary: "another writer appended to the coordination first",
     advice: "Nothing to do: the write is decided again on the newer state.",
   },
+  CLAIM_CONFLICT: {
+    recovery: "reload-and-retry",
+    summary: "another writer claimed a resource first",
+    advice: "Nothing to do: the claim is ruled on again with the newer claims.",
+  },
   LEDGER_BUSY: {
     recovery: "back-off",
     summary: "the ledger stayed locked for the whole busy timeout",

@@ -6,6 +6,14 @@
  * a result.
  */
 import { z } from "zod";
+import {
+  appliedStrategySchema,
+  changeVersionSchema,
+  contestantSchema,
+  fencingTokenSchema,
+  mergeEvidenceSchema,
+  resourceSchema,
+} from "./arbitration.ts";
 import { BOUNDS } from "./bounds.ts";
 import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
 import { agentIdSchema, coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
@@ -249,26 +257,80 @@ export const FACT_PAYLOADS = {
     resolution: z.enum(["retried", "continued", "expired", "cancelled"]),
     by: requesterSchema.optional(),
   }),
+  /** A step may change a resource, and whoever else wants to is ruled on, until the lease ends. */
+  "claim.acquired": z.object({
+    stepId: stepIdSchema,
+    resource: resourceSchema,
+    /** A2: the position among all claims of the ledger. */
+    token: fencingTokenSchema,
+    priority: prioritySchema,
+    expiresAtMs: epochMsSchema,
+    /** What the resource was when it was claimed. */
+    base: changeVersionSchema.optional(),
+  }),
+  "claim.renewed": z.object({ stepId: stepIdSchema, token: fencingTokenSchema, expiresAtMs: epochMsSchema }),
+  "claim.released": z.object({
+    stepId: stepIdSchema,
+    token: fencingTokenSchema,
+    because: z.enum([
+      "step_ended",
+      "turn_ended",
+      "expired",
+      "preempted",
+      /** A step that this one spawned, or runs for it, claimed the resource. */
+      "delegated",
+      "operator",
+      "coordination_ended",
+    ]),
+  }),
+  /** What a write left behind. */
+  "resource.changed": z.object({
+    stepId: stepIdSchema,
+    resource: resourceSchema,
+    version: changeVersionSchema,
+    tool: shortName,
+    /** The claim under which it was written (A2). */
+    token: fencingTokenSchema,
+  }),
+  /** A call may change something, and what it changes could not be told. */
+  "write.undetermined": z.object({
+    stepId: stepIdSchema,
+    tool: shortName,
+    because: z.enum(["undeclared", "unreadable", "extractor_failed"]),
+    /** Who could not tell, where it was an extractor of a plugin. */
+    extractor: shortName.optional(),
+    action: z.enum(["allowed", "asked", "denied"]),
+  }),
   "conflict.detected": z.object({
     conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
-    resource: z.string().min(1).max(BOUNDS.resourceCharsMax),
-    claims: z
-      .array(
-        z.object({
-          stepId: stepIdSchema,
-          priority: prioritySchema,
-          claimedSequence: z.int().min(0),
-        }),
-      )
-      .min(2)
-      .max(BOUNDS.claimsMax),
+    resource: resourceSchema,
+    claims: z.array(contestantSchema).min(2).max(BOUNDS.claimsMax),
+    /** Everything else that the ruling follows from; absent in ledgers of 0.1.0. */
+    contest: z
+      .object({
+        requester: stepIdSchema,
+        cause: z.enum(["overlap", "stale_base"]),
+        ...appliedStrategySchema.shape,
+        atMs: epochMsSchema,
+        /** What the requester's change is based on, and what the resource is. */
+        base: changeVersionSchema.optional(),
+        current: changeVersionSchema.optional(),
+        merge: mergeEvidenceSchema.optional(),
+        /** Until when people may answer. */
+        reviewByMs: epochMsSchema.optional(),
+      })
+      .optional(),
   }),
   "conflict.resolved": z.object({
     conflictId: z.string().min(1).max(BOUNDS.idCharsMax),
     strategy: conflictStrategySchema,
     winner: stepIdSchema.optional(),
+    /** Where the winner is a step of another coordination. */
+    winnerCoordinationId: coordinationIdSchema.optional(),
     losers: z.array(stepIdSchema).max(BOUNDS.claimsMax),
     because: shortName,
+    /** Which part of the evaluation ruled (QM2 2.4); absent in ledgers of 0.1.0. */
+    rule: z.enum(["ownership", "lease", "strategy", "people"]).optional(),
   }),
   "coordination.escalated": z.object({
     escalationId: z.string().min(1).max(BOUNDS.idCharsMax),

@@ -18,6 +18,12 @@ export type StepId = z.infer<typeof stepIdSchema>;
 /** The step by which a plan's owner is told the result. Step ids of plans do not begin with `@`. */
 export const DELIVERY_STEP_ID = "@delivery" as StepId;
 
+/** Stands for the owner's own session where claims and conflicts name a step. */
+export const OWNER_STEP_ID = "@owner" as StepId;
+
+/** Stands for whoever changed a resource without being a step of any coordination. */
+export const OUTSIDE_STEP_ID = "@outside" as StepId;
+
 /** Names an event of the ledger, unique over all coordinations: `coordinationId:sequence`. */
 export const eventIdSchema = id().brand<"EventId">();
 export type EventId = z.infer<typeof eventIdSchema>;

@@ -18,14 +18,24 @@ export type ConflictStrategy = z.infer<typeof conflictStrategySchema>;
 
 /** The conflict rules of a coordination: a default strategy, exceptions by resource pattern, and what is high-risk. */
 export const arbiterPolicySchema = z.strictObject({
-  strategy: conflictStrategySchema.default("owner_wins"),
+  /** Absent in a plan: the operator's. */
+  strategy: conflictStrategySchema.optional(),
   overrides: z
     .array(z.strictObject({ resource: resourceName, strategy: conflictStrategySchema }))
     .max(BOUNDS.policyOverridesMax)
+    .refine((overrides) => lengthOf(overrides.map(({ resource }) => resource)) <= BOUNDS.policyCharsMax)
     .optional(),
-  highRisk: z.array(resourceName).max(BOUNDS.policyOverridesMax).optional(),
+  highRisk: z
+    .array(resourceName)
+    .max(BOUNDS.policyOverridesMax)
+    .refine((patterns) => lengthOf(patterns) <= BOUNDS.policyCharsMax)
+    .optional(),
 });
 export type ArbiterPolicy = z.infer<typeof arbiterPolicySchema>;
+
+function lengthOf(patterns: readonly string[]): number {
+  return patterns.reduce((chars, pattern) => chars + pattern.length, 0);
+}
 
 export const failurePolicySchema = z.strictObject({
   retryBudget: z.int().min(0).max(BOUNDS.retryBudgetMax),

@@ -17,3 +17,6 @@ export interface Reference {
   readonly name: string;
   readonly stepId?: StepId;
 }
+
+/** The reference that every coordination with conflicts holds, once for each. */
+export const CONFLICTS_NAME = "conflicts";

@@ -1,6 +1,8 @@
+import type { ClaimChange } from "../contracts/claim-entry.ts";
 import type { CoordinationId } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { Reference, Summary } from "../contracts/summary.ts";
+import type { ClaimIndex } from "./claim-index.ts";
 import type { ContentInput } from "./content-store.ts";
 
 /**
@@ -8,12 +10,14 @@ import type { ContentInput } from "./content-store.ts";
  *
  * S1 `append` is compare-and-set on `(runId, sequence)` and all or nothing. S2 an append that resolved is on disk.
  * S3 no event is ever changed or removed (L1). S4 each event carries a hash over its content and the hash before it.
+ * S5 a claim is acquired with the token after the newest one of the ledger, so that of two writers who ruled on the same
+ * claims one is told to rule again (A2).
  */
-export interface LedgerStore {
+export interface LedgerStore extends ClaimIndex {
   /**
    * Appends events whose first sequence is the length of the run's log.
    *
-   * @throws CoordinationError `LEDGER_CONFLICT`, `LEDGER_BUSY`, `LEDGER_FULL`, `LEDGER_CORRUPT`,
+   * @throws CoordinationError `LEDGER_CONFLICT`, `CLAIM_CONFLICT` (S5), `LEDGER_BUSY`, `LEDGER_FULL`, `LEDGER_CORRUPT`,
    * `LEDGER_UNAVAILABLE` or `LEDGER_CLOSED`; nothing was appended then.
    */
   append(request: AppendRequest): Promise<void>;
@@ -23,6 +27,8 @@ export interface LedgerStore {
   list(query: ListQuery): Promise<RunEntry[]>;
   /** The newest holder of a reference name. */
   find(name: string): Promise<Found | undefined>;
+  /** The coordinations that hold a reference name, newest reference first, each once, at most `limit`. */
+  holders(name: string, limit: number): Promise<readonly CoordinationId[]>;
   /** All references that a run's appends brought, in the order of appending. */
   references(runId: CoordinationId): Promise<Reference[]>;
   /** Everything that is wrong with the stored bytes; folding the log is the caller's part of a verification. */
@@ -37,6 +43,8 @@ export interface AppendRequest {
   readonly summary: Summary;
   readonly references: readonly Reference[];
   readonly contents: readonly ContentInput[];
+  /** Absent: none. */
+  readonly claims?: readonly ClaimChange[];
 }
 
 export interface ListQuery {
@@ -74,6 +82,7 @@ export interface StoredProblem {
     | "index_differs"
     | "content_changed"
     | "projection_differs"
+    | "ruling_differs"
     | "fold_failed";
   readonly message: string;
   readonly runId?: string;

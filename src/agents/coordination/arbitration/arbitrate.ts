@@ -1,0 +1,127 @@
+/**
+ * Owns: who gets a contested resource (QM2 2.4): ownership, then lease, then strategy. Does not own: which strategy holds for a
+ * resource (`strategy-for.ts`), who claims it, or what is done about the ruling.
+ *
+ * A1 the ruling follows from the set of claims and their recorded sequence, not from the order in which they are given.
+ * No model takes part, no clock, no content: a merge is ruled on by the versions that came of it.
+ */
+import type { Contestant, MergeEvidence } from "../contracts/arbitration.ts";
+import { PRIORITIES } from "../contracts/envelope.ts";
+import { invariant, unreachable } from "../contracts/errors.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { ConflictStrategy } from "../contracts/plan.ts";
+
+export interface Contest {
+  /** Who is about to change the resource; it is one of the claims, and of no other coordination. */
+  readonly requester: StepId;
+  readonly claims: readonly Contestant[];
+  readonly strategy: ConflictStrategy;
+  readonly merge?: MergeEvidence;
+}
+
+export type Ruling =
+  /** The requester may go on; the losers' claims end. */
+  | ({ readonly kind: "granted" } & Verdict)
+  | ({ readonly kind: "refused" } & Verdict)
+  /** A three-way merge decides; rule again with what came of it. */
+  | { readonly kind: "merge" }
+  /** A person decides. */
+  | { readonly kind: "review"; readonly because: string };
+
+export interface Verdict {
+  readonly winner: Contestant;
+  /** In the order of their claims. Nobody loses by a merge. */
+  readonly losers: readonly Contestant[];
+  readonly rule: "ownership" | "lease" | "strategy";
+  readonly because: string;
+}
+
+export function arbitrate(contest: Contest): Ruling {
+  switch (contest.strategy) {
+    case "owner_wins":
+      return award(contest, contest.claims.toSorted(byOwnership));
+    case "priority_wins":
+      return award(contest, contest.claims.toSorted(byPriority));
+    case "merge_if_safe":
+      return ruleOnMerge(contest);
+    case "manual_review":
+      return { kind: "review", because: "manual-review" };
+    default:
+      return unreachable(contest.strategy, "strategy");
+  }
+}
+
+export function isRequester({ requester }: Contest, { stepId, coordinationId }: Contestant): boolean {
+  return coordinationId === undefined && stepId === requester;
+}
+
+function award(contest: Contest, [winner, next, ...others]: readonly Contestant[]): Ruling {
+  invariant(winner !== undefined && next !== undefined, "A1: a conflict has two sides");
+  const losers = [next, ...others].toSorted(byClaim);
+  const verdict = { winner, losers, ...reasonOf(contest, winner, next) };
+  return { kind: isRequester(contest, winner) ? "granted" : "refused", ...verdict };
+}
+
+/** What told the winner from the next one. */
+function reasonOf(
+  { strategy }: Contest,
+  winner: Contestant,
+  next: Contestant,
+): Pick<Verdict, "rule" | "because"> {
+  if (strategy === "priority_wins" && winner.priority !== next.priority)
+    return { rule: "strategy", because: "highest-priority" };
+  if (isDeclared(winner) !== isDeclared(next)) return { rule: "ownership", because: "declared-owner" };
+  if (hasChanged(winner) !== hasChanged(next)) return { rule: "lease", because: "changed-since" };
+  return winner.expiresAtMs === undefined
+    ? { rule: "lease", because: "earliest-claim" }
+    : { rule: "lease", because: "lease-holder" };
+}
+
+function ruleOnMerge(contest: Contest): Ruling {
+  const { merge, claims } = contest;
+  if (!merge) return { kind: "merge" };
+  if (merge.kind === "obstacle") return { kind: "review", because: merge.obstacle.replaceAll("_", "-") };
+  const winner = claims.find((claim) => isRequester(contest, claim));
+  invariant(winner !== undefined, "A1: the requester is one of the claims");
+  return { kind: "granted", winner, losers: [], rule: "strategy", because: "merged" };
+}
+
+/**
+ * A total order: who declared the resource, then who has changed it already, then who claimed it first. Who holds no claim
+ * and did not change it comes behind those that do.
+ */
+function byOwnership(a: Contestant, b: Contestant): number {
+  return (
+    Number(isDeclared(b)) - Number(isDeclared(a)) ||
+    Number(hasChanged(b)) - Number(hasChanged(a)) ||
+    byClaim(a, b)
+  );
+}
+
+function byPriority(a: Contestant, b: Contestant): number {
+  return PRIORITIES.indexOf(b.priority) - PRIORITIES.indexOf(a.priority) || byOwnership(a, b);
+}
+
+function byClaim(a: Contestant, b: Contestant): number {
+  return (
+    sequenceOf(a) - sequenceOf(b) ||
+    compare(a.coordinationId ?? "", b.coordinationId ?? "") ||
+    compare(a.stepId, b.stepId)
+  );
+}
+
+function isDeclared({ declared }: Contestant): boolean {
+  return declared === true;
+}
+
+function hasChanged({ changedAtMs }: Contestant): boolean {
+  return changedAtMs !== undefined;
+}
+
+function sequenceOf({ claimedSequence }: Contestant): number {
+  return claimedSequence === 0 ? Number.MAX_SAFE_INTEGER : claimedSequence;
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b);
+}

@@ -1,0 +1,69 @@
+/**
+ * Owns: the words of arbitration (QM2 2.4, design section 5). Does not own: the rules (`arbitration/`), or what happened
+ * (`facts.ts`).
+ */
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+import { prioritySchema } from "./envelope.ts";
+import { coordinationIdSchema, epochMsSchema, stepIdSchema } from "./ids.ts";
+import { conflictStrategySchema } from "./plan.ts";
+
+/** `file:<real path>`, `session:<key>`, `queue:<name>`, or a name of a plugin author. A file covers what is below it. */
+export const resourceSchema = z.string().min(1).max(BOUNDS.resourceCharsMax);
+
+/** A2: the position of a claim among all claims of the ledger, from 1 without a gap. A later claim has a greater one. */
+export const fencingTokenSchema = z.int().min(1);
+
+/** What a resource is: `sha256:<hex>`, `absent`, `folder`, or `stat:<size and times>` for a file too large to read. */
+export const changeVersionSchema = z.string().min(1).max(BOUNDS.versionCharsMax);
+
+/** One of those who want a resource, as the ruling sees it. */
+export const contestantSchema = z.object({
+  stepId: stepIdSchema,
+  priority: prioritySchema,
+  /**
+   * When it came, among the claims: its fencing token, or the one that it would get. 0 for who declared the resource and
+   * has not claimed it.
+   */
+  claimedSequence: z.int().min(0),
+  /** Present for a step of another coordination. */
+  coordinationId: coordinationIdSchema.optional(),
+  /** Its plan names the resource as the step's own. */
+  declared: z.boolean().optional(),
+  /** Until when its claim counts; absent for who holds none. */
+  expiresAtMs: epochMsSchema.optional(),
+  /** It holds no claim any more: it changed the resource after the requester last saw it. */
+  changedAtMs: epochMsSchema.optional(),
+});
+export type Contestant = z.infer<typeof contestantSchema>;
+
+/** The strategy for a resource, and what chose it. */
+export const appliedStrategySchema = z.object({
+  strategy: conflictStrategySchema,
+  from: z.enum(["high_risk", "operator", "plan", "default"]),
+});
+export type AppliedStrategy = z.infer<typeof appliedStrategySchema>;
+
+/** Why a three-way merge could not be made. */
+export const mergeObstacleSchema = z.enum([
+  "overlapping_changes",
+  "not_text",
+  "too_large",
+  "no_base",
+  "not_a_file",
+  "being_written",
+  "does_not_apply",
+]);
+export type MergeObstacle = z.infer<typeof mergeObstacleSchema>;
+
+/** What came of a three-way merge: versions only, no content. */
+export const mergeEvidenceSchema = z.discriminatedUnion("kind", [
+  z.object({
+    kind: z.literal("clean"),
+    base: changeVersionSchema,
+    current: changeVersionSchema,
+    merged: changeVersionSchema,
+  }),
+  z.object({ kind: z.literal("obstacle"), obstacle: mergeObstacleSchema }),
+]);
+export type MergeEvidence = z.infer<typeof mergeEvidenceSchema>;

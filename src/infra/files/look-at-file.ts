@@ -1,0 +1,63 @@
+/** Owns: what is in a file now, and the version that tells it from what was in it before. */
+import { isUtf8 } from "node:buffer";
+import { hash } from "node:crypto";
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import type { FileLook } from "../../agents/coordination/ports/resource-files.ts";
+import { errorCode, type FileCalls, type FileFacts, type OpenFile } from "./file-calls.ts";
+
+/** A file that changes under each of them is unreadable. */
+const READS_MAX = 3;
+
+/** Nothing but folders and plain files is opened: opening a device may do something, and reading a FIFO takes from it. */
+export async function lookAtFile(calls: FileCalls, path: string): Promise<FileLook> {
+  try {
+    const facts = await calls.stat(path);
+    return lookWithoutReading(facts) ?? (await lookInto(calls, path));
+  } catch (error) {
+    const isAbsent = ["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "");
+    return isAbsent ? { kind: "absent", version: "absent" } : { kind: "unreadable" };
+  }
+}
+
+function lookWithoutReading(facts: FileFacts): FileLook | undefined {
+  if (facts.isDirectory()) return { kind: "folder", version: "folder" };
+  if (!facts.isFile()) return { kind: "other", version: statVersion(facts), because: "not_text" };
+  if (facts.size > BOUNDS.mergeBytesMax)
+    return { kind: "other", version: statVersion(facts), because: "too_large" };
+  return undefined;
+}
+
+function statVersion({ dev, ino, size, mtimeNs }: FileFacts): string {
+  return `stat:${dev}-${ino}-${size}-${mtimeNs}`;
+}
+
+async function lookInto(calls: FileCalls, path: string): Promise<FileLook> {
+  const file = await calls.open(path);
+  try {
+    let before = await file.facts();
+    for (let reads = 0; reads < READS_MAX; reads += 1) {
+      const unread = lookWithoutReading(before);
+      if (unread) return unread;
+      const bytes = await read(file, Number(before.size));
+      const after = await file.facts();
+      if (bytes.length === Number(after.size) && statVersion(before) === statVersion(after))
+        return lookOf(bytes);
+      before = after;
+    }
+    return { kind: "unreadable" };
+  } finally {
+    await file.close();
+  }
+}
+
+/** One byte more than there should be, to see that there is none. */
+async function read(file: OpenFile, size: number): Promise<Buffer> {
+  const bytes = Buffer.allocUnsafe(size + 1);
+  return bytes.subarray(0, await file.read(bytes, size));
+}
+
+function lookOf(bytes: Buffer): FileLook {
+  const version = `sha256:${hash("sha256", bytes, "hex")}`;
+  if (!isUtf8(bytes) || bytes.includes(0)) return { kind: "other", version, because: "not_text" };
+  return { kind: "text", version, text: bytes.toString("utf8") };
+}

@@ -1,0 +1,80 @@
+/**
+ * Owns: resources of files, `file:` and a real path. Does not own: what is in them (`look-at-file.ts`).
+ *
+ * 1. `..` of the path itself is taken as text, before any link is followed: the host's tools do so before they open a
+ *    file, so `a/../b` is `b` whether `a` is missing or a link. `..` in the target of a link is taken where it stands.
+ * 2. A name is folded where its folder ignores upper and lower case, and only there: the resource leads to the file still.
+ *    What does not exist yet is as the nearest folder that does.
+ * 3. On Windows the separator is `/` in resources, and drive letters and servers are lower case. Short names (`PROGRA~1`)
+ *    and drives that stand for a folder are not seen through.
+ */
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import type { ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
+import { nodeFileCalls, type FileCalls, type FileFacts } from "./file-calls.ts";
+import { foldedName } from "./folded-name.ts";
+import { letterCase, type LetterCase } from "./letter-case.ts";
+import { lookAtFile } from "./look-at-file.ts";
+import { walkPath, type Place } from "./walk-path.ts";
+
+const FILE = "file:";
+
+/** The longest path that any system takes. `..` and links may make it shorter than its resource may be. */
+const PATH_CHARS_MAX = 32_768;
+
+export function realFiles(calls: FileCalls = nodeFileCalls): ResourceFiles {
+  const letters = letterCase(calls);
+  return {
+    locate: async (path, folder) => {
+      const absolute = absolutePath(calls, path, folder);
+      const places = absolute === undefined ? undefined : await placesOf(calls, absolute);
+      if (!places) return undefined;
+      const resource = FILE + (await nameOf(calls, letters, places));
+      return resource.length <= BOUNDS.resourceCharsMax ? resource : undefined;
+    },
+    look: (resource) =>
+      resource.startsWith(FILE)
+        ? lookAtFile(calls, resource.slice(FILE.length))
+        : Promise.resolve({ kind: "unreadable" }),
+  };
+}
+
+function absolutePath({ path: paths }: FileCalls, path: string, folder: string): string | undefined {
+  if (path === "" || path.length + folder.length > PATH_CHARS_MAX) return undefined;
+  if (path.includes("\0") || folder.includes("\0")) return undefined;
+  if (!paths.isAbsolute(path) && !paths.isAbsolute(folder)) return undefined;
+  // Half a surrogate pair reaches the file system as U+FFFD.
+  return paths.resolve(folder, path).toWellFormed();
+}
+
+async function placesOf(calls: FileCalls, path: string): Promise<readonly Place[] | undefined> {
+  try {
+    return await walkPath(calls, path);
+  } catch {
+    // There is no such drive.
+    return undefined;
+  }
+}
+
+async function nameOf(calls: FileCalls, letters: LetterCase, places: readonly Place[]): Promise<string> {
+  const [root, ...below] = places;
+  const names: string[] = [];
+  const folders: { path: string; facts: FileFacts }[] = [];
+  let before = root;
+  for (const place of below) {
+    if (before?.what === "folder" && before.facts) folders.push({ path: before.path, facts: before.facts });
+    const folded = foldedName(place.name);
+    const entry = place.facts && { name: place.name, facts: place.facts };
+    const isFolded = folded !== place.name && (await letters.isIgnored(folders, entry));
+    names.push(isFolded ? folded : place.name);
+    before = place;
+  }
+  return rootName(calls, root?.name ?? "") + names.join("/");
+}
+
+function rootName(calls: FileCalls, root: string): string {
+  if (calls.path.sep !== "\\") return root;
+  return root
+    .replace(/^\\\\\?\\(?=[a-z]:)/iu, "")
+    .replaceAll("\\", "/")
+    .toLowerCase();
+}

@@ -1,0 +1,81 @@
+/** Owns: where a path leads, component by component as the kernel goes. Does not own: how the place is then called. */
+import { errorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
+
+/** One component of where the path leads. The first of them is the root. */
+export interface Place {
+  /** As the path or the link had it. */
+  readonly name: string;
+  /** The whole path up to here, without a link in it. */
+  readonly path: string;
+  readonly what: "folder" | "file" | "missing" | "hidden";
+  /** Absent for what is missing, or hidden by a folder that may not be searched. */
+  readonly facts?: FileFacts;
+}
+
+/** What Linux allows. */
+const LINKS_MAX = 40;
+
+/** Errors that say that a path cannot lead anywhere, now or after something is created. */
+const NOWHERE: readonly (string | undefined)[] = ["ENAMETOOLONG", "ENOTDIR", "ELOOP", "EINVAL"];
+
+/** `path` is absolute. `undefined` where it leads nowhere: a loop of links, or a file where a folder would have to be. */
+export async function walkPath(calls: FileCalls, path: string): Promise<readonly Place[] | undefined> {
+  const root = calls.path.parse(path).root;
+  let places: Place[] = [await placeAt(calls, root, root)];
+  const ahead = componentsOf(calls, path.slice(root.length));
+  let links = 0;
+  for (let name = ahead.pop(); name !== undefined; name = ahead.pop()) {
+    const next = await stepInto(calls, places, name);
+    if (!next) return undefined;
+    if (next.link === undefined) {
+      places = next.places;
+      continue;
+    }
+    links += 1;
+    if (links > LINKS_MAX) return undefined;
+    const linkRoot = calls.path.parse(next.link).root;
+    if (linkRoot !== "") {
+      const from = calls.path.resolve(places.at(-1)?.path ?? root, linkRoot);
+      places = [await placeAt(calls, from, from)];
+    }
+    ahead.push(...componentsOf(calls, next.link.slice(linkRoot.length)));
+  }
+  return places;
+}
+
+/** The last one first. */
+function componentsOf(calls: FileCalls, path: string): string[] {
+  const names = path.split(calls.path.sep === "\\" ? /[\\/]/u : "/");
+  return names.filter((name) => name !== "" && name !== ".").reverse();
+}
+
+type Step = { readonly places: Place[]; readonly link?: undefined } | { readonly link: string };
+
+async function stepInto(calls: FileCalls, places: Place[], name: string): Promise<Step | undefined> {
+  const here = places.at(-1);
+  if (!here || here.what === "file") return undefined;
+  if (name === "..") return stepUp(places, here);
+  const path = calls.path.join(here.path, name);
+  if (here.what !== "folder") return { places: [...places, { name, path, what: here.what }] };
+  try {
+    const place = await placeAt(calls, path, name);
+    if (place.facts?.isSymbolicLink() === true) return { link: await calls.readlink(path) };
+    return { places: [...places, place] };
+  } catch (error) {
+    if (NOWHERE.includes(errorCode(error))) return undefined;
+    return {
+      places: [...places, { name, path, what: errorCode(error) === "ENOENT" ? "missing" : "hidden" }],
+    };
+  }
+}
+
+/** Above what is missing there is nothing to go up from. */
+function stepUp(places: Place[], here: Place): Step | undefined {
+  if (here.what === "missing") return undefined;
+  return { places: places.length === 1 ? places : places.slice(0, -1) };
+}
+
+async function placeAt(calls: FileCalls, path: string, name: string): Promise<Place> {
+  const facts = await calls.lstat(path);
+  return { name, path, what: facts.isDirectory() ? "folder" : "file", facts };
+}

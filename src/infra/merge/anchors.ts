@@ -1,0 +1,64 @@
+/** Owns: lines that three texts agree on, so that what is between two of them can be merged by itself. */
+
+/** Where a line is in each of the texts. */
+export interface Anchor {
+  readonly base: number;
+  readonly left: number;
+  readonly right: number;
+}
+
+/** Lines that each text has once and that come in the same order in all. `kinds`: numbers of lines are less than that. */
+export function anchorsOf(
+  texts: { readonly base: Lines; readonly left: Lines; readonly right: Lines },
+  kinds: number,
+): readonly Anchor[] {
+  const left = placesOfSingles(texts.left, kinds);
+  const right = placesOfSingles(texts.right, kinds);
+  const singles = placesOfSingles(texts.base, kinds);
+  const shared: Anchor[] = [];
+  for (const [at, line] of texts.base.entries()) {
+    const anchor = { base: at, left: left[line] ?? NONE, right: right[line] ?? NONE };
+    if (singles[line] === at && anchor.left >= 0 && anchor.right >= 0) shared.push(anchor);
+  }
+  const alike = longestRise(shared, ({ left: place }) => place);
+  return longestRise(alike, ({ right: place }) => place);
+}
+
+type Lines = readonly number[];
+
+const NONE = -1;
+const MANY = -2;
+
+/** By number of line: where it is, when it is there once. */
+function placesOfSingles(lines: Lines, kinds: number): Int32Array {
+  const places = new Int32Array(kinds).fill(NONE);
+  for (const [at, line] of lines.entries()) places[line] = places[line] === NONE ? at : MANY;
+  return places;
+}
+
+/** The longest part of `items` whose places go up; no two places are the same. */
+function longestRise(items: readonly Anchor[], placeOf: (item: Anchor) => number): readonly Anchor[] {
+  const before = new Map<Anchor, Anchor | undefined>();
+  /** The item with the lowest place that a rise of each length can end in. */
+  const ends: Anchor[] = [];
+  for (const item of items) {
+    const length = countBelow(ends, placeOf, placeOf(item));
+    before.set(item, ends[length - 1]);
+    ends[length] = item;
+  }
+  const rise: Anchor[] = [];
+  for (let item = ends.at(-1); item; item = before.get(item)) rise.push(item);
+  return rise.reverse();
+}
+
+function countBelow(ends: readonly Anchor[], placeOf: (item: Anchor) => number, place: number): number {
+  let low = 0;
+  let high = ends.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    const end = ends[middle];
+    if (end && placeOf(end) < place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

@@ -1,0 +1,104 @@
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { realFiles } from "../../src/infra/files/real-files.ts";
+import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
+
+const names = fc.constantFrom("a", "b", "c", "d");
+const steps = fc.array(
+  fc.oneof({ weight: 3, arbitrary: names }, { weight: 1, arbitrary: fc.constant("..") }),
+  {
+    minLength: 1,
+    maxLength: 4,
+  },
+);
+
+const entries = fc.array(
+  fc.record({
+    at: fc.array(names, { minLength: 1, maxLength: 3 }),
+    what: fc.oneof(
+      fc.constantFrom("folder" as const, "file" as const),
+      fc.record({ isAbsolute: fc.boolean(), link: steps }),
+    ),
+  }),
+  { maxLength: 12 },
+);
+
+type Entries = typeof entries extends fc.Arbitrary<infer T> ? T : never;
+
+/** What cannot be made, because of what was made before, is left out. */
+function make(folder: TempFolder, all: Entries): void {
+  for (const { at, what } of all) {
+    const path = folder.file(at.join("/"));
+    try {
+      mkdirSync(dirname(path), { recursive: true });
+      if (what === "folder") mkdirSync(path);
+      else if (what === "file") writeFileSync(path, "", { flag: "wx" });
+      else symlinkSync((what.isAbsolute ? `${folder.path}/` : "") + what.link.join("/"), path);
+    } catch {
+      continue;
+    }
+  }
+}
+
+/** What the system itself says: where the path leads, or why nowhere. */
+function systemSays(path: string): { readonly path: string } | { readonly code: unknown } {
+  try {
+    return { path: realpathSync.native(path) };
+  } catch (error) {
+    return { code: error instanceof Error && "code" in error ? error.code : error };
+  }
+}
+
+describe("for all trees of folders, files and links", () => {
+  it("a resource is where the system says that the path leads, and none for a loop or a file in the way", async () => {
+    const files = realFiles();
+    const seen = { path: 0, missing: 0, nowhere: 0 };
+    await fc.assert(
+      fc.asyncProperty(entries, fc.array(fc.array(names, { maxLength: 4 })), async (all, paths) => {
+        using folder = tempFolder();
+        make(folder, all);
+        for (const path of paths) {
+          const resource = await files.locate(path.join("/") || ".", folder.path);
+          const said = systemSays(folder.file(path.join("/")));
+          if ("path" in said) {
+            seen.path += 1;
+            expect(resource?.toLowerCase()).toBe(`file:${said.path}`.toLowerCase());
+          } else if (said.code === "ENOENT") {
+            seen.missing += 1;
+          } else {
+            seen.nowhere += 1;
+            expect(resource).toBeUndefined();
+          }
+        }
+      }),
+      { numRuns: RUNS },
+    );
+    expect(Math.min(seen.path, seen.missing, seen.nowhere)).toBeGreaterThan(RUNS / 10);
+  });
+
+  it("what is made at a resource is what its path leads to then, by every path to it", async () => {
+    const files = realFiles();
+    let made = 0;
+    await fc.assert(
+      fc.asyncProperty(entries, fc.array(names, { minLength: 1, maxLength: 4 }), async (all, path) => {
+        using folder = tempFolder();
+        make(folder, all);
+        const resource = await files.locate(path.join("/"), folder.path);
+        if (resource === undefined || (await files.look(resource)).kind !== "absent") return;
+        const place = resource.slice("file:".length);
+        mkdirSync(dirname(place), { recursive: true });
+        writeFileSync(place, "made");
+        made += 1;
+        expect(await files.locate(path.join("/"), folder.path)).toBe(resource);
+        expect(systemSays(folder.file(path.join("/")))).toEqual({ path: place });
+        expect(await files.look(resource)).toMatchObject({ kind: "text", text: "made" });
+      }),
+      { numRuns: RUNS },
+    );
+    expect(made).toBeGreaterThan(RUNS / 10);
+  });
+});

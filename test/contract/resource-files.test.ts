@@ -1,0 +1,294 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, renameSync, symlinkSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import { nodeFileCalls, type FileCalls } from "../../src/infra/files/file-calls.ts";
+import { realFiles } from "../../src/infra/files/real-files.ts";
+import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+
+const files = realFiles();
+
+/** The resource of the folder: what comes before `/` in those in it. */
+async function rootOf(folder: TempFolder): Promise<string> {
+  return (await files.locate(".", folder.path)) ?? "nowhere";
+}
+
+function failing(code: string, call: "lstat" | "stat" | "open", at: string): FileCalls {
+  const fail = (path: string): boolean => path === at;
+  return {
+    ...nodeFileCalls,
+    [call]: (path: string) =>
+      fail(path) ? Promise.reject(Object.assign(new Error(code), { code })) : nodeFileCalls[call](path),
+  };
+}
+
+describe("the resource of a path", () => {
+  it("is the same however the path is written", async () => {
+    using folder = tempFolder();
+    mkdirSync(folder.file("src/deep"), { recursive: true });
+    const root = await rootOf(folder);
+    const expected = `${root}/src/a.txt`;
+    expect(root).toMatch(/^file:\/.+[^/]$/u);
+    for (const path of [
+      "src/a.txt",
+      "./src//a.txt",
+      "src/deep/../a.txt",
+      "src/a.txt/",
+      folder.file("src/a.txt"),
+    ])
+      expect(await files.locate(path, folder.path)).toBe(expected);
+    expect(await files.locate("../a.txt", folder.file("src/deep"))).toBe(expected);
+    expect(await files.locate("a.txt", `${folder.path}/src/deep/..//`)).toBe(expected);
+    expect(await files.locate("/", folder.path)).toBe("file:/");
+    expect(await files.locate("/../..", folder.path)).toBe("file:/");
+  });
+
+  it("follows links, of files and folders, relative and absolute, in a row", async () => {
+    using folder = tempFolder();
+    mkdirSync(folder.file("real/inner"), { recursive: true });
+    writeFileSync(folder.file("real/inner/a.txt"), "a");
+    symlinkSync("real/inner", folder.file("short"));
+    symlinkSync(folder.file("short"), folder.file("again"));
+    symlinkSync("../again/a.txt", folder.file("real/file"));
+    const expected = `${await rootOf(folder)}/real/inner/a.txt`;
+    for (const path of ["short/a.txt", "again/a.txt", "real/file"])
+      expect(await files.locate(path, folder.path)).toBe(expected);
+    expect(await files.locate("a.txt", folder.file("again"))).toBe(expected);
+  });
+
+  it("takes .. of a path as text, as the host's tools do, and that in a link where the link stands", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    mkdirSync(folder.file("real/inner"), { recursive: true });
+    symlinkSync("real/inner", folder.file("short"));
+    symlinkSync("short/../a.txt", folder.file("file"));
+    expect(await files.locate("short/../a.txt", folder.path)).toBe(`${root}/a.txt`);
+    expect(await files.locate("missing/../a.txt", folder.path)).toBe(`${root}/a.txt`);
+    expect(await files.locate("file", folder.path)).toBe(`${root}/real/a.txt`);
+  });
+
+  it("places what does not exist in the real folder that it would be in", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    mkdirSync(folder.file("real"));
+    symlinkSync("real", folder.file("short"));
+    symlinkSync("real/later/x", folder.file("dangling"));
+    expect(await files.locate("short/new/a.txt", folder.path)).toBe(`${root}/real/new/a.txt`);
+    expect(await files.locate("dangling", folder.path)).toBe(`${root}/real/later/x`);
+    expect(await files.locate("dangling/y", folder.path)).toBe(`${root}/real/later/x/y`);
+    expect(await files.locate("a.txt", folder.file("none/at/all"))).toBe(`${root}/none/at/all/a.txt`);
+  });
+
+  it("is none for a path that leads nowhere", async () => {
+    using folder = tempFolder();
+    symlinkSync("b", folder.file("a"));
+    symlinkSync("a", folder.file("b"));
+    symlinkSync("self/x", folder.file("self"));
+    symlinkSync("missing/../x", folder.file("over"));
+    symlinkSync("file/..", folder.file("through"));
+    writeFileSync(folder.file("file"), "");
+    symlinkSync("file", folder.file("to-file"));
+    const nowhere = [
+      "a",
+      "a/x",
+      "self",
+      "over",
+      "through",
+      "file/x",
+      "to-file/x/y",
+      "",
+      "a\0b",
+      "x".repeat(256),
+    ];
+    for (const path of nowhere) expect(await files.locate(path, folder.path)).toBeUndefined();
+    expect(await files.locate("a.txt", `${folder.path}\0`)).toBeUndefined();
+    expect(await files.locate("a.txt", "not/absolute")).toBeUndefined();
+  });
+
+  it("follows 40 links in a row, and not 41", async () => {
+    using folder = tempFolder();
+    for (let at = 1; at <= 41; at += 1) symlinkSync(`link${at - 1}`, folder.file(`link${at}`));
+    expect(await files.locate("link40", folder.path)).toBe(`${await rootOf(folder)}/link0`);
+    expect(await files.locate("link41", folder.path)).toBeUndefined();
+  });
+
+  it("is none where its name is too long, however short the path", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    const deep = "d/".repeat((BOUNDS.resourceCharsMax - root.length - 2) / 2);
+    const longest = `${deep}${"x".repeat(BOUNDS.resourceCharsMax - root.length - 1 - deep.length)}`;
+    expect(await files.locate(longest, folder.path)).toBe(`${root}/${longest}`);
+    expect(await files.locate(`${longest}x`, folder.path)).toBeUndefined();
+    symlinkSync(`${deep}xx/yy`, folder.file("short"));
+    expect(await files.locate("short", folder.path)).toBeUndefined();
+    expect(await files.locate(`${"../".repeat(20_000)}x`, folder.path)).toBeUndefined();
+    expect(await files.locate(`${"d/../".repeat(1_000)}x`, folder.path)).toBe(`${root}/x`);
+  });
+
+  it("goes on as text below a folder that may not be searched", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    mkdirSync(folder.file("closed"));
+    const calls = failing("EACCES", "lstat", folder.file("closed/a"));
+    expect(await realFiles(calls).locate("closed/a/b.txt", folder.path)).toBe(`${root}/closed/a/b.txt`);
+    symlinkSync("closed/a/../../open", folder.file("short"));
+    expect(await realFiles(calls).locate("short", folder.path)).toBe(`${root}/open`);
+  });
+
+  it("is one for names that reach the file system as one", async () => {
+    using folder = tempFolder();
+    const resource = await files.locate("\uFFFD", folder.path);
+    expect(resource).toBe(`${await rootOf(folder)}/\uFFFD`);
+    expect(await files.locate("\uD800", folder.path)).toBe(resource);
+  });
+});
+
+describe("a look at a resource", () => {
+  it("tells what is absent, a folder, a text and none", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    writeFileSync(folder.file("text"), "\uFEFFgrün\r\n");
+    writeFileSync(folder.file("empty"), "");
+    expect(await files.look(`${root}/none`)).toEqual({ kind: "absent", version: "absent" });
+    expect(await files.look(`${root}/text/below`)).toEqual({ kind: "absent", version: "absent" });
+    expect(await files.look(root)).toEqual({ kind: "folder", version: "folder" });
+    expect(await files.look(`${root}/text`)).toEqual(text("\uFEFFgrün\r\n"));
+    expect(await files.look(`${root}/empty`)).toEqual(text(""));
+    expect(await files.look("session:agent:main:main")).toEqual({ kind: "unreadable" });
+  });
+
+  it.each([
+    ["bytes that are not UTF-8", Buffer.from([0x61, 0xff])],
+    ["a character in more bytes than it needs", Buffer.from([0xc0, 0xaf])],
+    ["half a surrogate pair", Buffer.from([0xed, 0xa0, 0x80])],
+    ["a character that is cut off", Buffer.from("é").subarray(0, 1)],
+    ["a NUL", Buffer.from("a\0b")],
+  ])("does not take %s for text", async (_, bytes) => {
+    using folder = tempFolder();
+    writeFileSync(folder.file("file"), bytes);
+    const look = await files.look(`${await rootOf(folder)}/file`);
+    expect(look).toEqual({ kind: "other", version: sha256(bytes), because: "not_text" });
+  });
+
+  it("reads the largest file that may be merged, and no larger one", async () => {
+    using folder = tempFolder();
+    const resource = `${await rootOf(folder)}/file`;
+    writeFileSync(folder.file("file"), "x".repeat(BOUNDS.mergeBytesMax));
+    expect(await files.look(resource)).toMatchObject({ kind: "text" });
+    truncateSync(folder.file("file"), BOUNDS.mergeBytesMax + 1);
+    utimesSync(folder.file("file"), 1, 1);
+    const calls: FileCalls = { ...nodeFileCalls, open: () => Promise.reject(new Error("opened")) };
+    const before = await realFiles(calls).look(resource);
+    expect(before).toMatchObject({ kind: "other", because: "too_large" });
+    utimesSync(folder.file("file"), 1, 2);
+    const after = await realFiles(calls).look(resource);
+    expect("version" in after && after.version).toMatch(/^stat:[\d-]{1,123}$/u);
+    expect(after).not.toEqual(before);
+  });
+
+  it("does not open what is no plain file", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    execFileSync("mkfifo", [folder.file("fifo")]);
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(folder.file("socket"), resolve));
+    const calls: FileCalls = { ...nodeFileCalls, open: () => Promise.reject(new Error("opened")) };
+    try {
+      for (const resource of [`${root}/fifo`, `${root}/socket`, "file:/dev/null"])
+        expect(await realFiles(calls).look(resource)).toMatchObject({ kind: "other", because: "not_text" });
+    } finally {
+      await new Promise((resolve) => server.close(resolve));
+    }
+  });
+
+  it("does not wait for the writer of a FIFO that takes the place of a file", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    writeFileSync(folder.file("file"), "x");
+    execFileSync("mkfifo", [folder.file("fifo")]);
+    const open = (path: string): ReturnType<FileCalls["open"]> => {
+      renameSync(folder.file("fifo"), folder.file("file"));
+      return nodeFileCalls.open(path);
+    };
+    const look = await realFiles({ ...nodeFileCalls, open }).look(`${root}/file`);
+    expect(look).toMatchObject({ kind: "other", because: "not_text" });
+  });
+
+  it("tells a file that may not be read from one that is absent", async () => {
+    using folder = tempFolder();
+    const root = await rootOf(folder);
+    writeFileSync(folder.file("file"), "x");
+    symlinkSync("loop", folder.file("loop"));
+    const path = `${root}/file`.slice("file:".length);
+    for (const call of ["stat", "open"] as const)
+      expect(await realFiles(failing("EACCES", call, path)).look(`${root}/file`)).toEqual({
+        kind: "unreadable",
+      });
+    expect(await realFiles(failing("ENOENT", "open", path)).look(`${root}/file`)).toMatchObject({
+      kind: "absent",
+    });
+    expect(await files.look(`${root}/loop`)).toEqual({ kind: "unreadable" });
+  });
+
+  it("reads again a file that changes meanwhile, until it rests", async () => {
+    using folder = tempFolder();
+    const resource = `${await rootOf(folder)}/file`;
+    const writes = ["longer", "s", "other"];
+    writeFileSync(folder.file("file"), "first");
+    const look = (count: number): Promise<unknown> =>
+      realFiles(
+        changingFile(() => {
+          count -= 1;
+          const next = writes[count];
+          if (next !== undefined) writeFileSync(folder.file("file"), next);
+        }),
+      ).look(resource);
+    expect(await look(2)).toEqual(text("longer"));
+    expect(await look(3)).toEqual({ kind: "unreadable" });
+  });
+
+  it("closes what it opened", async () => {
+    using folder = tempFolder();
+    let open = 0;
+    const calls: FileCalls = {
+      ...nodeFileCalls,
+      open: async (path) => {
+        const file = await nodeFileCalls.open(path);
+        open += 1;
+        const close = async (): Promise<void> => {
+          await file.close();
+          open -= 1;
+        };
+        return { ...file, read: () => Promise.reject(new Error("the disk failed")), close };
+      },
+    };
+    writeFileSync(folder.file("file"), "x");
+    expect(await realFiles(calls).look(`${await rootOf(folder)}/file`)).toEqual({ kind: "unreadable" });
+    expect(open).toBe(0);
+  });
+});
+
+/** `change` is called after each read. */
+function changingFile(change: () => void): FileCalls {
+  return {
+    ...nodeFileCalls,
+    open: async (path) => {
+      const file = await nodeFileCalls.open(path);
+      const read = async (bytes: Buffer, enough: number): Promise<number> => {
+        const length = await file.read(bytes, enough);
+        change();
+        return length;
+      };
+      return { ...file, read };
+    },
+  };
+}
+
+const sha256 = (bytes: Buffer): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+const text = (content: string): unknown => ({
+  kind: "text",
+  version: sha256(Buffer.from(content)),
+  text: content,
+});

@@ -1,0 +1,178 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { matchesPattern } from "../../src/agents/coordination/arbitration/matches-pattern.ts";
+
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 5_000);
+/** Well above what the product of both lengths takes, and far below what backtracking would. */
+const HOSTILE_MS = 500;
+
+describe("a pattern", () => {
+  it.each([
+    // From the root.
+    ["/work/a.md", "file:/work/a.md"],
+    ["file:/work/a.md", "file:/work/a.md"],
+    ["/work/*.md", "file:/work/a.md"],
+    ["/work/*", "file:/work/.env"],
+    ["/work/**", "file:/work/a/b/c.md"],
+    ["/work/**", "file:/work"],
+    ["/work/**/c.md", "file:/work/c.md"],
+    ["/work/**/c.md", "file:/work/a/b/c.md"],
+    ["/**/b/**/d", "file:/b/a/b/c/d"],
+    ["/work/**/**/c.md", "file:/work/c.md"],
+    ["/work//./a.md", "file:/work/a.md"],
+    ["/work/a.md/", "file:/work/a.md"],
+    // What fits a folder fits all that is in it.
+    ["/work", "file:/work/deep/a.md"],
+    ["/work/*", "file:/work/deep/a.md"],
+    ["secrets", "file:/work/secrets/key"],
+    ["secrets/", "file:/work/secrets/deep/key"],
+    ["deep/a.md", "file:/work/deep/a.md/part"],
+    ["c:/work", "file:c:/work/a.md"],
+    ["/", "file:/"],
+    // Below any folder.
+    ["a.md", "file:/a.md"],
+    ["a.md", "file:/work/deep/a.md"],
+    ["deep/a.md", "file:/work/deep/a.md"],
+    ["./deep/a.md", "file:/work/deep/a.md"],
+    [".env*", "file:/work/.env.local"],
+    ["**/secrets/**", "file:/work/secrets/deep/key"],
+    ["secrets/**", "file:/work/secrets/key"],
+    ["file:*.md", "file:/work/a.md"],
+    // Within a name.
+    ["?.md", "file:/a.md"],
+    ["?.md", "file:/😀.md"],
+    ["a*b*c", "file:/abbc"],
+    ["*", "file:/work/a"],
+    ["a**b", "file:/axxb"],
+    // Letters.
+    ["/Work/*.MD", "file:/work/a.md"],
+    ["/work/a.md", "file:/WORK/A.md"],
+    ["FILE:/work/a.md", "file:/work/a.md"],
+    ["caf\u0065\u0301.md", "file:/caf\u00e9.md"],
+    ["caf\u00e9.md", "file:/caf\u0065\u0301.md"],
+    ["caf\u0065\u0301.md", "file:/caf\u0065\u0301.md"],
+    // Of other kinds.
+    ["session:agent:main:*", "session:agent:main:subagent:1"],
+    ["session:*", "session:agent:main:main"],
+    ["queue:build-?", "queue:build-1"],
+    ["queue:*", "queue:a/b"],
+    ["Queue:Build", "queue:build"],
+    ["board:*", "board:card-7"],
+  ])("%s fits %s", (pattern, resource) => {
+    expect(matchesPattern(resource, pattern)).toBe(true);
+  });
+
+  it.each([
+    ["/work/*.md", "file:/work/deep/a.md"],
+    ["/work/?.md", "file:/work/ab.md"],
+    ["/work/?", "file:/work"],
+    ["/work/*", "file:/work"],
+    ["", "file:/work/a.md"],
+    [".", "file:/work/a.md"],
+    ["file:", "file:/work/a.md"],
+    ["/a.md", "file:/work/a.md"],
+    ["/work/**/c.md", "file:/work/a/c.md.bak"],
+    ["a.md", "file:/work/ba.md"],
+    ["deep/a.md", "file:/work/deep/er/a.md"],
+    ["secrets/**", "file:/work/mysecrets/key"],
+    ["*.md", "queue:a.md"],
+    ["*", "session:agent:main:main"],
+    ["session:agent:*", "queue:agent:1"],
+    ["session:agent:main", "session:agent:main:main"],
+    ["queue:*", "file:/queue"],
+    ["queue:build", "queue:build-1"],
+    ["[ab].md", "file:/a.md"],
+    ["(a|b)", "file:/a"],
+    ["a.d", "file:/abd"],
+  ])("%s does not fit %s", (pattern, resource) => {
+    expect(matchesPattern(resource, pattern)).toBe(false);
+  });
+});
+
+/** The same rules in the plainest form, which may take forever. */
+function naively(parts: readonly string[], wanted: readonly string[], deep: boolean): boolean {
+  const [want, ...rest] = wanted;
+  const [part, ...others] = parts;
+  if (want === undefined) return part === undefined;
+  if (want === (deep ? "**" : "*"))
+    return naively(parts, rest, deep) || (part !== undefined && naively(others, wanted, deep));
+  if (part === undefined) return false;
+  const isOne = deep ? naively(Array.from(part), Array.from(want), false) : want === "?" || want === part;
+  return isOne && naively(others, rest, deep);
+}
+
+const folders = (path: string): string[] => path.split("/").filter((name) => name !== "" && name !== ".");
+
+const text = (...letters: readonly string[]): fc.Arbitrary<string> =>
+  fc.array(fc.constantFrom(...letters), { maxLength: 10 }).map((chosen) => chosen.join(""));
+
+describe("for every small pattern", () => {
+  it("of files, fitting is what trying everything says", () => {
+    const paths = text("a", "b", "/", ".").map((path) => `/${path}`);
+    fc.assert(
+      fc.property(paths, text("a", "b", "/", ".", "*", "**", "?", "/**/"), (path, pattern) => {
+        const names = folders(pattern);
+        const isRooted = pattern.startsWith("/");
+        const wanted = [...(isRooted ? [] : ["**"]), ...names, "**"];
+        const expected = (isRooted || names.length > 0) && naively(folders(path), wanted, true);
+        expect(matchesPattern(`file:${path}`, pattern)).toBe(expected);
+        expect(matchesPattern(`file:${path}`, `file:${pattern}`)).toBe(expected);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("of other kinds, fitting is what trying everything says", () => {
+    fc.assert(
+      fc.property(text("a", "b", "/", ":"), text("a", "b", "/", ":", "*", "?"), (name, pattern) => {
+        const expected = naively(Array.from(name), Array.from(pattern), false);
+        expect(matchesPattern(`queue:${name}`, `queue:${pattern}`)).toBe(expected);
+        expect(matchesPattern(`queue:${name}`, `session:${pattern}`)).toBe(false);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("a resource without wildcards fits itself as a pattern, in upper case, too", () => {
+    fc.assert(
+      fc.property(text("a", "ä", "7", "/", "."), (path) => {
+        const resource = `file:/${path}`;
+        expect(matchesPattern(resource, resource)).toBe(true);
+        expect(matchesPattern(resource, resource.toUpperCase())).toBe(true);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
+describe("a hostile pattern", () => {
+  const LENGTH = 1_000;
+  const filled = (part: string, end = ""): string =>
+    part.repeat(Math.floor((LENGTH - end.length) / part.length)) + end;
+
+  it.each([
+    ["stars between the same letter", filled("*a", "b"), `file:/${filled("a")}`],
+    ["stars and question marks", filled("*?", "b"), `file:/${filled("a")}`],
+    ["any number of folders, again and again", filled("**/a/", "b"), `file:/${filled("a/")}`],
+    ["stars in names below any number of folders", filled("**/*a*a*/", "b"), `file:/${filled("aaaa/")}`],
+    ["a long name below any folder", `**/${filled("*a", "b")}`, `file:/${filled("aaaaaaaaa/")}`],
+    ["a star in every folder", filled("*/", "b"), `file:/${filled("a/")}`],
+    ["one star before half the text", `*${"a".repeat(LENGTH / 2)}b`, `file:/${filled("a")}`],
+    [
+      "one star in every folder",
+      filled(`**/*${"a".repeat(124)}b/`),
+      `file:/${filled(`${"a".repeat(249)}/`)}`,
+    ],
+    ["stars in the name of a queue", `queue:${filled("*a", "b")}`, `queue:${filled("a")}`],
+  ])("of %s is refused in time", (_, pattern, resource) => {
+    const before = performance.now();
+    expect(matchesPattern(resource, pattern)).toBe(false);
+    expect(performance.now() - before).toBeLessThan(HOSTILE_MS);
+  });
+
+  it("that does fit in the end is found in time", () => {
+    const before = performance.now();
+    expect(matchesPattern(`file:/${filled("a", "b")}`, filled("*a", "*b"))).toBe(true);
+    expect(performance.now() - before).toBeLessThan(HOSTILE_MS);
+  });
+});

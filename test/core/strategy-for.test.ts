@@ -1,0 +1,177 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { strategyFor, type OperatorPolicy } from "../../src/agents/coordination/arbitration/strategy-for.ts";
+import {
+  conflictStrategySchema,
+  type ArbiterPolicy,
+  type ConflictStrategy,
+} from "../../src/agents/coordination/contracts/plan.ts";
+import { NOTES } from "./claims-scene.ts";
+
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 1_000);
+
+const policy = (strategy: ConflictStrategy, rest: Omit<ArbiterPolicy, "strategy"> = {}): OperatorPolicy => ({
+  strategy,
+  ...rest,
+});
+const but = (resource: string, strategy: ConflictStrategy): Pick<ArbiterPolicy, "overrides"> => ({
+  overrides: [{ resource, strategy }],
+});
+const risky = (...highRisk: string[]): Pick<ArbiterPolicy, "highRisk"> => ({ highRisk });
+
+interface Case {
+  readonly when: string;
+  readonly operator: OperatorPolicy;
+  readonly plan?: ArbiterPolicy;
+  /** `strategy from`. */
+  readonly holds: string;
+}
+
+const CASES: readonly Case[] = [
+  {
+    when: "nobody says more, the operator's default holds",
+    operator: policy("priority_wins"),
+    holds: "priority_wins default",
+  },
+  {
+    when: "there is a plan, its default comes before the operator's",
+    operator: policy("owner_wins"),
+    plan: policy("merge_if_safe"),
+    holds: "merge_if_safe plan",
+  },
+  {
+    when: "the plan makes an exception, that comes before its default",
+    operator: policy("owner_wins"),
+    plan: policy("merge_if_safe", but("*.md", "priority_wins")),
+    holds: "priority_wins plan",
+  },
+  {
+    when: "the plan makes an exception of something else, its default holds",
+    operator: policy("owner_wins"),
+    plan: policy("merge_if_safe", but("*.txt", "priority_wins")),
+    holds: "merge_if_safe plan",
+  },
+  {
+    when: "the operator makes an exception, that comes before the operator's default",
+    operator: policy("owner_wins", but("*.md", "merge_if_safe")),
+    holds: "merge_if_safe operator",
+  },
+  {
+    when: "the plan has no strategy of its own, the operator's default holds",
+    operator: policy("merge_if_safe"),
+    plan: but("*.txt", "manual_review"),
+    holds: "merge_if_safe default",
+  },
+  {
+    when: "both make an exception, the operator's comes first",
+    operator: policy("owner_wins", but("*.md", "merge_if_safe")),
+    plan: policy("manual_review", but("*.md", "priority_wins")),
+    holds: "merge_if_safe operator",
+  },
+  {
+    when: "several exceptions fit, the first one counts",
+    operator: policy("owner_wins", {
+      overrides: [
+        { resource: "/work/**", strategy: "priority_wins" },
+        { resource: NOTES, strategy: "manual_review" },
+      ],
+    }),
+    holds: "priority_wins operator",
+  },
+  {
+    when: "the operator's default is people, no default of a plan loosens it",
+    operator: policy("manual_review"),
+    plan: policy("owner_wins"),
+    holds: "manual_review default",
+  },
+  {
+    when: "the operator's default is people, no exception of a plan loosens it",
+    operator: policy("manual_review"),
+    plan: policy("owner_wins", but(NOTES, "owner_wins")),
+    holds: "manual_review default",
+  },
+  {
+    when: "the operator excepts it from people, the exception holds",
+    operator: policy("manual_review", but("*.md", "owner_wins")),
+    plan: policy("merge_if_safe"),
+    holds: "owner_wins operator",
+  },
+  {
+    when: "the operator's exception is people, no plan loosens it",
+    operator: policy("owner_wins", but("*.md", "manual_review")),
+    plan: policy("owner_wins", but(NOTES, "owner_wins")),
+    holds: "manual_review operator",
+  },
+  {
+    when: "it is high-risk for the operator, that comes before every exception",
+    operator: policy("owner_wins", { ...but(NOTES, "owner_wins"), ...risky("*.md") }),
+    plan: policy("owner_wins", but(NOTES, "owner_wins")),
+    holds: "manual_review high_risk",
+  },
+  {
+    when: "it is high-risk for the plan, that comes before the operator's exceptions",
+    operator: policy("owner_wins", but(NOTES, "owner_wins")),
+    plan: policy("owner_wins", risky("notes.md")),
+    holds: "manual_review high_risk",
+  },
+  {
+    when: "something else is high-risk, that changes nothing",
+    operator: policy("owner_wins", risky("*.txt", "queue:*")),
+    holds: "owner_wins default",
+  },
+];
+
+describe("which strategy holds", () => {
+  it.each(CASES)("where $when", ({ operator, plan, holds }) => {
+    const { strategy, from } = strategyFor(NOTES, { operator, ...(plan && { plan }) });
+    expect(`${strategy} ${from}`).toBe(holds);
+  });
+});
+
+const patterns = fc.constantFrom("*.md", "/work/**", NOTES, "*.txt", "queue:*");
+const strategies = fc.constantFrom(...conflictStrategySchema.options);
+const policies: fc.Arbitrary<OperatorPolicy> = fc.record(
+  {
+    strategy: strategies,
+    overrides: fc.array(fc.record({ resource: patterns, strategy: strategies }), { maxLength: 3 }),
+    highRisk: fc.array(patterns, { maxLength: 2 }),
+  },
+  { requiredKeys: ["strategy"] },
+);
+
+describe("for every two policies", () => {
+  it("what is for people without a plan is for people with every plan", () => {
+    fc.assert(
+      fc.property(policies, policies, (operator, plan) => {
+        const alone = strategyFor(NOTES, { operator });
+        const together = strategyFor(NOTES, { operator, plan });
+        if (alone.strategy === "manual_review") expect(together.strategy).toBe("manual_review");
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("where an exception of the operator fits, a plan can only ask for people", () => {
+    fc.assert(
+      fc.property(policies, policies, (operator, plan) => {
+        const alone = strategyFor(NOTES, { operator });
+        const together = strategyFor(NOTES, { operator, plan });
+        if (alone.from !== "operator") return;
+        expect([alone, { strategy: "manual_review", from: "high_risk" }]).toContainEqual(together);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
+  it("high-risk is for people, whoever says so", () => {
+    fc.assert(
+      fc.property(policies, policies, fc.boolean(), (operator, plan, isPlans) => {
+        const [first, second] = isPlans ? [operator, plan] : [plan, operator];
+        const risk = { ...second, highRisk: ["/work/*"] };
+        const given = isPlans ? { operator: first, plan: risk } : { operator: risk, plan: first };
+        expect(strategyFor(NOTES, given)).toEqual({ strategy: "manual_review", from: "high_risk" });
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});

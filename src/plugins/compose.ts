@@ -21,6 +21,7 @@ import type { PlanSnapshot } from "../agents/coordination/runtime/plan-snapshot.
 import type { Settings } from "../agents/coordination/runtime/runtime-parts.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawn-gate.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
+import { realFiles } from "../infra/files/real-files.ts";
 import { healthFile, readHealth } from "../infra/health/health-file.ts";
 import { pQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { pinoLogger } from "../infra/log/pino-logger.ts";
@@ -44,7 +45,7 @@ export function openLedgerForReading(path: string): Promise<LedgerReader> {
 
 export interface RunningCoordinator extends Coordinator {
   /** Reading what the ledger says, without changing it. */
-  readonly reads: Pick<LedgerReader, "list" | "get"> & {
+  readonly reads: Pick<LedgerReader, "list" | "get" | "claims" | "holders"> & {
     /** `undefined` for a coordination that the ledger does not know. */
     view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   };
@@ -89,6 +90,10 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     contract: lazy(async () =>
       (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
     ),
+    files: realFiles(),
+    textMerge: lazy(async () => (await import("../infra/merge/line-merge.ts")).lineMerge()),
+    conflicts: config.conflicts,
+    workspaceOf: options.workspaceOf,
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
     logger,
     clock: systemClock,
@@ -102,6 +107,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     reads: {
       list: (query) => store.list(query),
       get: (sha256) => store.get(sha256),
+      claims: (query) => store.claims(query),
+      holders: (name, limit) => store.holders(name, limit),
       view: (coordinationId) => coordinator.view(coordinationId),
     },
     laneMetrics: () => lanes.metrics(),

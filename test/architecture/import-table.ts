@@ -17,6 +17,7 @@ const ledger = `${CORE}/ledger`;
 const openwop = `${CORE}/openwop`;
 const plan = `${CORE}/plan`;
 const lanes = `${CORE}/lanes`;
+const arbitration = `${CORE}/arbitration`;
 const dispatch = `${CORE}/dispatch`;
 const ports = `${CORE}/ports`;
 const runtime = `${CORE}/runtime`;
@@ -28,24 +29,36 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [plan]: { folders: [contracts] },
   [openwop]: { folders: [contracts, ledger] },
   [lanes]: { types: [contracts] },
-  [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes] },
+  [arbitration]: { folders: [contracts] },
+  [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration] },
   [ports]: { types: [contracts] },
-  [runtime]: { folders: [contracts, ledger, plan, openwop, lanes, dispatch], types: [ports] },
+  [runtime]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration, dispatch], types: [ports] },
   "infra/acp": {
     folders: [contracts],
     types: [ports],
     packages: ["@agentclientprotocol/sdk", "node:*"],
   },
   "infra/clock": { types: [contracts, ports] },
+  "infra/files": { folders: [contracts], types: [ports], packages: ["node:*"] },
   "infra/health": { types: [ports], packages: ["node:*"] },
   "infra/json-schema": { folders: [contracts], types: [ports], packages: ["ajv", "re2js"] },
   "infra/lanes": { folders: [contracts, lanes], types: [ports], packages: ["p-queue"] },
   "infra/log": { types: [ports], packages: ["pino"] },
+  "infra/merge": { folders: [contracts], types: [ports], packages: ["node-diff3"] },
   "infra/sqlite": { folders: [contracts], types: [ports], packages: ["better-sqlite3", "node:*"] },
   plugins: {
-    folders: [contracts, runtime, "infra/clock", "infra/health", "infra/lanes", "infra/log", "infra/sqlite"],
+    folders: [
+      contracts,
+      runtime,
+      "infra/clock",
+      "infra/files",
+      "infra/health",
+      "infra/lanes",
+      "infra/log",
+      "infra/sqlite",
+    ],
     types: [ports],
-    lazy: ["infra/acp", "infra/json-schema"],
+    lazy: ["infra/acp", "infra/json-schema", "infra/merge"],
     packages: ["node:*"],
   },
   "plugins/cli": {
@@ -55,10 +68,15 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
     packages: ["commander", "yaml", "node:*"],
   },
   "plugins/openclaw": {
-    folders: [contracts, runtime, "plugins"],
+    folders: [contracts, runtime, "plugins", "plugins/openclaw/writes"],
     types: [ports, "plugins/cli"],
     lazy: ["plugins/cli"],
     packages: ["openclaw", "zod", "node:*"],
+  },
+  "plugins/openclaw/writes": {
+    folders: [contracts],
+    types: [runtime],
+    packages: ["zod", "node:*"],
   },
 };
 

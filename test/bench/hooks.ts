@@ -1,9 +1,12 @@
 /**
  * What the plugin's hooks cost the host, in this process: the real handlers, the real durable ledger, and a host that
  * answers at once. One spawn after the other, 8 to a coordination; beside each spawn one raw durable commit of one row,
- * which is the least that a recorded intent can cost on this disk.
+ * which is the least that a recorded intent can cost on this disk. Each child writes one file of 4 kB twice, as the host's
+ * `write` would: the first write acquires a claim, the second has it.
  */
 import { randomUUID } from "node:crypto";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import Database from "better-sqlite3";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
@@ -17,11 +20,15 @@ const P99_MS_MAX = 5;
 
 const COMMIT = "raw durable commit of one row";
 
+/** The folder that all agents work in. */
+let workspace = "";
+
 /** Milliseconds of every call, by what was called. */
 type Times = Map<string, number[]>;
 
 export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   using folder = tempFolder();
+  workspace = folder.path;
   const handlers = createHookHandlers(hostOf(folder.path));
   const commit = rawCommit(folder);
   const times: Times = new Map();
@@ -107,11 +114,38 @@ async function spawn(
     handlers.beforePromptBuild(prompted(task), ofChild as HookContext<"before_prompt_build">),
   );
   if (!prompt) throw new Error("the child got no context");
+  for (const which of ["first", "further"]) await write(handlers, { index, which, times, child: ofChild });
   const end = { messages: [], success: true } as unknown as HookEvent<"agent_end">;
   await clocked(times, "agent_end", () => handlers.agentEnded(end, ofChild as HookContext<"agent_end">));
   const ended = { targetSessionKey: child.sessionKey, outcome: "ok" } as HookEvent<"subagent_ended">;
   await clocked(times, "subagent_ended", () => handlers.subagentEnded(ended));
   await handlers.agentEnded(end, owner);
+}
+
+async function write(
+  handlers: HookHandlers,
+  given: {
+    readonly index: number;
+    readonly which: string;
+    readonly times: Times;
+    readonly child: ReturnType<typeof ownerTurn>;
+  },
+): Promise<void> {
+  const { index, which, times, child } = given;
+  const path = `written-${index % 64}.txt`;
+  const content = `${which} ${index}\n`.repeat(400).slice(0, 4_096);
+  const call = { toolName: "write", toolCallId: `call_${index}_${which}`, runId: child.runId };
+  const before = { ...call, params: { path, content } } as unknown as HookEvent<"before_tool_call">;
+  const ctx = child as HookContext<"before_tool_call">;
+  const answer = await clocked(times, `before_tool_call of a ${which} write`, () =>
+    handlers.beforeCall(before, ctx),
+  );
+  if (answer) throw new Error(`the write was not allowed: ${JSON.stringify(answer)}`);
+  writeFileSync(join(workspace, path), content);
+  const after = { ...before, result: {} } as unknown as HookEvent<"after_tool_call">;
+  await clocked(times, `after_tool_call of a ${which} write`, () =>
+    handlers.afterCall(after, child as HookContext<"after_tool_call">),
+  );
 }
 
 function ownerTurn(coordination: number) {
@@ -133,7 +167,11 @@ function hostOf(stateDir: string): OpenClawPluginApi {
     runtime: {
       state: { resolveStateDir: () => stateDir },
       tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]) }) } } },
-      agent: { session: { patchSessionEntry: () => Promise.resolve(null) } },
+      agent: {
+        session: { patchSessionEntry: () => Promise.resolve(null), getSessionEntry: () => undefined },
+        resolveAgentWorkspaceDir: () => stateDir,
+      },
+      config: { current: () => ({}) },
     },
   } as unknown as OpenClawPluginApi;
 }

@@ -14,6 +14,7 @@ import { pQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { AGENT, OWNER, quietLogger, silentRunner, TEST_SETTINGS } from "../support/ledger-fixtures.ts";
 import { planParts } from "../support/plan-parts.ts";
 import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { arbitrationParts } from "../support/arbitration-parts.ts";
 
 export type PlanShape =
   /** One after the other. */
@@ -107,6 +108,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
     content: store,
     runner: silentRunner(),
     ...planParts(idleRunner(onStart, hangs)),
+    ...arbitrationParts(),
     clock: systemClock,
     logger: quietLogger,
     lanes,

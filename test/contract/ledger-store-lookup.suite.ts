@@ -5,6 +5,8 @@ import type { RunEntry } from "../../src/agents/coordination/ports/ledger-store.
 import { opened, spawnOf } from "../support/ledger-fixtures.ts";
 import { ended, type Open } from "./ledger-store-tested.ts";
 
+type Opened = ReturnType<typeof opened>;
+
 export function describeList(open: Open): void {
   const idsOf = (entries: readonly RunEntry[]): string[] => entries.map(({ runId }) => runId);
 
@@ -97,5 +99,24 @@ export function describeFind(open: Open): void {
     await tested.store.append({ ...first.author.append(spawnOf("x")), references: [{ name: "m" }] });
     expect(await tested.store.references(first.author.runId)).toEqual([...references, { name: "m" }]);
     expect(await tested.store.references("co-none" as CoordinationId)).toEqual([]);
+  });
+}
+
+export function describeHolders(open: Open): void {
+  it("names each coordination that holds a name once, the newest reference first, and no more than asked for", async () => {
+    await using tested = await open();
+    const [first, second, third] = ["first", "second", "third"].map(opened) as [Opened, Opened, Opened];
+    const references = [{ name: "n" }, { name: "n", stepId: "step-1" as StepId }, { name: "m" }];
+    await tested.store.append({ ...first.request, references });
+    await tested.store.append({ ...second.request, references });
+    await tested.store.append(third.request);
+    const runIds = [second.author.runId, first.author.runId];
+    for (const limit of [0, 1, 2, 9])
+      expect(await tested.store.holders("n", limit)).toEqual(runIds.slice(0, limit));
+    await tested.store.append({ ...first.author.append(spawnOf("x")), references: [{ name: "n" }] });
+    expect(await tested.store.holders("n", 9)).toEqual(runIds.toReversed());
+    expect(await tested.store.holders("n", 1)).toEqual([first.author.runId]);
+    expect(await tested.store.holders("m", 9)).toEqual(runIds);
+    expect(await tested.store.holders("nobody", 9)).toEqual([]);
   });
 }

@@ -1,5 +1,5 @@
 /**
- * Owns: what every `LedgerStore` and `ContentStore` must do, S1 to S4 and the port's comments as tests. A store passes by
+ * Owns: what every `LedgerStore` and `ContentStore` must do, S1 to S5 and the port's comments as tests. A store passes by
  * calling `describeLedgerStore` with a way to open one ledger as often as asked.
  */
 import { describe, expect, it } from "vitest";
@@ -8,8 +8,10 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { author, contentOf, opened, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { manualClock } from "../support/temp-ledger.ts";
+import { describeClaimRaces, describeClaims } from "./ledger-store-claims.suite.ts";
 import { describeContent, describeGetMany, describeKeeping } from "./ledger-store-content.suite.ts";
-import { describeFind, describeList } from "./ledger-store-lookup.suite.ts";
+import { describeFind, describeHolders, describeList } from "./ledger-store-lookup.suite.ts";
+import { describeClaimProperties, describeOverlapping } from "./ledger-store-overlap.suite.ts";
 import {
   readAll,
   type Open,
@@ -49,6 +51,21 @@ export function describeLedgerStore(name: string, create: () => Promise<TestedLe
   });
   describe(`${name}: find`, () => {
     describeFind(open);
+  });
+  describe(`${name}: holders`, () => {
+    describeHolders(open);
+  });
+  describe(`${name}: claims`, () => {
+    describeClaims(open);
+  });
+  describe(`${name}: races`, () => {
+    describeClaimRaces(open);
+  });
+  describe(`${name}: overlapping`, () => {
+    describeOverlapping(open);
+  });
+  describe(`${name}: a sequence of appends with claims`, () => {
+    describeClaimProperties(open);
   });
   describe(`${name}: content`, () => {
     describeContent(open);
@@ -285,7 +302,11 @@ function describeClose(open: Open): void {
     await expect(readAll(store, writer.runId)).rejects.toMatchObject(closed);
     await expect(store.list({ limit: 1 })).rejects.toMatchObject(closed);
     await expect(store.find("n")).rejects.toMatchObject(closed);
+    await expect(store.holders("n", 1)).rejects.toMatchObject(closed);
     await expect(store.references(writer.runId)).rejects.toMatchObject(closed);
+    await expect(store.claims({ after: 0, limit: 1 })).rejects.toMatchObject(closed);
+    const query = { resource: "queue:q", atMs: 0 as EpochMs, limit: 1 };
+    await expect(store.overlapping(query)).rejects.toMatchObject(closed);
     await expect(store.inspect()).rejects.toMatchObject(closed);
     await expect(store.get("0".repeat(64))).rejects.toMatchObject(closed);
     await expect(store.getMany([])).rejects.toMatchObject(closed);

@@ -1,15 +1,19 @@
 /**
  * A process that appends to one run beside others until it has won a number of times, reading the log again after every
- * lost race, and prints what it won.
+ * lost race; then acquires as many claims in a run of its own. Prints what it won.
  */
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { author, openingOf, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
+import { author, opened, openingOf, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
+import { acquired } from "./ledger-store-claim-play.ts";
 
 export interface WriterReport {
   readonly name: string;
   readonly won: readonly string[];
+  /** The tokens of its claims. */
+  readonly tokens: readonly number[];
 }
 
 const WINS = 40;
@@ -30,5 +34,21 @@ while (won.length < WINS) {
     if (!isCoordinationError(error) || error.code !== "LEDGER_CONFLICT") throw error;
   }
 }
+const own = opened(name);
+await store.append(own.request);
+const tokens: number[] = [];
+while (tokens.length < WINS) {
+  const resource = `queue:${name}`;
+  const { lastToken } = await store.overlapping({ resource, atMs: 0 as EpochMs, limit: 0 });
+  const spawn = spawnOf(`claim-${tokens.length}`);
+  const claims = [acquired(lastToken + 1, resource), acquired(lastToken + 2, resource)];
+  try {
+    await store.append({ ...own.author.propose(spawn), claims });
+    own.author.append(spawn);
+    tokens.push(...claims.map(({ token }) => token));
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "CLAIM_CONFLICT") throw error;
+  }
+}
 await store.close();
-process.stdout.write(JSON.stringify({ name, won } satisfies WriterReport));
+process.stdout.write(JSON.stringify({ name, won, tokens } satisfies WriterReport));

@@ -43,7 +43,7 @@ describe("SQLite: two processes on one ledger", () => {
     return JSON.parse(Buffer.concat(chunks).toString()) as WriterReport;
   };
 
-  it("opens a fresh file from both at once and gives each place in a log to one of them", async () => {
+  it("opens a fresh file from all at once and gives each place in a log, and each token, to one of them", async () => {
     using folder = tempFolder();
     const path = folder.file("new-folder/ledger.sqlite");
     const reports = await Promise.all(["left", "middle", "right"].map((name) => race(path, name)));
@@ -55,6 +55,13 @@ describe("SQLite: two processes on one ledger", () => {
     );
     expect(calls.toSorted()).toEqual(reports.flatMap(({ won }) => won).toSorted());
     for (const { name, won } of reports) expect(won.every((call) => call.startsWith(name))).toBe(true);
+    const claims = await store.claims({ after: 0, limit: 1_000 });
+    expect(claims.map(({ token }) => token)).toEqual(claims.map((_, index) => index + 1));
+    for (const { name, tokens } of reports) {
+      const own = claims.filter(({ runId }) => runId === runIdOf(name));
+      expect(own.map(({ token }) => token)).toEqual(tokens);
+      expect(tokens.length).toBeGreaterThanOrEqual(40);
+    }
     expect(await store.inspect()).toEqual([]);
     await store.close();
   });

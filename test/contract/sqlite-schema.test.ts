@@ -5,14 +5,16 @@ import { describe, expect, it } from "vitest";
 import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
 import { opened, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { acquired, released } from "./ledger-store-claim-play.ts";
 
-/** A ledger of two runs, one grown, one ended by hand, with a reference and a text. */
+/** A ledger of two runs, one grown, one ended by hand, with references, one claim that is held and one released. */
 async function ledgerIn(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
   const { author: writer, request } = opened("a");
   await store.append(request);
-  await store.append(writer.append(spawnOf("more")));
+  const claims = [acquired(1, "file:/a"), acquired(2, "file:/b"), released(2)];
+  await store.append({ ...writer.append(spawnOf("more")), claims });
   const second = opened("b").request;
   await store.append({ ...second, summary: { ...second.summary, status: "success" } });
   await store.close();
@@ -21,6 +23,8 @@ async function ledgerIn(folder: TempFolder): Promise<string> {
 
 const EVENT_COLUMNS = "run_key, sequence, type, timestamp_ms, payload, hash";
 const VALUES = "'step.completed', 0, '{}', zeroblob(32)";
+const CLAIM = "claim (token, resource, run_key, step_id, priority, acquired_at_ms, expires_at_ms)";
+const CLAIMED = "'file:/c', 1, 'step-1', 'normal', 1, 2";
 
 describe("the database itself", () => {
   const forbidden: readonly [string, string][] = [
@@ -89,6 +93,30 @@ describe("the database itself", () => {
       "marking a text with what says nothing",
       `insert into content (sha256, stored_at_ms, text, kept) values ('${"0".repeat(64)}', 0, '', 2)`,
     ],
+    ["giving a token twice", `insert into ${CLAIM} values (2, ${CLAIMED})`],
+    [
+      "giving a token twice where errors are ignored",
+      `insert or ignore into ${CLAIM} values (2, ${CLAIMED})`,
+    ],
+    ["leaving a token out", `insert into ${CLAIM} values (4, ${CLAIMED})`],
+    ["giving no token", `insert into ${CLAIM} values (null, ${CLAIMED})`],
+    ["replacing a claim", `insert or replace into ${CLAIM} values (1, ${CLAIMED})`],
+    [
+      "inserting over a claim with upsert",
+      `insert into ${CLAIM} values (1, ${CLAIMED}) on conflict do update set expires_at_ms = 9`,
+    ],
+    ["a claim of no run", `insert into ${CLAIM} values (3, 'file:/c', 77, 'step-1', 'normal', 1, 2)`],
+    ["giving a claim another token", "update claim set token = 3"],
+    ["moving a claim to another resource", "update claim set resource = 'file:/'"],
+    ["moving a claim to another run", "update claim set run_key = 2"],
+    ["moving a claim to another step", "update claim set step_id = 'step-2'"],
+    ["giving a claim another priority", "update claim set priority = 'critical'"],
+    ["giving a claim another time", "update claim set acquired_at_ms = 0"],
+    ["lowering the newest token", "update claim_token set newest = 1"],
+    ["raising the newest token by more than one", "update claim_token set newest = 4"],
+    ["removing the newest token", "delete from claim_token"],
+    ["replacing the newest token", "insert or replace into claim_token (only_row, newest) values (1, 0)"],
+    ["a second newest token", "insert into claim_token (only_row, newest) values (2, 0)"],
     ["storing text where a number belongs", "insert into reference (name, run_key) values ('n', 'one')"],
   ];
 
@@ -105,6 +133,18 @@ describe("the database itself", () => {
     const store = await openTestLedger(path, { mode: "read" });
     expect(await store.inspect()).toEqual([]);
     await store.close();
+  });
+
+  it("takes the next claim, another expiry and a release", async () => {
+    using folder = tempFolder();
+    const database = new Database(await ledgerIn(folder));
+    database.exec(
+      `insert into ${CLAIM} values (3, ${CLAIMED}), (4, ${CLAIMED});
+       update claim set expires_at_ms = 9;
+       delete from claim`,
+    );
+    expect(database.prepare("select newest from claim_token").pluck().get()).toBe(4);
+    database.close();
   });
 
   it("takes the next event of a run", async () => {
@@ -147,6 +187,7 @@ describe("migrations", () => {
     ["the first is missing from the record", 1, "delete from migration where number = 1"],
     ["the second was edited after it ran", 2, "update migration set sha256 = '0' where number = 2"],
     ["the second is missing from the record", 2, "delete from migration where number = 2"],
+    ["the third was edited after it ran", 3, "update migration set sha256 = '0' where number = 3"],
   ])("stop a release when %s", async (_, number, sql) => {
     using folder = tempFolder();
     const path = await ledgerIn(folder);
@@ -173,6 +214,11 @@ describe("a changed schema", () => {
     ],
     ["an added trigger", "create trigger extra after insert on event begin select 1; end", "extra was added"],
     ["an added table", "create table extra (a)", "extra was added"],
+    [
+      "a dropped trigger of the claims",
+      "drop trigger claim_in_order",
+      "claim_in_order was changed or dropped",
+    ],
     ["a dropped index", "drop index reference_by_name", "reference_by_name was changed or dropped"],
   ])("is reported: %s", async (_, sql, message) => {
     using folder = tempFolder();

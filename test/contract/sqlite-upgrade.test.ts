@@ -8,48 +8,78 @@ import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/sqlite/event-row
 import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/open-database.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
-import { contentOf, opened, spawnOf } from "../support/ledger-fixtures.ts";
+import { contentOf, opened, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { acquired, entryOf, released } from "./ledger-store-claim-play.ts";
 import { ended } from "./ledger-store-tested.ts";
 
-const MIGRATION_1 = new URL("../../src/infra/sqlite/migrations/000001_ledger.sql", import.meta.url);
-/** As it was released. */
-const MIGRATION_1_SHA256 = "b53156f34a40116e2c8a346740cfd10461c75ad3d1ac83b7e5491734df93ed18";
+interface Released {
+  readonly name: string;
+  /** As it was released. */
+  readonly sha256: string;
+  /** An object of the migration behind it. */
+  readonly next: string;
+  readonly nextTable: string;
+}
+
+const RELEASED: readonly Released[] = [
+  {
+    name: "ledger",
+    sha256: "b53156f34a40116e2c8a346740cfd10461c75ad3d1ac83b7e5491734df93ed18",
+    next: "content_by_age",
+    nextTable: "content_use",
+  },
+  {
+    name: "keep_content",
+    sha256: "df784daf2f38f1374dd083e55bec67b7c9b44ee3d9535ee2ff22cef8df1fcaad",
+    next: "claim_by_run",
+    nextTable: "claim",
+  },
+];
+const SCHEMAS = RELEASED.map((released, index) => ({ ...released, schema: index + 1 }));
 
 const NEWEST = loadMigrations().length;
 const AGED = (TEST_EPOCH_MS + 1) as EpochMs;
 const texts = ["an objective", "", "ünïcode 🜁", "x".repeat(200_000)].map(contentOf);
 
-interface Version1 {
+interface Older {
   readonly path: string;
   readonly runs: readonly { readonly requests: readonly AppendRequest[] }[];
   /** Still open, as a writer that crashed left it: what it wrote lies in the -wal file. */
   readonly database: Database.Database;
 }
 
-/** A ledger as release 1 wrote it, made of its migration and its SQL alone: one coordination grew, one ended. */
-function version1(folder: TempFolder): Version1 {
+function migrationOf(number: number): string {
+  const { name } = RELEASED[number - 1]!;
+  const file = `../../src/infra/sqlite/migrations/${String(number).padStart(6, "0")}_${name}.sql`;
+  return readFileSync(new URL(file, import.meta.url), "utf8");
+}
+
+/** A ledger as an older release wrote it, made of migrations and SQL alone: one coordination grew, one ended. */
+function older(folder: TempFolder, schema: number): Older {
   const path = folder.file("ledger.sqlite");
   const database = new Database(path);
-  const sql = readFileSync(MIGRATION_1, "utf8");
   database.pragma(`application_id = ${APPLICATION_ID}`);
   database.exec(
     "create table migration (number integer primary key, name text not null, sha256 text not null) strict",
   );
-  database.exec(sql);
-  database.prepare("insert into migration values (1, 'ledger', ?)").run(hash("sha256", sql));
-  database.pragma("user_version = 1");
+  for (const [index, { name }] of RELEASED.slice(0, schema).entries()) {
+    const sql = migrationOf(index + 1);
+    database.exec(sql);
+    database.prepare("insert into migration values (?, ?, ?)").run(index + 1, name, hash("sha256", sql));
+    database.pragma(`user_version = ${index + 1}`);
+  }
   database.pragma("journal_mode = wal");
   const [grown, over] = [opened("grown"), opened("over")];
   const runs = [
     { requests: [{ ...grown.request, contents: texts }, grown.author.append(spawnOf("more"))] },
     { requests: [over.request, ended(over.author)] },
   ];
-  for (const { requests } of runs) writeAs1(database, requests);
+  for (const { requests } of runs) writeAsOlder(database, requests);
   return { path, runs, database };
 }
 
-function writeAs1(database: Database.Database, requests: readonly AppendRequest[]): void {
+function writeAsOlder(database: Database.Database, requests: readonly AppendRequest[]): void {
   const events = requests.flatMap((request) => request.events);
   const { runId, summary } = requests.at(-1)!;
   const rows = events.map(rowOf);
@@ -82,7 +112,7 @@ function writeAs1(database: Database.Database, requests: readonly AppendRequest[
 }
 
 /** Everything that was written is read again, and nothing is found wrong. */
-async function expectWhole(store: SqliteLedger, { runs }: Version1): Promise<void> {
+async function expectWhole(store: SqliteLedger, { runs }: Older): Promise<void> {
   const entries = await store.list({ limit: 10 });
   expect(entries.toReversed()).toEqual(
     runs.map(({ requests }, index) => ({
@@ -102,6 +132,7 @@ async function expectWhole(store: SqliteLedger, { runs }: Version1): Promise<voi
     for (const { name } of references) expect(await store.find(name)).toMatchObject({ runId });
   }
   for (const { ref, text } of texts) expect(await store.get(ref.sha256)).toBe(text);
+  expect(await store.claims({ after: 0, limit: 9 })).toEqual([]);
   expect((await store.getMany(texts.map(({ ref }) => ref.sha256))).size).toBe(texts.length);
   expect(await store.inspect()).toEqual([]);
 }
@@ -120,14 +151,24 @@ function bytesOf(folder: TempFolder): Record<string, { bytes: Buffer; changed: n
   );
 }
 
-describe("a ledger of schema 1", () => {
+/** Every answer about claims; some are of the coordination that a test adds. */
+async function claimsIn(store: SqliteLedger): Promise<unknown[]> {
+  const runId = runIdOf("new");
+  return [
+    await store.claims({ after: 0, limit: 9 }),
+    await store.claims({ after: 0, limit: 9, runId }),
+    await store.overlapping({ resource: "file:/a/b", atMs: 0 as EpochMs, limit: 9 }),
+  ];
+}
+
+describe.each(SCHEMAS)("a ledger of schema $schema", ({ schema, sha256, next }) => {
   it("is made of the migration that was released", () => {
-    expect(hash("sha256", readFileSync(MIGRATION_1, "utf8"))).toBe(MIGRATION_1_SHA256);
+    expect(hash("sha256", migrationOf(schema))).toBe(sha256);
   });
 
   it("is brought to the newest schema when it is opened for writing, with all that it held", async () => {
     using folder = tempFolder();
-    const old = version1(folder);
+    const old = older(folder, schema);
     old.database.close();
     const store = await openTestLedger(old.path);
     expect(versionOf(old.path)).toBe(NEWEST);
@@ -141,7 +182,7 @@ describe("a ledger of schema 1", () => {
   it("is brought to it also from what a crashed writer left in the -wal file", async () => {
     using folder = tempFolder();
     using copy = tempFolder();
-    const old = version1(folder);
+    const old = older(folder, schema);
     for (const name of ["ledger.sqlite", "ledger.sqlite-wal"])
       copyFileSync(folder.file(name), copy.file(name));
     old.database.close();
@@ -153,7 +194,7 @@ describe("a ledger of schema 1", () => {
 
   it("goes on afterwards: runs grow, texts of before are kept when asked for, and the others get old", async () => {
     using folder = tempFolder();
-    const old = version1(folder);
+    const old = older(folder, schema);
     old.database.close();
     const store = await openTestLedger(old.path);
     const { author, request } = opened("new");
@@ -161,22 +202,26 @@ describe("a ledger of schema 1", () => {
     await store.append({ ...request, contents: [{ ...needed, keepWhileRunning: true }] });
     expect(await store.deleteBefore(AGED)).toBe(others.length);
     expect(await store.get(needed.ref.sha256)).toBe(needed.text);
-    await store.append(ended(author));
+    await store.append({
+      ...ended(author),
+      claims: [acquired(1, "file:/a"), acquired(2, "queue:q"), released(1)],
+    });
     expect(await store.deleteBefore(AGED)).toBe(1);
+    expect((await store.claims({ after: 0, limit: 9 })).map(({ token }) => token)).toEqual([2]);
     expect(await store.inspect()).toEqual([]);
     await store.close();
   });
 
   it("stays as it was when bringing it to the newest schema fails", async () => {
     using folder = tempFolder();
-    const old = version1(folder);
-    // In the way of the last statement of a migration.
-    old.database.exec("create table content_by_age (a)");
+    const old = older(folder, schema);
+    // In the way of a statement of the migration behind it.
+    old.database.exec(`create table ${next} (a)`);
     old.database.close();
     await expect(openTestLedger(old.path)).rejects.toMatchObject({ code: "LEDGER_CORRUPT" });
     const database = new Database(old.path);
-    expect(database.pragma("user_version", { simple: true })).toBe(1);
-    database.exec("drop table content_by_age");
+    expect(database.pragma("user_version", { simple: true })).toBe(schema);
+    database.exec(`drop table ${next}`);
     database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
     await expectWhole(reader, old);
@@ -187,23 +232,32 @@ describe("a ledger of schema 1", () => {
   });
 });
 
-describe("a ledger of schema 1 opened for reading", () => {
+describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schema, nextTable }) => {
   it("is read and inspected as it is, and left byte for byte", async () => {
     using folder = tempFolder();
-    const old = version1(folder);
+    const old = older(folder, schema);
     old.database.close();
     const before = bytesOf(folder);
     const reader = await openTestLedger(old.path, { mode: "read" });
     await expectWhole(reader, old);
     await reader.close();
     expect(bytesOf(folder)).toEqual(before);
-    expect(versionOf(old.path)).toBe(1);
+    expect(versionOf(old.path)).toBe(schema);
     expect(existsSync(`${old.path}-wal`)).toBe(false);
+  });
+
+  it("answers that it has no claims", async () => {
+    using folder = tempFolder();
+    const old = older(folder, schema);
+    old.database.close();
+    const reader = await openTestLedger(old.path, { mode: "read" });
+    expect(await claimsIn(reader)).toEqual([[], [], { claims: [], lastToken: 0 }]);
+    await reader.close();
   });
 
   it("cannot be appended to, and nothing deleted from it", async () => {
     using folder = tempFolder();
-    const old = version1(folder);
+    const old = older(folder, schema);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
     const unavailable = { code: "LEDGER_UNAVAILABLE" };
@@ -215,11 +269,15 @@ describe("a ledger of schema 1 opened for reading", () => {
 
   it.each([
     ["a dropped trigger", "drop trigger event_no_update", "trigger event_no_update was changed or dropped"],
-    ["a table of a later schema", "create table content_use (a)", "table content_use was added"],
-    ["another hash of its migration", "update migration set sha256 = '0'", "migration 1 is recorded"],
+    ["a table of a later schema", `create table ${nextTable} (a)`, `table ${nextTable} was added`],
+    [
+      "another hash of its migration",
+      "update migration set sha256 = '0' where number = 1",
+      "migration 1 is recorded",
+    ],
   ])("is reported where it was changed: %s", async (_, sql, message) => {
     using folder = tempFolder();
-    const old = version1(folder);
+    const old = older(folder, schema);
     old.database.exec(sql);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
@@ -231,18 +289,39 @@ describe("a ledger of schema 1 opened for reading", () => {
 
   it("is read on by who has it open while a writer brings it to the newest schema", async () => {
     using folder = tempFolder();
-    const old = version1(folder);
+    const old = older(folder, schema);
     old.database.close();
     const reader = await openTestLedger(old.path, { mode: "read" });
     await expectWhole(reader, old);
     const store = await openTestLedger(old.path);
     await expectWhole(reader, old);
     const { author, request } = opened("new");
-    await store.append({ ...request, contents: [contentOf("new")] });
+    const claims = [acquired(1, "file:/a")];
+    await store.append({ ...request, contents: [contentOf("new")], claims });
+    const entry = entryOf(author.runId, claims[0]!);
+    expect(await claimsIn(reader)).toEqual([[entry], [entry], { claims: [entry], lastToken: 1 }]);
     expect(await reader.read(author.runId, { from: 0, limit: 100 })).toEqual(request.events);
     expect(await reader.get(contentOf("new").ref.sha256)).toBe("new");
     expect(await reader.inspect()).toEqual([]);
     await store.close();
     await reader.close();
+  });
+});
+
+describe("a ledger of schema 2 whose texts are kept", () => {
+  it("keeps them for the same coordination after it was brought to the newest schema", async () => {
+    using folder = tempFolder();
+    const old = older(folder, 2);
+    const [needed, ...others] = texts as [(typeof texts)[0], ...typeof texts];
+    const { sha256 } = needed.ref;
+    old.database.prepare("insert into content_use (run_key, sha256) values (1, ?)").run(sha256);
+    old.database.prepare("update content set kept = 1 where sha256 = ?").run(sha256);
+    old.database.close();
+    const store = await openTestLedger(old.path);
+    await expectWhole(store, old);
+    expect(await store.deleteBefore(AGED)).toBe(others.length);
+    expect(await store.get(sha256)).toBe(needed.text);
+    expect(await store.inspect()).toEqual([]);
+    await store.close();
   });
 });

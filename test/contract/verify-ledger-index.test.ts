@@ -1,10 +1,13 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
-import type { Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { contentOf, opened, runIdOf } from "../support/ledger-fixtures.ts";
+import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
+import { contentOf, opened, runIdOf, spawnOf, type Author } from "../support/ledger-fixtures.ts";
 import { buildLedger, forge, verify } from "../support/ledger-fixtures-damage.ts";
-import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
+import { openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 const folder = tempFolder();
 const intact = folder.file("intact.sqlite");
@@ -107,6 +110,82 @@ describe("damage beside the log", () => {
     ],
     ["a reference to no run", "insert into reference (name, run_key) values ('trace:none', 77)", index],
     [
+      "a claim that lasts longer",
+      "update claim set expires_at_ms = expires_at_ms + 1 where token = 1",
+      { ...index, runId: "co-2" },
+    ],
+    [
+      "a claim as it was before it was renewed",
+      "update claim set expires_at_ms = expires_at_ms - 1 where token = 1",
+      { ...index, runId: "co-2" },
+    ],
+    [
+      "a claim on another resource",
+      "update claim set resource = 'file:/project' where token = 1",
+      { ...index, runId: "co-2" },
+    ],
+    [
+      "a claim of another step",
+      "update claim set step_id = '@owner' where token = 1",
+      { ...index, runId: "co-2" },
+    ],
+    [
+      "a claim of another priority",
+      "update claim set priority = 'critical' where token = 1",
+      { ...index, runId: "co-2" },
+    ],
+    [
+      "a claim of another time",
+      "update claim set acquired_at_ms = acquired_at_ms - 1 where token = 1",
+      { ...index, runId: "co-2" },
+    ],
+    [
+      "a claim that points at another run",
+      "update claim set run_key = 1 where token = 3",
+      { ...index, runId: "co-1" },
+    ],
+    ["a claim with another token", "update claim set token = 2 where token = 1", { ...index, runId: "co-2" }],
+    ["a removed claim", "delete from claim where token = 1", { ...index, runId: "co-2" }],
+    ["all claims removed", "delete from claim", { ...index, runId: "co-2" }],
+    [
+      "a claim that was released",
+      `insert into claim (token, resource, run_key, step_id, priority, acquired_at_ms, expires_at_ms)
+       values (2, 'file:/project/b.ts', 2, 'step-1', 'normal', 1, 2)`,
+      { ...index, runId: "co-2" },
+    ],
+    [
+      "an added claim, in a coordination that has none",
+      `insert into claim (token, resource, run_key, step_id, priority, acquired_at_ms, expires_at_ms)
+       values (2, 'file:/project/b.ts', 1, 'step-1', 'normal', 1, 2)`,
+      { ...index, runId: "co-1" },
+    ],
+    [
+      "a claim of no run",
+      `insert into claim (token, resource, run_key, step_id, priority, acquired_at_ms, expires_at_ms)
+       values (2, 'file:/project/b.ts', 77, 'step-1', 'normal', 1, 2)`,
+      index,
+    ],
+    [
+      "a newest token below a claim",
+      "update claim_token set newest = 2",
+      { ...index, message: "claim 3 is newer than the newest that was counted" },
+    ],
+    [
+      "a newest token that was lowered with the claims",
+      "update claim_token set newest = 1; delete from claim where token = 3",
+      { ...index, message: "claim 3 was acquired, but the ledger counts 1" },
+    ],
+    [
+      "a newest token that was raised",
+      "update claim_token set newest = 4",
+      { ...index, message: "the ledger counts 4 claims, its logs hold 3 of them" },
+    ],
+    [
+      "a newest token that was removed",
+      "delete from claim_token",
+      { ...index, message: "the newest token of claims is not one number" },
+    ],
+    [
       "a changed text",
       "update content set text = text || '.' where sha256 = (select min(sha256) from content)",
       { kind: "content_changed" },
@@ -135,6 +214,15 @@ describe("damage beside the log", () => {
     expect(event).toMatchObject({ type: "step.acknowledged", payload: { childRunId: "host-d" } });
   });
 
+  it("is reported at the newest event about a claim, once, and nothing else with it", async () => {
+    const { problems } = await verifyForged("update claim set expires_at_ms = 0 where token = 1");
+    expect(problems).toHaveLength(1);
+    const store = await openTestLedger(intact, { mode: "read" });
+    const [event] = await store.read(runIdOf(2), { from: problems[0]?.sequence ?? -1, limit: 1 });
+    await store.close();
+    expect(event).toMatchObject({ type: "claim.renewed", payload: { token: 1 } });
+  });
+
   it("heals where a text is stored again", async () => {
     writeFileSync(damaged, whole);
     forge(damaged, "update content set text = 'damaged'");
@@ -143,5 +231,65 @@ describe("damage beside the log", () => {
     await store.append({ ...opened("new").request, contents });
     expect(await store.get(contents[0]!.ref.sha256)).toBe("task of a");
     await store.close();
+  });
+});
+
+describe("claims that change while the ledger is verified", () => {
+  /** Verifies while the coordination goes on: `act` runs between the reading of its log and that of its claims. */
+  async function verifyWhile(act: (store: SqliteLedger, author: Author, time: number) => Promise<void>) {
+    using folder = tempFolder();
+    const store = await openTestLedger(folder.file("ledger.sqlite"));
+    const { author, request } = opened("grows");
+    await store.append(request);
+    await store.append(author.append(claiming(1, "file:/a")));
+    let time = 0;
+    const grows: SqliteLedger = {
+      ...store,
+      claims: async (query) => {
+        await act(store, author, ++time);
+        return store.claims(query);
+      },
+    };
+    const verification = await verifyLedger(grows);
+    await store.close();
+    return { ...verification, times: time };
+  }
+
+  function claiming(token: number, resource: string): Command {
+    const expiresAtMs = (TEST_EPOCH_MS + 60_000) as EpochMs;
+    return {
+      type: "requestResources",
+      stepId: "@owner" as StepId,
+      requests: [{ resource, token, expiresAtMs }],
+    };
+  }
+
+  it("are no damage", async () => {
+    const result = await verifyWhile(async (store, author, time) => {
+      if (time === 1) await store.append(author.append(claiming(2, "file:/b")));
+      if (time === 2)
+        await store.append(author.append({ type: "releaseClaims", because: "operator", tokens: [1] }));
+    });
+    expect(result).toMatchObject({ ok: true, times: 3 });
+  });
+
+  it("are no damage where another coordination that began meanwhile acquired them", async () => {
+    const result = await verifyWhile(async (store, _, time) => {
+      if (time > 1) return;
+      const other = opened("began");
+      await store.append(other.request);
+      await store.append(other.author.append(claiming(2, "file:/b")));
+    });
+    expect(result).toMatchObject({ ok: true, coordinations: 1 });
+  });
+
+  it("are damage where no event says so", async () => {
+    const result = await verifyWhile(async (store, author, time) => {
+      const events = author.propose(spawnOf("more"));
+      if (time === 1) await store.append({ ...events, claims: [{ kind: "released", token: 1 }] });
+    });
+    expect(result.problems).toEqual([
+      expect.objectContaining({ kind: "index_differs", message: "the claim 1 on file:/a is missing" }),
+    ]);
   });
 });

@@ -228,7 +228,7 @@ describe("damage to the events", () => {
     async (number) => {
       const { ok, problems } = await verifyForged((database) => {
         const key = database.prepare("select run_key from run where run_id = ?").pluck().get(runIdOf(number));
-        for (const table of ["event", "reference", "run"])
+        for (const table of ["event", "reference", "claim", "run"])
           database.prepare(`delete from ${table} where run_key = ?`).run(key);
       });
       expect(ok).toBe(false);

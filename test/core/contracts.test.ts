@@ -58,7 +58,12 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   "coordination.cancel_requested": ["stepId"],
   "escalation.closed": ["by"],
   "coordination.terminal": ["steps.skipped", "delivery"],
-  "conflict.resolved": ["winner"],
+  "claim.acquired": ["base"],
+  "write.undetermined": ["extractor"],
+  "conflict.detected": [
+    ...["contest", "contest.base", "contest.current", "contest.merge", "contest.reviewByMs"],
+  ],
+  "conflict.resolved": ["winner", "winnerCoordinationId", "rule"],
   "coordination.escalated": ["stepId", "confidence"],
   "run.completed": ["durationMs"],
   "run.failed": ["durationMs"],
@@ -104,8 +109,8 @@ const problemsOf = (
 function fieldsOf(value: object, prefix = ""): string[] {
   return Object.entries(value).flatMap(([key, field]: [string, unknown]) => {
     const path = prefix + key;
-    // What is in these may be any JSON.
-    const isFree = ["input", "outputSchema", "verify", "fanIn", "data"].includes(path);
+    // What is in these may be any JSON, or one of several forms.
+    const isFree = ["input", "outputSchema", "verify", "fanIn", "data", "contest.merge"].includes(path);
     return isObject(field) && !isFree ? [path, ...fieldsOf(field, `${path}.`)] : [path];
   });
 }
@@ -181,13 +186,38 @@ describe("the set of contracts", () => {
     const own = [
       ...["step.admitted", "step.reported", "step.outcome_refused", "step.skipped", "step.retry_granted"],
       ...["step.child_stopped", "coordination.cancel_requested", "escalation.closed"],
+      ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
     ];
     expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...own].toSorted());
     expect(QM2_EVENT_TYPES).toHaveLength(10);
   });
 
-  it("fills in the default strategy of a policy", () => {
-    expect(arbiterPolicySchema.parse({})).toEqual({ strategy: "owner_wins" });
+  it("fills in no strategy of a policy that names none", () => {
+    expect(arbiterPolicySchema.parse({})).toEqual({});
+  });
+});
+
+describe("the evidence of a merge", () => {
+  const { contest, ...conflict } = FACTS["conflict.detected"];
+  const withMerge = (merge: unknown): unknown => ({ ...conflict, contest: { ...contest, merge } });
+  const clean = { kind: "clean", base: "sha256:a", current: "absent", merged: "sha256:b" };
+
+  it.each([clean, { kind: "obstacle", obstacle: "too_large" }])("may be %j", (merge) => {
+    const detected = withMerge(merge);
+    expect(problemsOf(FACT_PAYLOADS["conflict.detected"], detected)).toEqual([]);
+  });
+
+  it.each([
+    ["contest.merge.kind", { kind: "forced" }],
+    ["contest.merge.kind", {}],
+    ["contest.merge.merged", { ...clean, merged: undefined }],
+    ["contest.merge.base", { ...clean, base: "" }],
+    ["contest.merge.current", { ...clean, current: "x".repeat(129) }],
+    ["contest.merge.obstacle", { kind: "obstacle", obstacle: "bored" }],
+  ])("is refused at %s in %j", (path, merge) => {
+    expect(problemsOf(FACT_PAYLOADS["conflict.detected"], withMerge(merge))).toEqual([
+      expect.objectContaining({ path }),
+    ]);
   });
 });
 
@@ -222,10 +252,10 @@ describe("parsePlan", () => {
     expect(parsePlan(PLAN)).toEqual({ ok: true, value: PLAN });
   });
 
-  it("fills in defaults as the schema does", () => {
+  it("leaves it to the operator how conflicts are ruled on where the plan does not say", () => {
     expect(parsePlan({ ...PLAN, conflictPolicy: {} })).toMatchObject({
       ok: true,
-      value: { conflictPolicy: { strategy: "owner_wins" } },
+      value: { conflictPolicy: {} },
     });
   });
 

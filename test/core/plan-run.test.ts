@@ -9,6 +9,7 @@ import { OWNER, world } from "../support/fake-clock-host.ts";
 import { planParts } from "../support/plan-parts.ts";
 import { done, scriptedRunner } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, retries, runPlan, scriptOf, step, type Fields } from "./planned-world.ts";
+import { arbitrationParts } from "../support/arbitration-parts.ts";
 
 const DELIVERY = "@delivery";
 const CONTRACT = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
@@ -240,7 +241,8 @@ describe("a plan of a child", () => {
     const store = it.ledger.open(it.clock);
     const limits = { control: 2, data: 1, escalation: 1, queueMax: 10, agingMs: 60_000 };
     const coordinator = createCoordinator({
-      ...{ store, content: store, ...planParts(runner), clock: it.clock, runner: it.host },
+      ...{ store, content: store, ...planParts(runner), ...arbitrationParts() },
+      ...{ clock: it.clock, runner: it.host },
       logger: {
         debug: () => undefined,
         info: () => undefined,

@@ -137,6 +137,8 @@ export function commandFor(effect: Effect, { steps }: RandomPlan): Command {
       return { type: "expireEscalation", escalationId: effect.escalationId };
     case "tripBreaker":
       return TRIP;
+    case "closeReview":
+      return { type: "settleReview", conflictId: effect.conflictId, answer: "unanswered" };
     case "endCoordination":
       return SETTLE_PLAN;
     case "askHost":

@@ -16,6 +16,7 @@ import { pQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lane
 import { settled, type FakeClock } from "../support/fake-clock.ts";
 import { fakeHost } from "../support/fake-clock-host.ts";
 import type { MemoryLedger, MemoryStore } from "../support/memory-store.ts";
+import { arbitrationParts } from "../support/arbitration-parts.ts";
 
 /** Kinds of calls, so that a crash can be aimed at the rare ones. */
 export const GROUPS = ["all", "append", "read", "runner", "clock"] as const;
@@ -80,6 +81,7 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
   const quiet = (): void => undefined;
   const coordinator = createCoordinator({
     ...{ store, content: store, clock, settings },
+    ...arbitrationParts(),
     logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     runner: fakeHost(parts.clock),
     runners: { subagent: runner, acp_stdio: runner, owner: runner },

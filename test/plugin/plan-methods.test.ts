@@ -174,6 +174,7 @@ describe("every method", () => {
     "coordination.plan.cancel": { coordinationId: "co-1" },
     "coordination.cancel": { coordinationId: "co-1" },
     "coordination.retry": { coordinationId: "co-1" },
+    "coordination.claims.release": { token: 1 },
     "coordination.status": { coordinationId: "co-1" },
   };
 
@@ -209,6 +210,7 @@ describe("every method", () => {
       "coordination.plan.cancel": "operator.write",
       "coordination.cancel": "operator.write",
       "coordination.retry": "operator.write",
+      "coordination.claims.release": "operator.write",
       "coordination.status": "operator.read",
     });
     const answers: unknown[][] = [];
@@ -294,7 +296,7 @@ describe("calling the gateway", () => {
       "the plugin off",
       named("unknown method: coordination.cancel", { gatewayCode: "INVALID_REQUEST" }),
       "COORDINATION_OFF",
-      "knows no plans",
+      "coordination is off in the gateway",
     ],
     ["no error at all", "odd" as unknown as Error, "GATEWAY_UNREACHABLE", "odd"],
   ])("%s is an error", async (_, error, code, message) => {

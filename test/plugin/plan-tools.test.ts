@@ -63,7 +63,7 @@ describe("coordination_plan", () => {
       ownerAgent: "research",
       plan: {
         ownerSession: SESSION,
-        conflictPolicy: { strategy: "owner_wins" },
+        conflictPolicy: {},
         failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
         steps: [{ stepId: "a", task: "t", agent: "research" }],
       },

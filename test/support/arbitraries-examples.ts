@@ -20,6 +20,7 @@ export const OTHER_STEP = "step-2" as StepId;
 export const AT_MS = 1_767_323_045_678 as EpochMs;
 
 const ref = { sha256: "ab".repeat(32), bytes: 12 };
+const VERSION = `sha256:${ref.sha256}`;
 
 export const ENVELOPE: CoordinationEnvelope = {
   coordinationId: RUN_ID,
@@ -165,20 +166,57 @@ export const FACTS: FactPayloads = {
   "step.child_stopped": { ...about, childSessionKey: CHILD, outcome: "stopped" },
   "coordination.cancel_requested": { by: "agent", stepId: STEP },
   "escalation.closed": { escalationId: "escalation-1", resolution: "retried", by: "operator" },
+  "claim.acquired": {
+    stepId: STEP,
+    resource: "file:/tmp/a",
+    token: 4,
+    priority: "normal",
+    expiresAtMs: AT_MS,
+    base: VERSION,
+  },
+  "claim.renewed": { stepId: STEP, token: 4, expiresAtMs: AT_MS },
+  "claim.released": { stepId: STEP, token: 4, because: "step_ended" },
+  "resource.changed": { stepId: STEP, resource: "file:/tmp/a", version: VERSION, tool: "write", token: 4 },
+  "write.undetermined": {
+    stepId: STEP,
+    tool: "exec",
+    because: "extractor_failed",
+    extractor: "board",
+    action: "denied",
+  },
   "conflict.detected": {
     conflictId: "conflict-1",
     resource: "file:/tmp/a",
     claims: [
-      { stepId: STEP, priority: "normal", claimedSequence: 4 },
-      { stepId: OTHER_STEP, priority: "high", claimedSequence: 7 },
+      { stepId: STEP, priority: "normal", claimedSequence: 4, declared: true, expiresAtMs: AT_MS },
+      {
+        stepId: OTHER_STEP,
+        priority: "high",
+        claimedSequence: 7,
+        coordinationId: "co-0" as CoordinationId,
+        changedAtMs: AT_MS,
+      },
     ],
+    contest: {
+      requester: OTHER_STEP,
+      cause: "stale_base",
+      strategy: "merge_if_safe",
+      from: "plan",
+      atMs: AT_MS,
+      base: VERSION,
+      current: "absent",
+      merge: { kind: "clean", base: VERSION, current: "absent", merged: VERSION },
+      reviewByMs: AT_MS,
+    },
   },
   "conflict.resolved": {
     conflictId: "conflict-1",
     strategy: "owner_wins",
     winner: STEP,
+    winnerCoordinationId: "co-0" as CoordinationId,
     losers: [OTHER_STEP],
     because: "earliest-claim",
+    rule: "lease",
   },
   "coordination.escalated": {
     escalationId: "escalation-1",

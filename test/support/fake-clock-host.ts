@@ -17,6 +17,7 @@ import { fakeClock, type FakeClock } from "./fake-clock.ts";
 import { planParts } from "./plan-parts.ts";
 import { scriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";
 import { memoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
+import { arbitrationParts } from "./arbitration-parts.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
 export const SETTINGS: Settings = {
@@ -181,6 +182,7 @@ export function world(settings: Partial<Settings> = {}, plans: ScriptedRunner = 
         store,
         content: store,
         ...planParts(plans),
+        ...arbitrationParts(),
         ...outside,
         logger,
         lanes: openLanes(),

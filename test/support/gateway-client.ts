@@ -1,5 +1,5 @@
 /*
- * A client of the gateway's WebSocket protocol, version 4: requests and their answers, no events.
+ * A client of the gateway's WebSocket protocol, version 4: requests and their answers, and events for who listens.
  */
 import { randomUUID } from "node:crypto";
 
@@ -18,6 +18,12 @@ export type GatewayClient = {
   close(): void;
 };
 
+/** What a client says that it can do, such as `approvals`, and who hears the events that it is sent for that. */
+export type Listener = {
+  readonly caps: readonly string[];
+  readonly hear: (event: string, payload: Json) => void;
+};
+
 type Connection = { readonly socket: WebSocket; readonly pending: Map<string, Pending> };
 type Pending = { readonly final: boolean; resolve(payload: Json): void; reject(error: Error): void };
 
@@ -26,14 +32,17 @@ const CONNECT_TIMEOUT_MS = 15_000;
 const IDENTITY = { id: "gateway-client", version: "1.0.0", platform: "test", mode: "backend" };
 const SCOPES = ["operator.admin", "operator.read", "operator.write", "operator.approvals"];
 
+const DEAF: Listener = { caps: [], hear: () => undefined };
+
 /** One long-lived connection, opened on first use and again after it was lost. */
-export function connectOnUse(port: number, token: string): GatewayClient {
+export function connectOnUse(port: number, token: string, listener: Listener = DEAF): GatewayClient {
   let current: Promise<Connection> | undefined;
   const connection = (): Promise<Connection> => {
     if (current) return current;
-    const opening = openConnection(port, token, () => {
+    const onLost = (): void => {
       if (current === opening) current = undefined;
-    });
+    };
+    const opening = openConnection({ port, token, listener, onLost });
     current = opening;
     return opening;
   };
@@ -46,7 +55,14 @@ export function connectOnUse(port: number, token: string): GatewayClient {
   };
 }
 
-function openConnection(port: number, token: string, onLost: () => void): Promise<Connection> {
+type Opening = {
+  readonly port: number;
+  readonly token: string;
+  readonly listener: Listener;
+  readonly onLost: () => void;
+};
+
+function openConnection({ port, token, listener, onLost }: Opening): Promise<Connection> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}`);
   const connection: Connection = { socket, pending: new Map() };
   return new Promise((resolve, reject) => {
@@ -60,20 +76,20 @@ function openConnection(port: number, token: string, onLost: () => void): Promis
       const frame = JSON.parse(String(data)) as Json;
       if (frame["type"] === "res") answer(connection.pending, frame);
       else if (frame["event"] === "connect.challenge") {
-        introduce(connection, token).then(() => resolve(connection), reject);
-      }
+        introduce(connection, token, listener.caps).then(() => resolve(connection), reject);
+      } else listener.hear(String(frame["event"]), (frame["payload"] ?? {}) as Json);
     });
   });
 }
 
-function introduce(connection: Connection, token: string): Promise<Json> {
+function introduce(connection: Connection, token: string, caps: readonly string[]): Promise<Json> {
   const params = {
     minProtocol: 4,
     maxProtocol: 4,
     client: IDENTITY,
     role: "operator",
     scopes: SCOPES,
-    caps: [],
+    caps,
     auth: { token },
   };
   return ask(connection, { method: "connect", params, timeoutMs: CONNECT_TIMEOUT_MS });

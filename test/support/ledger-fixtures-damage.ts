@@ -1,11 +1,19 @@
 /** Owns: a ledger with some of everything in it, made by the real coordinator, and the ways to damage copies of it. */
 import { readFileSync, writeFileSync } from "node:fs";
 import Database from "better-sqlite3";
-import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type {
+  CoordinationId,
+  EpochMs,
+  SessionKey,
+  StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
+import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { chainHash, GENESIS_HASH, type EventRow } from "../../src/infra/sqlite/event-row.ts";
-import { childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "./ledger-fixtures.ts";
+import { author, childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "./ledger-fixtures.ts";
 import { manualClock, openTestLedger, TEST_EPOCH_MS } from "./temp-ledger.ts";
 
 const MORE_SPAWNS = 30;
@@ -33,6 +41,7 @@ export async function buildLedger(path: string): Promise<void> {
   await first.endChild(await spawn(first, "three", "e"), { outcome: "timed_out" });
   for (let index = 0; index < MORE_SPAWNS; index += 1)
     await first.endChild(await spawn(first, "three", `more-${index}`), { outcome: "completed" });
+  await claimFiles(store, runIdOf(2));
   clock.set(TEST_EPOCH_MS + 5_000);
   clock.fire();
   await first.stop();
@@ -40,6 +49,29 @@ export async function buildLedger(path: string): Promise<void> {
   await spawn(second, "one", "again");
   await second.stop();
   await store.close();
+}
+
+/** Two claims that are held, one of them renewed, and one that was released between them. */
+async function claimFiles(store: LedgerStore, runId: CoordinationId): Promise<void> {
+  const from = fold(runId, await store.read(runId, { from: 0, limit: 1_000 }));
+  const writer = author(2, { from });
+  const stepId = "step-1" as StepId;
+  const claim = (token: number, resource: string, held?: number): Command => {
+    const expiresAtMs = (TEST_EPOCH_MS + 60_000 + (held ?? 0)) as EpochMs;
+    return {
+      type: "requestResources",
+      stepId,
+      requests: [{ resource, token, expiresAtMs, ...(held !== undefined && { held }) }],
+    };
+  };
+  await store.append(writer.append(claim(1, "file:/project/a.ts"), claim(2, "file:/project/b.ts")));
+  await store.append(
+    writer.append(
+      { type: "releaseClaims", because: "turn_ended", tokens: [2] },
+      claim(3, "queue:deploys"),
+      claim(1, "file:/project/a.ts", 1),
+    ),
+  );
 }
 
 async function claimOf(
@@ -107,7 +139,7 @@ export async function verify(path: string): Promise<Verification> {
   }
 }
 
-/** Everything that `read`, `list`, `find`, `references` and the texts say; or the code of the error that stops it. */
+/** Everything that `read`, `list`, `find`, `references`, the claims and the texts say; or the code of the error that stops it. */
 export async function answersOf(path: string, known: Known): Promise<string> {
   const store = await openTestLedger(path, { mode: "read" });
   try {
@@ -116,7 +148,12 @@ export async function answersOf(path: string, known: Known): Promise<string> {
       answers.push(await store.list({ limit: 100, ...query }));
     for (const runId of known.runIds)
       answers.push(await store.read(runId, { from: 0, limit: 1_000 }), await store.references(runId));
-    for (const name of known.names) answers.push((await store.find(name)) ?? null);
+    for (const name of known.names)
+      answers.push((await store.find(name)) ?? null, await store.holders(name, 100));
+    answers.push(await store.claims({ after: 0, limit: 100 }));
+    for (const runId of known.runIds) answers.push(await store.claims({ after: 0, limit: 100, runId }));
+    for (const resource of ["file:/project", "queue:deploys"])
+      answers.push(await store.overlapping({ resource, atMs: TEST_EPOCH_MS as EpochMs, limit: 100 }));
     for (const sha256 of known.texts) answers.push((await store.get(sha256)) ?? null);
     return JSON.stringify(answers);
   } finally {

@@ -12,6 +12,7 @@ import type {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
@@ -29,6 +30,8 @@ import { pQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lane
 import { planParts } from "./plan-parts.ts";
 import { scriptedRunner } from "./scripted-runner.ts";
 import { TEST_EPOCH_MS } from "./temp-ledger.ts";
+import { arbitrationParts } from "./arbitration-parts.ts";
+import type { ConflictsConfig } from "../../src/agents/coordination/contracts/config.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
 export const AGENT = "main" as AgentId;
@@ -98,7 +101,9 @@ export function author(name: string | number, { from }: { readonly from?: Coordi
     }
     if (after.kind === "unopened") throw new Error("open the coordination first");
     const references = events.flatMap(referencesOf);
-    return { request: { runId, events, summary: summarize(after), references, contents: [] }, after };
+    const claims = events.flatMap(claimChangesOf);
+    const summary = summarize(after);
+    return { request: { runId, events, summary, references, contents: [], claims }, after };
   };
   return {
     runId,
@@ -154,13 +159,16 @@ export interface TestCoordinatorParts {
   readonly settings?: Partial<Settings>;
   /** What runs the steps of plans. */
   readonly plans?: AgentRunner;
+  readonly conflicts?: Partial<ConflictsConfig>;
+  /** The folder in which all agents work. */
+  readonly workspace?: string;
 }
 
 const LANES: LaneLimits = { control: 4, data: 8, escalation: 1, queueMax: 256, agingMs: 60_000 };
 
 export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
   const { store, clock, newCoordinationId, runner = silentRunner(), settings } = parts;
-  const { plans = scriptedRunner() } = parts;
+  const { plans = scriptedRunner(), conflicts, workspace } = parts;
   return createCoordinator({
     store,
     content: store,
@@ -169,6 +177,7 @@ export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
     newCoordinationId,
     logger: quietLogger,
     ...planParts(plans),
+    ...arbitrationParts(conflicts, workspace),
     lanes: pQueueLanes(LANES, clock),
     gate: createSpawnGate({ clock, limits: { spawnsMax: 10_000 } }),
     settings: { ...TEST_SETTINGS, ...settings },

@@ -1,7 +1,8 @@
 /**
- * Owns: `LedgerStore` and `ContentStore` in memory, with the meaning of the port (S1 to S3) and nothing kept that a
+ * Owns: `LedgerStore` and `ContentStore` in memory, with the meaning of the port (S1 to S3, S5) and nothing kept that a
  * ledger file would not keep: events are stored as text and decoded when they are read.
  */
+import type { ClaimChange, ClaimEntry } from "../../src/agents/coordination/contracts/claim-entry.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
@@ -10,6 +11,7 @@ import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ContentInput, ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type {
   AppendRequest,
+  Found,
   LedgerStore,
   ListQuery,
   RunEntry,
@@ -32,11 +34,19 @@ interface Content {
   readonly keepers: ReadonlySet<CoordinationId>;
 }
 
+interface Claims {
+  /** By token, in the order of acquiring. */
+  entries: ReadonlyMap<number, ClaimEntry>;
+  lastToken: number;
+}
+
 /** What lies on the disk: it outlives every store that was opened on it. */
 export interface MemoryLedger {
   readonly runs: Map<CoordinationId, Run>;
-  readonly names: Map<string, { readonly runId: CoordinationId } & Omit<Reference, "name">>;
+  /** The holders of each name, in the order of appending. */
+  readonly names: Map<string, Found[]>;
   readonly contents: Map<string, Content>;
+  readonly claims: Claims;
   /** Every event of the ledger, run by run, decoded. */
   events(): RunEvent[][];
   open(clock: Clock): MemoryStore;
@@ -47,6 +57,7 @@ export function memoryLedger(): MemoryLedger {
     runs: new Map(),
     names: new Map(),
     contents: new Map(),
+    claims: { entries: new Map(), lastToken: 0 },
     events: () => [...ledger.runs.values()].map(({ events }) => events.map(decoded)),
     open: (clock) => openStore(ledger, clock),
   };
@@ -71,7 +82,20 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
         (ledger.runs.get(runId)?.events ?? []).slice(from, from + limit).map((text) => decoded(text)),
       ),
     list: (query) => answer(() => listRuns(ledger, query)),
-    find: (name) => answer(() => ledger.names.get(name)),
+    find: (name) => answer(() => ledger.names.get(name)?.at(-1)),
+    holders: (name, limit) => answer(() => holdersOf(ledger, name).slice(0, limit)),
+    overlapping: ({ resource, atMs, limit }) =>
+      answer(() => {
+        const held = [...ledger.claims.entries.values()].filter(({ expiresAtMs }) => expiresAtMs > atMs);
+        const claims = held.filter((claim) => overlap(claim.resource, resource)).slice(0, limit);
+        return { claims, lastToken: ledger.claims.lastToken };
+      }),
+    claims: ({ after, limit, runId }) =>
+      answer(() =>
+        [...ledger.claims.entries.values()]
+          .filter((claim) => claim.token > after && (runId === undefined || claim.runId === runId))
+          .slice(0, limit),
+      ),
     references: (runId) => answer(() => [...(ledger.runs.get(runId)?.references ?? [])]),
     inspect: () => answer(() => inspect(ledger)),
     get: (sha256) => answer(() => ledger.contents.get(sha256)?.text),
@@ -97,13 +121,55 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
       "LEDGER_CONFLICT",
       `${runId} has ${length} events; not so event ${misplaced}`,
     );
+  const claims = claimsAfter(ledger.claims, request, atMs);
   const run = known ?? { ordinal: ledger.runs.size + 1, events: [], references: [], summary };
   run.events.push(...events.map((event) => JSON.stringify(event)));
   run.references.push(...references);
   run.summary = summary;
   ledger.runs.set(runId, run);
-  for (const { name, stepId } of references) ledger.names.set(name, stepId ? { runId, stepId } : { runId });
+  for (const { name, stepId } of references)
+    ledger.names.set(name, [...(ledger.names.get(name) ?? []), stepId ? { runId, stepId } : { runId }]);
   for (const content of contents) putContent(ledger, content, { runId, atMs });
+  Object.assign(ledger.claims, claims);
+}
+
+/** S5 */
+function claimsAfter(before: Claims, { runId, claims = [] }: AppendRequest, atMs: number): Claims {
+  if (claims.length === 0) return before;
+  const entries = new Map(before.entries);
+  let { lastToken } = before;
+  for (const change of claims) {
+    if (change.kind === "acquired") {
+      if (change.token !== lastToken + 1) throw claimConflict(change);
+      lastToken = change.token;
+      const { kind: _, ...claim } = change;
+      entries.set(lastToken, { ...claim, runId });
+      continue;
+    }
+    const claim = entries.get(change.token);
+    if (claim?.runId !== runId) throw claimConflict(change);
+    if (change.kind === "renewed" && claim.expiresAtMs <= atMs) throw claimConflict(change);
+    if (change.kind === "released") entries.delete(change.token);
+    else entries.set(change.token, { ...claim, expiresAtMs: change.expiresAtMs });
+  }
+  return { entries, lastToken };
+}
+
+function claimConflict({ kind, token }: ClaimChange): CoordinationError {
+  return new CoordinationError("CLAIM_CONFLICT", `the claim with token ${token} cannot be ${kind}`);
+}
+
+function overlap(one: string, other: string): boolean {
+  return one === other || covers(one, other) || covers(other, one);
+}
+
+/** Whether a file or folder is above another by path. */
+function covers(above: string, below: string): boolean {
+  return above.startsWith("file:") && below.startsWith(above.endsWith("/") ? above : `${above}/`);
+}
+
+function holdersOf({ names }: MemoryLedger, name: string): CoordinationId[] {
+  return [...new Set((names.get(name) ?? []).map(({ runId }) => runId).toReversed())];
 }
 
 function putContent(

@@ -1,5 +1,6 @@
 /**
- * Owns: finding damage in the stored bytes: the file, the schema with its triggers, the hash chains, the content.
+ * Owns: finding damage in the stored bytes: the file, the schema with its triggers, the hash chains, the content, the
+ * count of the claims.
  *
  * A ledger that no release has written to since an upgrade has an older schema, and is held against that one.
  * SQLite's own `integrity_check` sees none of the bits flipped inside a value; the chain does (S4).
@@ -7,6 +8,7 @@
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../agents/coordination/ports/ledger-store.ts";
+import { CLAIMS_SINCE_VERSION } from "./claim-statements.ts";
 import { chainHash, GENESIS_HASH, type EventRow } from "./event-row.ts";
 import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
 
@@ -32,6 +34,7 @@ export function inspectDatabase(database: Database): StoredProblem[] {
     checkStatus,
     checkContent,
     checkKept,
+    checkClaims,
   ];
   // One snapshot: what another process appends meanwhile is no damage.
   database
@@ -247,4 +250,15 @@ function checkKept(database: Database, report: Report): void {
     const message = kept ? "is kept, but for no coordination" : "is not kept, though a coordination keeps it";
     report({ kind: "index_differs", message: `content ${sha256} ${message}` });
   }
+}
+
+/** A count that fell would give a token twice. */
+function checkClaims(database: Database, report: Report): void {
+  if (schemaVersion(database) < CLAIMS_SINCE_VERSION) return;
+  const counted = database.prepare<[], number>("select newest from claim_token").pluck().all();
+  const newest = numberOf(database, "select max(token) from claim");
+  if (counted.length !== 1)
+    report({ kind: "index_differs", message: "the newest token of claims is not one number" });
+  else if (newest > Math.max(...counted))
+    report({ kind: "index_differs", message: `claim ${newest} is newer than the newest that was counted` });
 }

@@ -1,5 +1,5 @@
 /**
- * Owns: the SQLite implementation of `LedgerStore` and `ContentStore`. Invariants S1 to S4 are the port's.
+ * Owns: the SQLite implementation of `LedgerStore` and `ContentStore`. Invariants S1 to S5 are the port's.
  */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
@@ -16,6 +16,7 @@ import type {
   ListQuery,
   RunEntry,
 } from "../../agents/coordination/ports/ledger-store.ts";
+import { claimConflict, claimReadsOf, listClaims, overlappingClaims, writeClaims } from "./claim-table.ts";
 import { chainHash, GENESIS_HASH, rowOf, valueOf, type EventRow } from "./event-row.ts";
 import { groupCommit } from "./group-commit.ts";
 import { inspectDatabase } from "./inspect-database.ts";
@@ -46,9 +47,10 @@ export async function openSqliteLedger(
   const database = await openDatabase(options);
   const statements = withLedgerErrors(path, () => prepareReads(database));
   const writes = withLedgerErrors(path, () => writesOf(database, options));
+  const claimReads = claimReadsOf(database);
   const group = groupCommit(
     (requests: readonly AppendRequest[]) =>
-      commitGroup(database, { statements: writes(), requests, now: clock.now(), path }),
+      commitGroup(database, { statements: writes(), requests, clock, path }),
     { groupMax: GROUP_MAX },
   );
   let closing = false;
@@ -66,6 +68,9 @@ export async function openSqliteLedger(
     read: (runId, { from, limit }) => guarded(() => readEvents(statements, { runId, from, limit })),
     list: (query) => guarded(() => listRuns(statements, query)),
     find: (name) => guarded(() => findReference(statements, name)),
+    holders: (name, limit) => guarded(() => holdersOf(statements, name, limit)),
+    overlapping: (query) => guarded(() => overlappingClaims(claimReads(), query)),
+    claims: (query) => guarded(() => listClaims(claimReads(), query)),
     references: (runId) => guarded(() => referencesOfRun(statements, runId)),
     inspect: () => guarded(() => inspectDatabase(database)),
     get: (sha256) => guarded(() => statements.content.get(sha256)),
@@ -91,7 +96,7 @@ function writesOf(database: BetterSqlite3.Database, { path, mode }: OpenOptions)
 interface Commit {
   readonly statements: Writes;
   readonly requests: readonly AppendRequest[];
-  readonly now: number;
+  readonly clock: Clock;
   readonly path: string;
 }
 
@@ -99,7 +104,10 @@ interface Commit {
 function commitGroup(database: BetterSqlite3.Database, commit: Commit): (Error | undefined)[] {
   const write = database.transaction((requests: readonly AppendRequest[]) => {
     const events: EventValue[] = [];
-    const errors = requests.map((request) => appendOne(request, commit, events));
+    // Only now that the database is locked: a claim may run out while it is waited for.
+    const now = commit.clock.now();
+    const { statements } = commit;
+    const errors = requests.map((request) => appendOne(request, { statements, now }, events));
     writeEvents(commit.statements, events);
     return errors;
   });
@@ -123,12 +131,12 @@ function commitGroup(database: BetterSqlite3.Database, commit: Commit): (Error |
 }
 
 /**
- * S1: returns the conflict, before writing anything, when the run's log is not as long as the request expects.
+ * S1: returns the conflict, before writing anything, when the run's log or the claims are not as the request expects.
  * The values of its events are added to `events`, to be written with those of the whole group.
  */
 function appendOne(
   request: AppendRequest,
-  { statements, now }: Commit,
+  { statements, now }: Pick<Write, "statements" | "now">,
   events: EventValue[],
 ): CoordinationError | undefined {
   const [first] = request.events;
@@ -141,11 +149,14 @@ function appendOne(
       `${request.runId} has ${length} events; the append expected ${first.sequence}`,
     );
   }
-  writeAll(request, { statements, now, head, events });
-  return undefined;
+  const conflict = claimConflict(statements.claims, request, now);
+  if (!conflict) writeAll(request, { statements, now, head, events });
+  return conflict;
 }
 
-interface Write extends Pick<Commit, "statements" | "now"> {
+interface Write {
+  readonly statements: Writes;
+  readonly now: number;
   readonly head: Head | undefined;
   readonly events: EventValue[];
 }
@@ -161,6 +172,7 @@ function writeAll(request: AppendRequest, { statements, now, head, events }: Wri
     if (keepWhileRunning) statements.keepContent.run(runKey, ref.sha256);
     statements.putContent.run(ref.sha256, now, text, ref.sha256);
   }
+  writeClaims(statements.claims, runKey, request);
 }
 
 interface HashedRow {
@@ -251,6 +263,16 @@ function findReference(statements: Reads, name: string): Found | undefined {
   if (!row) return undefined;
   const runId = row.run_id as CoordinationId;
   return row.step_id === null ? { runId } : { runId, stepId: row.step_id as StepId };
+}
+
+/** Row by row, because one run may hold a name many times. */
+function holdersOf({ holders }: Reads, name: string, limit: number): CoordinationId[] {
+  const runIds = new Set<CoordinationId>();
+  for (const runId of holders.iterate(name)) {
+    if (runIds.size >= limit) break;
+    runIds.add(runId as CoordinationId);
+  }
+  return [...runIds];
 }
 
 async function getMany(

@@ -1,5 +1,6 @@
 /** Owns: the SQL of the ledger, prepared once per connection. */
 import type { Database, Statement } from "better-sqlite3";
+import { prepareClaimWrites, type ClaimWrites } from "./claim-statements.ts";
 import type { EventRow } from "./event-row.ts";
 
 export interface RunRow {
@@ -57,6 +58,7 @@ export interface Writes {
   /** Takes the mark from the texts whose uses `deleteUses` deletes, where no other coordination keeps them. */
   readonly unmarkKept: Statement<[Uses]>;
   readonly deleteUses: Statement<[Uses]>;
+  readonly claims: ClaimWrites;
 }
 
 /** The first uses of one coordination. */
@@ -71,6 +73,8 @@ export interface Reads {
   readonly runs: Statement<[RunFilter], RunRow>;
   readonly openRuns: Statement<[RunFilter], RunRow>;
   readonly find: Statement<[name: string], { run_id: string; step_id: string | null }>;
+  /** Newest reference first; a run as often as it holds the name. */
+  readonly holders: Statement<[name: string], string>;
   readonly references: Statement<[runId: string], { name: string; step_id: string | null }>;
   readonly content: Statement<[sha256: string], string>;
   /** Takes `CONTENTS_PER_SELECT` hashes, null for none. */
@@ -97,6 +101,7 @@ export function prepareWrites(database: Database): Writes {
       "insert into reference (name, run_key, step_id) values (?, ?, ?)",
     ),
     ...prepareContentWrites(database),
+    claims: prepareClaimWrites(database),
   };
 }
 
@@ -201,6 +206,15 @@ export function prepareReads(database: Database): Reads {
        order by reference.reference_key desc
        limit 1`,
     ),
+    holders: database
+      .prepare<[string], string>(
+        `select run.run_id
+         from reference
+         join run using (run_key)
+         where reference.name = +?
+         order by reference.reference_key desc`,
+      )
+      .pluck(),
     references: database.prepare<[string], { name: string; step_id: string | null }>(
       `select name, step_id
        from reference

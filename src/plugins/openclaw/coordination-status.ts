@@ -10,6 +10,9 @@ import type { PlanReads } from "./plan-access.ts";
 
 /** Of more steps, those that need attention are told. */
 const STEPS_MAX = 50;
+/** Of conflicts and of claims. */
+const NEWEST_MAX = 5;
+const RESOURCE_CHARS_MAX = 200;
 const OUTPUTS_CHARS_MAX = BOUNDS.deliveryCharsMax;
 
 const text = z.string();
@@ -27,6 +30,22 @@ const stepSchema = z.object({
   skippedBecause: text.optional(),
 });
 
+const conflictSchema = z.object({
+  conflictId: text,
+  resource: text,
+  detectedAt: text.optional(),
+  /** Who asked for what others wanted; absent where the ledger does not say. */
+  requester: text.optional(),
+  status: z.enum(["open", "resolved"]),
+  /** Until when people may answer. */
+  openUntil: text.optional(),
+  /** The step that got the resource; absent where it is of another coordination, or nobody did. */
+  winner: text.optional(),
+  because: text.optional(),
+});
+
+const claimSchema = z.object({ token: z.int(), resource: text, stepId: text, since: text, until: text });
+
 /** What is told of one coordination. */
 export const coordinationStatusSchema = z.object({
   coordinationId: text,
@@ -37,6 +56,10 @@ export const coordinationStatusSchema = z.object({
   counts: z.object({ total: z.int(), ended: z.int(), byStatus: z.record(text, z.int()) }),
   steps: z.array(stepSchema),
   stepsLeftOut: z.int().optional(),
+  /** Counts, and the newest ones; absent where there were none. */
+  conflicts: z.object({ total: z.int(), open: z.int(), newest: z.array(conflictSchema) }).optional(),
+  /** What is claimed now, leases that have ended included; absent where nothing is. */
+  claims: z.object({ total: z.int(), newest: z.array(claimSchema) }).optional(),
   /** How far the owner is told the result; absent before that begins. */
   delivery: text.optional(),
 });
@@ -73,8 +96,64 @@ export function statusOf(view: CoordinationView): CoordinationStatusReport {
     counts: countsOf(steps, view.plan?.steps ?? 0),
     steps: shown.map(stepReport),
     ...(leftOut > 0 && { stepsLeftOut: leftOut }),
+    ...conflictsReport(view),
+    ...claimsReport(view),
     ...(delivery && { delivery: delivery.status }),
   };
+}
+
+function conflictsReport({ conflicts }: CoordinationView): Pick<CoordinationStatusReport, "conflicts"> {
+  if (conflicts.length === 0) return {};
+  const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(conflictReport);
+  const open = conflicts.filter(({ resolution }) => !resolution).length;
+  return { conflicts: { total: conflicts.length, open, newest } };
+}
+
+type Recorded = CoordinationView["conflicts"][number];
+
+function conflictReport({
+  conflictId,
+  resource,
+  contest,
+  resolution,
+}: Recorded): z.infer<typeof conflictSchema> {
+  return {
+    conflictId,
+    resource: endOf(resource),
+    ...(contest && { detectedAt: isoTimestamp(contest.atMs), requester: contest.requester }),
+    ...(resolution ? rulingIn(resolution) : questionIn(contest)),
+  };
+}
+
+function rulingIn({ winner, winnerCoordinationId, because }: NonNullable<Recorded["resolution"]>) {
+  const isOwn = winner !== undefined && winnerCoordinationId === undefined;
+  return { status: "resolved" as const, ...(isOwn && { winner }), because };
+}
+
+function questionIn(contest: Recorded["contest"]) {
+  const untilMs = contest?.reviewByMs;
+  return { status: "open" as const, ...(untilMs !== undefined && { openUntil: isoTimestamp(untilMs) }) };
+}
+
+function claimsReport({ claims = [] }: CoordinationView): Pick<CoordinationStatusReport, "claims"> {
+  if (claims.length === 0) return {};
+  const newest = claims.slice(-NEWEST_MAX).toReversed();
+  return {
+    claims: {
+      total: claims.length,
+      newest: newest.map(({ token, resource, stepId, acquiredAtMs, expiresAtMs }) => ({
+        ...{ token, resource: endOf(resource), stepId },
+        since: isoTimestamp(acquiredAtMs),
+        until: isoTimestamp(expiresAtMs),
+      })),
+    },
+  };
+}
+
+/** The end of a path tells more than its beginning. */
+function endOf(resource: string): string {
+  if (resource.length <= RESOURCE_CHARS_MAX) return resource;
+  return `…${resource.slice(1 - RESOURCE_CHARS_MAX)}`.toWellFormed();
 }
 
 /** A large plan is admitted bit by bit: it has more steps than are there yet. */

@@ -53,7 +53,7 @@ function answered(error: unknown): GatewayAnswer {
   if (typeof gatewayCode !== "string")
     throw new CoordinationError("GATEWAY_UNREACHABLE", reasonOf(error, sentence), { cause: error });
   if (/^unknown method: /u.test(sentence))
-    throw new CoordinationError("COORDINATION_OFF", "the gateway knows no plans", { cause: error });
+    throw new CoordinationError("COORDINATION_OFF", "coordination is off in the gateway", { cause: error });
   return { ok: false, code: gatewayCode, message: sentence, ...(details !== undefined && { details }) };
 }
 

@@ -13,11 +13,15 @@ import { currentRuntime, replaceRuntime, withRuntime, type SharedRuntime } from 
 import { createSpawnHandlers, type SpawnHandlers } from "./spawn-handlers.ts";
 import { sentence } from "./spawn-result.ts";
 import { withinBudget } from "./within-budget.ts";
+import { createWriteHandlers, type WriteHandlers } from "./write-handlers.ts";
 
 /** A session's request is kept to this length, as the objective of what it may spawn. */
 const REQUEST_CHARS_MAX = 2_000;
 
-export interface HookHandlers extends SpawnHandlers {
+/** A call may wait for another one to end, and for a lease where the operator wants it; the host waits longer. */
+const CALL_BUDGET_MS = 12_000;
+
+export interface HookHandlers extends SpawnHandlers, WriteHandlers {
   subagentEnded(event: HookEvent<"subagent_ended">): Promise<void>;
   beforePromptBuild(
     event: HookEvent<"before_prompt_build">,
@@ -46,6 +50,11 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   };
   return {
     ...createSpawnHandlers({ api, use, quietly }),
+    ...createWriteHandlers({
+      api,
+      quietly,
+      use: (work) => withinBudget(withRuntime(make, work), CALL_BUDGET_MS),
+    }),
     subagentEnded: (event: HookEvent<"subagent_ended">) =>
       quietly("subagent_ended", async (runtime) => {
         await (await runtime.coordinator()).endChild(event.targetSessionKey as SessionKey, endingOf(event));
@@ -55,7 +64,8 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
     agentEnded: (_: HookEvent<"agent_end">, ctx: HookContext<"agent_end">) =>
       quietly("agent_end", async (runtime) => {
         const { sessionKey, runId } = ctx;
-        if (sessionKey && runId) (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
+        if (sessionKey && runId)
+          await (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
       }),
     start: async (): Promise<void> => {
       await replaceRuntime(await make());

@@ -23,6 +23,7 @@ import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
 import { shownIn } from "./show-plan.ts";
 import { subagentRunner } from "./subagent-runner.ts";
 import { REPORT_TOOL } from "./tool-declarations.ts";
+import { workingFolders } from "./working-folder.ts";
 
 /** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
 const PENDING_SPAWNS_MAX = 10_000;
@@ -42,6 +43,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     runner,
     health: healthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
     pendingSpawns: recent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
+    folderOf: workingFolders(api.runtime),
     requests: recent<string>(REQUESTS_MAX),
     coordinator: opened.get,
     get closed() {

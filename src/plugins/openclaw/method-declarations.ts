@@ -6,6 +6,7 @@ export const METHODS = {
   "coordination.plan.cancel": "operator.write",
   "coordination.cancel": "operator.write",
   "coordination.retry": "operator.write",
+  "coordination.claims.release": "operator.write",
   "coordination.status": "operator.read",
 } as const;
 

@@ -1,6 +1,6 @@
 /**
- * Owns: the gateway methods about plans, and what they answer. An operator decides: a plan's `ownerSession` is taken as it is
- * written, and every coordination may be seen, cancelled and tried again.
+ * Owns: which gateway methods there are, and what those about plans answer. An operator decides: a plan's `ownerSession` is taken
+ * as it is written, and every coordination may be seen, cancelled and tried again.
  *
  * H2 a method never throws into the host: every refusal and failure is `{code, message}` with a sentence.
  */
@@ -17,24 +17,17 @@ import {
   type StepId,
 } from "../../agents/coordination/contracts/ids.ts";
 import {
-  describeProblems,
   ENVELOPE_BOUNDS,
-  parseBounded,
   PLAN_BOUNDS,
   type ValueBounds,
 } from "../../agents/coordination/contracts/validation.ts";
 import type { RequestAnswer } from "../../agents/coordination/runtime/plan-requests.ts";
+import { releaseClaim } from "./claim-methods.ts";
 import { outputsReport, statusOf } from "./coordination-status.ts";
+import { answer, read, refused, type MethodAnswer } from "./method-answer.ts";
 import type { MethodName } from "./method-declarations.ts";
 import type { Plans, UsePlans } from "./plan-access.ts";
 import { agentOf } from "./plan-tools.ts";
-
-export type MethodAnswer =
-  | { readonly ok: true; readonly payload: object }
-  | {
-      readonly ok: false;
-      readonly error: { readonly code: string; readonly message: string; readonly details?: object };
-    };
 
 export type PlanMethods = (method: MethodName, params: unknown) => Promise<MethodAnswer>;
 
@@ -45,6 +38,7 @@ const METHODS: Readonly<Record<MethodName, Method>> = {
   "coordination.plan.run": run,
   "coordination.plan.cancel": (use, params) => request(use, params, cancel),
   "coordination.cancel": (use, params) => request(use, params, cancel),
+  "coordination.claims.release": releaseClaim,
   "coordination.retry": (use, params) => request(use, params, (plans, asked) => plans.retry(asked)),
   "coordination.status": tellStatus,
 };
@@ -58,25 +52,6 @@ export function createPlanMethods(use: UsePlans): PlanMethods {
       return refused("INVARIANT_VIOLATED", error instanceof Error ? error.message : String(error));
     }
   };
-}
-
-function answer(payload: object): MethodAnswer {
-  return { ok: true, payload };
-}
-
-function refused(code: string, message: string, details?: object): MethodAnswer {
-  return { ok: false, error: { code, message, ...(details && { details }) } };
-}
-
-/** @throws CoordinationError where the params are not what the method takes */
-function read<S extends z.ZodType, T>(
-  given: { readonly schema: S; readonly params: unknown; readonly bounds: ValueBounds },
-  act: (value: z.output<S>) => Promise<T>,
-): Promise<T | MethodAnswer> {
-  const parsed = parseBounded(given.schema, given.params, given.bounds);
-  return parsed.ok
-    ? act(parsed.value)
-    : Promise.resolve(refused("INPUT_INVALID", describeProblems(parsed.problems)));
 }
 
 const PLAN_PARAMS_BOUNDS: ValueBounds = { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 };

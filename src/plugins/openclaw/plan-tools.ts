@@ -139,7 +139,7 @@ async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
 }
 
 const DEFAULTS = {
-  conflictPolicy: { strategy: "owner_wins" },
+  conflictPolicy: {},
   failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
 } as const;
 

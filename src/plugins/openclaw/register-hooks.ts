@@ -4,6 +4,9 @@ import type { OpenClawPluginApi } from "./sdk.ts";
 /** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `HOOK_BUDGET_MS`. */
 const HOST_TIMEOUT_MS = 10_000;
 
+/** A contested call may wait for as long as the operator says; the handler gives up before this. */
+const HOST_CALL_TIMEOUT_MS = 14_000;
+
 /** After all other plugins, so that what is recorded is what the host will do. */
 const LAST = -1_000;
 
@@ -12,6 +15,9 @@ export function registerCoordinationHooks(api: OpenClawPluginApi): void {
   const spawns = { matcher: ["sessions_spawn"] as const, priority: LAST, timeoutMs: HOST_TIMEOUT_MS };
   api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeSpawn(event, ctx), spawns);
   api.on("after_tool_call", async (event, ctx) => (await handlers()).afterSpawn(event, ctx), spawns);
+  const calls = { priority: LAST, timeoutMs: HOST_CALL_TIMEOUT_MS };
+  api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeCall(event, ctx), calls);
+  api.on("after_tool_call", async (event, ctx) => (await handlers()).afterCall(event, ctx), calls);
   api.on("subagent_ended", async (event) => (await handlers()).subagentEnded(event));
   api.on("before_prompt_build", async (event, ctx) => (await handlers()).beforePromptBuild(event, ctx), {
     timeoutMs: HOST_TIMEOUT_MS,

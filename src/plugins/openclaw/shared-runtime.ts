@@ -14,6 +14,7 @@ import type { RunningCoordinator } from "../compose.ts";
 import type { HealthRecord } from "./health-record.ts";
 import { outsideCalls } from "./outside-calls.ts";
 import type { Recent } from "./recent.ts";
+import type { WorkingFolders } from "./working-folder.ts";
 
 export interface SharedRuntime {
   readonly config: Phase1Config;
@@ -22,6 +23,8 @@ export interface SharedRuntime {
   readonly runner: SpawnObserver;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
+  /** The folder from which a session's tools take relative paths. */
+  readonly folderOf: WorkingFolders;
   /** The newest request to each session, the objective of a coordination that it opens. */
   readonly requests: Recent<string>;
   /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */

@@ -8,8 +8,9 @@ import type { CoordinationEnvelope } from "../../agents/coordination/contracts/e
 import type { InputProblem } from "../../agents/coordination/contracts/facts.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../agents/coordination/runtime/coordinator.ts";
+import { goOnOrRefuse, refusal } from "./refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
-import { currentRuntime, type PendingSpawn, type SharedRuntime } from "./shared-runtime.ts";
+import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "./spawn-result.ts";
 
@@ -34,7 +35,7 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
       try {
         return await parts.use((runtime) => admit(runtime, event, ctx));
       } catch (error) {
-        return goOnOrRefuse(parts.api, error);
+        return goOnOrRefuse(parts.api, error, "spawn");
       }
     },
     afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
@@ -54,13 +55,15 @@ async function admit(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeCont
       { session: ctx.sessionKey },
       "a spawn without a usable session or agent goes on uncoordinated",
     );
-    return strict ? refusal("the spawn names no session or agent that could be recorded") : undefined;
+    return strict
+      ? refusal("spawn", "the spawn names no session or agent that could be recorded")
+      : undefined;
   }
   const coordinator = await runtime.coordinator();
   const admission = await coordinator.admitSpawn(reading.request);
   runtime.health.succeeded();
   if (admission.kind === "refused") {
-    if (strict || BLOCKING.has(admission.code)) return refusal(admission.reason);
+    if (strict || BLOCKING.has(admission.code)) return refusal("spawn", admission.reason);
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
     return undefined;
   }
@@ -102,7 +105,7 @@ async function handOver(
   if (runtime.config.strict && malformed.length > 0) {
     const reason = malformedReason(malformed);
     await coordinator.refuseSpawn({ coordinationId, stepId, sourceSession }, reason);
-    return refusal(reason);
+    return refusal("spawn", reason);
   }
   const key = callKey(sourceSession, event.runId, event.toolCallId);
   runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
@@ -165,16 +168,4 @@ function stepNamedIn(params: Readonly<Record<string, unknown>>): unknown {
 
 function callKey(sessionKey: string, runId: string | undefined, toolCallId: string | undefined): string {
   return JSON.stringify([sessionKey, runId, toolCallId]);
-}
-
-function goOnOrRefuse(api: OpenClawPluginApi, error: unknown): BeforeResult {
-  const runtime = currentRuntime();
-  const failure = runtime?.health.failed(error, 1);
-  if (!failure) api.logger.error(`coordination: ${error instanceof Error ? error.message : String(error)}`);
-  if (!runtime?.config.strict) return undefined;
-  return refusal(failure ? `${failure.message}. ${failure.advice}` : "the ledger is not open");
-}
-
-function refusal(reason: string): BeforeResult {
-  return { block: true, blockReason: `Coordination refused this spawn: ${reason}` };
 }

@@ -146,7 +146,7 @@ const PLAN = {
     },
     conflictPolicy: {
       type: "object",
-      description: "Who gets a resource that several steps write. Left out: owner_wins.",
+      description: "Who gets a resource that several steps write. Left out: as the operator decided.",
       properties: {
         strategy: { type: "string", enum: ["owner_wins", "priority_wins", "merge_if_safe", "manual_review"] },
         overrides: {

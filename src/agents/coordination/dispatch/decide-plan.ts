@@ -18,6 +18,7 @@ import { addMs, DELIVERY_STEP_ID, idempotencyKey, type EpochMs, type StepId } fr
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
 import { isEnded, openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { endOfClaims } from "./decide-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { reachedLimit, stopOf, type PlannedCoordination } from "./plan-rules.ts";
 
@@ -308,6 +309,7 @@ export function settlePlan(state: PlannedCoordination): Decision {
   // The session that would be told was stopped with the step that it worked on: it must not be woken.
   if (!delivery && state.cancelledBy === "parent")
     return accept([
+      ...endOfClaims(state, "coordination_ended"),
       { type: "coordination.terminal", payload: { ...verdictOn(state), delivery: "not_delivered" } },
     ]);
   if (!delivery) {
@@ -315,7 +317,10 @@ export function settlePlan(state: PlannedCoordination): Decision {
     const closed = plan.budgetQuestion ? [closing(plan.budgetQuestion, { resolution: "cancelled" })] : [];
     return accept([...closed, admitted], DELIVERY_STEP_ID);
   }
-  return accept([{ type: "coordination.terminal", payload: terminalOf(state, delivery) }]);
+  return accept([
+    ...endOfClaims(state, "coordination_ended"),
+    { type: "coordination.terminal", payload: terminalOf(state, delivery) },
+  ]);
 }
 
 function deliverySpec({ created }: PlannedCoordination): FactPayloads["step.admitted"] {

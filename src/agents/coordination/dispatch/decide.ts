@@ -26,6 +26,7 @@ import {
   type OpenCoordination,
   type Step,
 } from "../ledger/state.ts";
+import { decideOnClaims, endOfClaims } from "./decide-claims.ts";
 import { refuse, type Decision } from "./decision.ts";
 import {
   admitPlanSteps,
@@ -63,6 +64,12 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
       return reportStep(state, command);
     case "cancelCoordination":
       return cancelCoordination(state, command);
+    case "requestResources":
+    case "releaseClaims":
+    case "settleReview":
+    case "recordChange":
+    case "recordUndetermined":
+      return decideOnClaims(state, command, now);
     case "settleCoordination":
       return isPlanned(state) ? settlePlan(state) : settle(state);
     default:
@@ -273,10 +280,11 @@ function endingFacts(
   { command, now }: { readonly command: CompleteStep | FailStep | TimeOutStep; readonly now: EpochMs },
 ): FactDraft[] {
   const fact = outcomeFact(step, command);
-  if (command.type === "completeStep" || !isPlanned(state)) return [fact];
+  const claims = endOfClaims(state, "step_ended", command.stepId);
+  if (command.type === "completeStep" || !isPlanned(state)) return [fact, ...claims];
   const next = nextTry(state, step, { command, now });
   const ended = { ...fact, payload: { ...fact.payload, ...next.after } } as FactDraft;
-  return [ended, ...(next.asked ? [next.asked] : [])];
+  return [ended, ...(next.asked ? [next.asked] : []), ...claims];
 }
 
 /** Says that the host made no child, which an acknowledgement contradicts: the word of another call, or an older one. */
@@ -324,6 +332,7 @@ function settle(state: OpenCoordination): Decision {
   return {
     kind: "accepted",
     facts: [
+      ...endOfClaims(state, "coordination_ended"),
       {
         type: "coordination.terminal",
         payload: { status: state.cancelledBy ? "cancelled" : statusOf(steps), steps },

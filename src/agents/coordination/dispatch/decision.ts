@@ -27,6 +27,10 @@ export type RefusalCode =
   | "LANE_FULL"
   /** One attempt has reported often enough. */
   | "TOO_MANY_REPORTS"
+  /** A2: the claim has ended, or is another step's. */
+  | "STALE_TOKEN"
+  | "TOO_MANY_CLAIMS"
+  | "TOO_MANY_CONFLICTS"
   | "NOTHING_TO_RETRY"
   | "QUESTION_CLOSED";
 

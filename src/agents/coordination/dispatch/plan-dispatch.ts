@@ -9,7 +9,7 @@ import type { Allowance } from "../lanes/pick-best.ts";
 import { isPlanned } from "./plan-rules.ts";
 import { nextPlanDeadline, planEffects, recoverPlan, type PlanEffect } from "./plan-effects.ts";
 
-export type Effect = AskHost | EndCoordination | StopObserved | PlanEffect;
+export type Effect = AskHost | EndCoordination | StopObserved | CloseReview | PlanEffect;
 
 /** Ask the host what became of a step, and rule on the answer. */
 export interface AskHost {
@@ -31,6 +31,13 @@ export interface StopObserved {
 export interface EndCoordination {
   readonly kind: "endCoordination";
   readonly effectId: string;
+}
+
+/** Nobody answered about a conflict in time, or the gateway that asked is gone. */
+export interface CloseReview {
+  readonly kind: "closeReview";
+  readonly effectId: string;
+  readonly conflictId: string;
 }
 
 /** How much the lanes take now, and what is on its way already. */
@@ -56,15 +63,17 @@ export function planDispatch(state: Coordination, now: EpochMs, capacity: Capaci
   const effects: Effect[] = [
     ...stops.map((step) => ({ kind: "stopObserved" as const, ...about(state, step, "stop") })),
     ...asks.map((step) => askHost(state, step)),
+    ...overdueReviews(state, now),
   ];
   if (isPlanned(state)) return [...effects, ...planEffects(state, now, capacity)];
-  return state.openSteps.size === 0 && now >= settlesAt(state) ? [endCoordination(state)] : effects;
+  const isOver = state.openSteps.size === 0 && now >= settlesAt(state);
+  return isOver ? [...effects, endCoordination(state)] : effects;
 }
 
 /** At start every open step is reconciled with the host, due or not. */
 export function planRecovery(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
-  const asks = observedOf(state).map((step) => askHost(state, step));
+  const asks = [...observedOf(state).map((step) => askHost(state, step)), ...overdueReviews(state, now)];
   if (!isPlanned(state)) return asks;
   return [...asks, ...recoverPlan(state, now), ...planEffects(state, now, capacity)];
 }
@@ -80,8 +89,10 @@ export function nextDeadline(state: Coordination, after?: EpochMs): EpochMs | un
     // What is to stop is to stop now.
     ...(isToStop(state, step) ? [state.changedAtMs] : []),
   ]);
-  if (isPlanned(state)) return least([...due, ...nextPlanDeadline(state)], after);
-  return due.length === 0 ? settlesAt(state) : least(due, after);
+  const reviews = state.reviews.valueSeq().map(closesAt).toArray();
+  if (isPlanned(state)) return least([...due, ...reviews, ...nextPlanDeadline(state)], after);
+  const idle = due.length === 0 ? [settlesAt(state)] : due;
+  return least([...idle, ...reviews], due.length === 0 ? undefined : after);
 }
 
 function least(times: readonly EpochMs[], after = -1): EpochMs | undefined {
@@ -102,6 +113,25 @@ function observedOf(state: OpenCoordination): Step[] {
 
 function isToStop({ cancelledBy }: OpenCoordination, step: Step): boolean {
   return step.phase.status === "running" && (cancelledBy ?? step.cancelledBy) !== undefined;
+}
+
+/** The host tells of the answer first, also of one that did not come. */
+const REVIEW_GRACE_MS = 15_000;
+
+function closesAt(reviewByMs: EpochMs): EpochMs {
+  return addMs(reviewByMs, REVIEW_GRACE_MS);
+}
+
+function overdueReviews({ reviews, coordinationId }: OpenCoordination, now: EpochMs): CloseReview[] {
+  return reviews
+    .filter((reviewByMs) => now >= closesAt(reviewByMs))
+    .keySeq()
+    .toArray()
+    .map((conflictId) => ({
+      kind: "closeReview",
+      effectId: `${coordinationId}:review:${conflictId}`,
+      conflictId,
+    }));
 }
 
 function settlesAt(state: OpenCoordination): EpochMs {

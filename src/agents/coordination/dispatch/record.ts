@@ -74,9 +74,15 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "step.retry_granted":
     case "step.child_stopped":
       return state.steps.get(draft.payload.stepId)?.lastFactId;
+    case "claim.acquired":
+    case "claim.renewed":
+    case "resource.changed":
+    case "write.undetermined":
+      return state.steps.get(draft.payload.stepId)?.lastFactId ?? state.createdEventId;
     case "conflict.resolved":
       return state.conflicts.find(({ conflictId }) => conflictId === draft.payload.conflictId)
         ?.detectedEventId;
+    case "claim.released":
     case "conflict.detected":
     case "coordination.escalated":
     case "coordination.cancel_requested":

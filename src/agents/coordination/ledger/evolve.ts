@@ -10,6 +10,7 @@ import { invariant, unreachable } from "../contracts/errors.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
 import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
 import {
   afterAdmission,
@@ -78,10 +79,14 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
       return cancelRequested(open, event);
     case "escalation.closed":
       return escalationClosed(open, event);
+    case "claim.acquired":
+    case "claim.renewed":
+    case "claim.released":
+    case "resource.changed":
+    case "write.undetermined":
     case "conflict.detected":
-      return conflictDetected(open, event);
     case "conflict.resolved":
-      return conflictResolved(open, event);
+      return evolveClaims(open, event satisfies ClaimEvent);
     case "coordination.escalated":
       return escalated(open, event);
     case "coordination.terminal":
@@ -108,6 +113,11 @@ function created(state: Coordination, event: FactEvent & { type: "coordination.c
     endedSteps: { completed: 0, failed: 0, cancelled: 0, timed_out: 0, skipped: 0 },
     iterations: 0,
     conflicts: [],
+    reviews: ImmutableMap(),
+    claims: OrderedMap(),
+    newestToken: 0,
+    holdings: ImmutableMap(),
+    changes: ImmutableMap(),
     escalations: [],
     ...(event.payload.plan && { plan: newProgress(epochMsOf(event.timestamp)) }),
   };
@@ -213,30 +223,6 @@ function escalationClosed(
     lastFactId: event.eventId,
     phase: { ...tried, status: resolution === "cancelled" && by ? "cancelled" : cause },
   }));
-}
-
-function conflictDetected(
-  state: OpenCoordination,
-  event: FactEvent & { type: "conflict.detected" },
-): OpenCoordination {
-  invariant(
-    state.conflicts.every(({ conflictId }) => conflictId !== event.payload.conflictId),
-    `A3: conflict ${event.payload.conflictId} detected twice: ${event.eventId}`,
-  );
-  return { ...state, conflicts: [...state.conflicts, { ...event.payload, detectedEventId: event.eventId }] };
-}
-
-function conflictResolved(
-  state: OpenCoordination,
-  event: FactEvent & { type: "conflict.resolved" },
-): OpenCoordination {
-  const index = state.conflicts.findIndex((conflict) => conflict.conflictId === event.payload.conflictId);
-  const conflict = state.conflicts[index];
-  invariant(
-    conflict !== undefined && !conflict.resolution,
-    `A3: resolution without an open conflict: ${event.eventId}`,
-  );
-  return { ...state, conflicts: state.conflicts.with(index, { ...conflict, resolution: event.payload }) };
 }
 
 function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordination {

@@ -53,6 +53,16 @@ interface Known {
   /** Orchestrator turns so far (`runOrchestrator.decided.iteration`). */
   readonly iterations: number;
   readonly conflicts: readonly Conflict[];
+  /** Conflicts that people rule on, with the time until which they may. */
+  readonly reviews: ImmutableMap<string, EpochMs>;
+  /** Claims that were not released, by token, the earliest first. Some may have expired. */
+  readonly claims: OrderedMap<number, HeldClaim>;
+  /** 0 before the first claim. */
+  readonly newestToken: number;
+  /** The token of the newest of these by step and resource, as `holdingOf` names them. */
+  readonly holdings: ImmutableMap<string, number>;
+  /** The newest change of each resource that a step of this coordination changed. */
+  readonly changes: ImmutableMap<string, ResourceChange>;
   readonly escalations: readonly Escalation[];
   /** Who asked for the end of the whole coordination. */
   readonly cancelledBy?: Requester;
@@ -207,6 +217,20 @@ interface Tried {
 export interface Child {
   readonly childSessionKey: SessionKey;
   readonly childRunId: string;
+}
+
+export type HeldClaim = FactPayloads["claim.acquired"] & { readonly acquiredAtMs: EpochMs };
+
+export function holdingOf(stepId: StepId, resource: string): string {
+  return `${stepId}\n${resource}`;
+}
+
+export interface ResourceChange {
+  readonly stepId: StepId;
+  readonly version: string;
+  readonly atMs: EpochMs;
+  /** The claim under which it was changed. */
+  readonly token: number;
 }
 
 export type Conflict = FactPayloads["conflict.detected"] & {

@@ -5,7 +5,7 @@
 import { DELIVERY_STEP_ID, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
-import type { Reference, Summary } from "../contracts/summary.ts";
+import { CONFLICTS_NAME, type Reference, type Summary } from "../contracts/summary.ts";
 import { isEnded, type Coordination } from "./state.ts";
 
 type Opening = FactPayloads["coordination.created"];
@@ -31,6 +31,8 @@ export function summarize(state: Exclude<Coordination, { kind: "unopened" }>): S
 
 export function referencesOf(event: RunEvent): Reference[] {
   if (event.type === "coordination.created") return openingReferences(event.payload);
+  if (event.type === "resource.changed" || event.type === "conflict.detected")
+    return contestedReferences(event);
   // The owner is told a result as a step of its own, but it is no child.
   if ("stepId" in event.payload && event.payload.stepId === DELIVERY_STEP_ID) return [];
   if (event.type === "step.dispatched" && event.payload.targetSession) {
@@ -41,6 +43,17 @@ export function referencesOf(event: RunEvent): Reference[] {
     return [{ name: childName(event.payload.childSessionKey), stepId: event.payload.stepId }];
   }
   return [];
+}
+
+function contestedReferences(
+  event: RunEvent & { type: "resource.changed" | "conflict.detected" },
+): Reference[] {
+  if (event.type === "resource.changed") {
+    const { resource, stepId } = event.payload;
+    return [{ name: changedName(resource), stepId }];
+  }
+  const { contest } = event.payload;
+  return contest ? [{ name: CONFLICTS_NAME, stepId: contest.requester }] : [];
 }
 
 /** A plan is not found by its owner's trace: what the owner's model spawns meanwhile is no part of it. */
@@ -63,4 +76,9 @@ export function childName(childSessionKey: SessionKey): string {
 /** The newest plan that the child of a step submitted. */
 export function nestedName(coordinationId: CoordinationId, stepId: StepId): string {
   return `nested:${coordinationId}:${stepId}`;
+}
+
+/** Who changed a resource last. */
+export function changedName(resource: string): string {
+  return `changed:${resource}`;
 }

@@ -50,6 +50,11 @@ export function project(fact: FactEvent, state: Known): OpenWopDraft[] {
       return escalated(state, fact);
     case "coordination.terminal":
       return [ended(state, fact)];
+    case "claim.acquired":
+    case "claim.renewed":
+    case "claim.released":
+    case "resource.changed":
+    case "write.undetermined":
     case "conflict.detected":
     case "conflict.resolved":
     case "step.reported":

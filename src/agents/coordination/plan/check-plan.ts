@@ -101,7 +101,7 @@ function planOf(fields: Readonly<Record<string, unknown>>, steps: CoordinationSt
     coordinationId: "-" as CoordinationPlan["coordinationId"],
     objective: "-",
     ownerSession: "-" as CoordinationPlan["ownerSession"],
-    conflictPolicy: { strategy: "owner_wins" },
+    conflictPolicy: {},
     failurePolicy: failure.ok
       ? failure.value
       : { retryBudget: BOUNDS.retryBudgetMax, timeoutPolicy: "fail_fast", escalationPolicy: "none" },

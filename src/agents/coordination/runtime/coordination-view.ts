@@ -19,6 +19,7 @@ import {
   type Conflict,
   type Coordination,
   type Escalation,
+  type HeldClaim,
   type Step,
   type StepPhase,
 } from "../ledger/state.ts";
@@ -36,6 +37,8 @@ export interface CoordinationView {
   /** In order of admission. */
   readonly steps: readonly StepView[];
   readonly conflicts: readonly Conflict[];
+  /** Held now, expired ones included; absent where there are none. */
+  readonly claims?: readonly HeldClaim[];
   readonly escalations: readonly Escalation[];
   /** Present for a plan: how many steps it has, admitted or not, without the delivery of its result. */
   readonly plan?: { readonly content: ContentRef; readonly steps: number; readonly deadlineAtMs?: EpochMs };
@@ -93,6 +96,7 @@ export function viewCoordination(state: Exclude<Coordination, { kind: "unopened"
     trace: created.trace,
     steps: [...state.steps.values()].map((step) => viewStep(coordinationId, step)),
     conflicts,
+    ...(state.claims.size > 0 && { claims: state.claims.valueSeq().toArray() }),
     escalations,
     ...(created.plan && { plan: viewPlan(created.plan) }),
   };

@@ -13,13 +13,15 @@ import type { ChildEnding, ObservedChild } from "../contracts/observation.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
 import { outcomeCommand } from "../dispatch/rule-on-observation.ts";
-import { childOf, type Step } from "../ledger/state.ts";
+import { childOf, type Coordination, type Step } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
 import type { SpawnObserver } from "../ports/spawn-observer.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
 import type { ContentStore } from "../ports/content-store.ts";
 import { admitSpawn, type Admission, type AdmitParts, type SpawnRequest } from "./admit-spawn.ts";
 import { viewCoordination, type CoordinationView } from "./coordination-view.ts";
+import { createArbiter, type Arbiter } from "./arbiter.ts";
+import type { ArbitrationParts } from "./arbiter-parts.ts";
 import { createDispatcher, type Dispatcher } from "./dispatcher.ts";
 import { createOwnerTurns } from "./owner-turns.ts";
 import type { PlanRequests } from "./plan-requests.ts";
@@ -29,7 +31,7 @@ import type { PlanParts, RuntimeParts, Settings } from "./runtime-parts.ts";
 import type { SpawnGate } from "./spawn-gate.ts";
 import { createPlanRequests } from "./submit-plan.ts";
 
-export interface CoordinatorParts extends RunLogParts, PlanParts {
+export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationParts {
   readonly content: ContentStore;
   readonly runner: SpawnObserver;
   readonly lanes: LaneRunner;
@@ -47,6 +49,8 @@ export interface SpawnClaim {
 }
 
 export interface Coordinator extends PlanRequests {
+  /** Rules on what tool calls change. */
+  readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
   /** Records the intent to spawn and returns the envelope. @throws CoordinationError when it could not be recorded. */
   admitSpawn(request: SpawnRequest): Promise<Admission>;
   /** Records that the host created the child. Returns the envelope with its target, or nothing for a claim that the ledger does not bear out. */
@@ -60,7 +64,7 @@ export interface Coordinator extends PlanRequests {
   /** What a coordination is like now; `undefined` for one that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   turnBegan(session: SessionKey, runId: string): void;
-  turnEnded(session: SessionKey, runId: string): void;
+  turnEnded(session: SessionKey, runId: string): Promise<void>;
   /** Asks the host about every open step, then keeps sweeping. Resolves when the first pass is through. */
   start(): Promise<void>;
   /** Stops timers and waits for work under way; the ledger is closed by whoever opened it. */
@@ -75,12 +79,19 @@ interface Core extends CoordinatorParts {
 export function createCoordinator(parts: CoordinatorParts): Coordinator {
   const runs = createRunLog({
     ...parts,
-    onAppended: (events) => leaveGate(parts.gate, events),
+    onAppended: (events) => {
+      leaveGate(parts.gate, events);
+      arbiter.appended(events);
+    },
     onDecided: (state) => dispatcher.changed(state),
   });
   const turns = createOwnerTurns();
   const plans = createPlanSource(parts);
-  const dispatcher: Dispatcher = createDispatcher({ ...parts, runs, turns, plans });
+  const arbiter = createArbiter({ ...parts, plans, runs: watched(runs, (state) => dispatcher.watch(state)) });
+  const dispatcher: Dispatcher = createDispatcher({
+    ...{ ...parts, runs, turns, plans },
+    onOpen: arbiter.opened,
+  });
   const core: Core = { ...parts, runs, dispatcher };
   const planning: RuntimeParts = {
     ...parts,
@@ -106,9 +117,11 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     turnBegan: (session, runId) => {
       turns.began(session, runId, parts.clock.now());
     },
-    turnEnded: (session, runId) => {
+    turnEnded: async (session, runId) => {
       turns.ended(session, runId, parts.clock.now());
+      await arbiter.turnEnded(session);
     },
+    arbiter,
     ...createPlanRequests(planning),
     start: () => dispatcher.start(),
     stop: () => dispatcher.stop(),
@@ -139,6 +152,18 @@ async function admitThroughGate(
   } finally {
     entry.leave();
   }
+}
+
+/** A question to people is due later, and nothing else may happen until then. */
+function watched(runs: RunLog, watch: (state: Coordination) => void): RunLog {
+  return {
+    ...runs,
+    submit: async (...request) => {
+      const submitted = await runs.submit(...request);
+      watch(submitted.state);
+      return submitted;
+    },
+  };
 }
 
 function leaveGate(gate: SpawnGate, events: readonly RunEvent[]): void {

@@ -18,13 +18,13 @@ import {
   type Effect,
 } from "../dispatch/plan-dispatch.ts";
 import type { RunStep } from "../dispatch/plan-effects.ts";
-import type { Coordination } from "../ledger/state.ts";
+import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../ports/lane-runner.ts";
 import { boundedAnswer } from "./bounded-answer.ts";
 import { driveAttempt } from "./drive-attempt.ts";
 import { capsLeft, type Held } from "./caps-left.ts";
 import { openRuns } from "./open-runs.ts";
-import { performEffect, type EffectParts } from "./perform-effect.ts";
+import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
 import type { SpawnGate } from "./spawn-gate.ts";
@@ -37,6 +37,8 @@ const PAUSE_MS_MIN = 50;
 export interface DispatcherParts extends Omit<EffectParts, "stopping" | "watch" | "giveBack" | "halt"> {
   readonly lanes: LaneRunner;
   readonly gate: SpawnGate;
+  /** Hears at every sweep of each coordination that is open, whoever opened it. */
+  readonly onOpen: (state: OpenCoordination) => void;
 }
 
 export interface Dispatcher {
@@ -262,17 +264,11 @@ async function perform(
   if (underway.has(effect.effectId)) return;
   underway.add(effect.effectId);
   try {
-    if (isOfPlan(effect)) await performPlanEffect(effectParts, state, effect);
-    else await parts.lanes.operate(() => performEffect(effectParts, state, effect));
+    if (isOfAny(effect)) await parts.lanes.operate(() => performEffect(effectParts, state, effect));
+    else await performPlanEffect(effectParts, state, effect);
   } finally {
     underway.delete(effect.effectId);
   }
-}
-
-type PlanAct = Parameters<typeof performPlanEffect>[2];
-
-function isOfPlan(effect: Exclude<Effect, RunStep>): effect is PlanAct {
-  return effect.kind !== "askHost" && effect.kind !== "stopObserved" && effect.kind !== "endCoordination";
 }
 
 /** An agent that is being started can be stopped only when the host knows of it. */
@@ -355,8 +351,9 @@ async function sweep(it: Dispatching): Promise<void> {
 
 /** Spawns that another process admitted count here, too. */
 function recovery(parts: DispatcherParts): Plan {
-  const { gate } = parts;
+  const { gate, onOpen } = parts;
   return (state, now, capacity) => {
+    if (state.kind === "open") onOpen(state);
     const effects = planRecovery(state, now, capacity);
     for (const effect of effects) {
       const step =

@@ -9,7 +9,13 @@ import {
 } from "../contracts/ids.ts";
 import type { Observation } from "../contracts/observation.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
-import type { AskHost, EndCoordination, StopObserved } from "../dispatch/plan-dispatch.ts";
+import type {
+  AskHost,
+  CloseReview,
+  Effect,
+  EndCoordination,
+  StopObserved,
+} from "../dispatch/plan-dispatch.ts";
 import { ruleOnObservation } from "../dispatch/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
@@ -32,14 +38,35 @@ export interface EffectParts extends RuntimeParts {
   readonly halt: (attemptKey: IdempotencyKey) => Promise<void>;
 }
 
+/** What follows for any coordination, planned or not. */
+type EffectOfAny = AskHost | StopObserved | CloseReview | EndCoordination;
+
+const OF_ANY: ReadonlySet<Effect["kind"]> = new Set([
+  "askHost",
+  "stopObserved",
+  "closeReview",
+  "endCoordination",
+] satisfies EffectOfAny["kind"][]);
+
+export function isOfAny(effect: Effect): effect is EffectOfAny {
+  return OF_ANY.has(effect.kind);
+}
+
 export async function performEffect(
   parts: EffectParts,
   state: Coordination,
-  effect: AskHost | StopObserved | EndCoordination,
+  effect: EffectOfAny,
 ): Promise<void> {
   if (state.kind !== "open") return;
   if (effect.kind === "askHost") return askHost(parts, state, effect);
   if (effect.kind === "stopObserved") return stopObserved(parts, state, effect);
+  if (effect.kind === "closeReview") {
+    const { conflictId } = effect;
+    await parts.runs.submit(state.coordinationId, [
+      { type: "settleReview", conflictId, answer: "unanswered" },
+    ]);
+    return;
+  }
   const now = parts.clock.now();
   const quietSince = parts.turns.quietSince(state.created.ownerSession, now);
   const isQuiet = quietSince !== undefined && now >= addMs(quietSince, state.created.settleMs);

@@ -14,6 +14,7 @@ import { describeProblems, EVENT_BOUNDS, parseBounded } from "../contracts/valid
 import { decide } from "../dispatch/decide.ts";
 import type { Decision, RefusalCode } from "../dispatch/decision.ts";
 import { record } from "../dispatch/record.ts";
+import { claimChangesOf } from "../ledger/claim-changes.ts";
 import type { Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
 import type { Clock } from "../ports/clock.ts";
@@ -180,12 +181,14 @@ async function append(
   assertReadable(events);
   if (state.kind === "unopened")
     throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
+  const claims = events.flatMap(claimChangesOf);
   await store.append({
     runId,
     events,
     summary: summarize(state),
     references: events.flatMap(referencesOf),
     contents: batch.contents,
+    ...(claims.length > 0 && { claims }),
   });
   onAppended?.(events);
   const last = events.at(-1);

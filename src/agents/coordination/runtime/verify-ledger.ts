@@ -2,12 +2,15 @@
  * Owns: proving a whole ledger: the stored bytes (the store's part), then the log's meaning, by folding every run again.
  *
  * L2 gapless, L3 causes are earlier events, L4 the log folds, L5 the projection is what is stored, D5 one terminal
- * event; and what is kept beside the log is what the log says.
+ * event, S5 the tokens of claims are gapless over the ledger; and what is kept beside the log is what the log says.
  */
+import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { isCoordinationError } from "../contracts/errors.ts";
-import type { CoordinationId } from "../contracts/ids.ts";
-import { isFact, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
+import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
+import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
 import type { Reference } from "../contracts/summary.ts";
+import { claimChangesOf } from "../ledger/claim-changes.ts";
+import { resolutionByRules } from "../dispatch/conflict-facts.ts";
 import { evolve } from "../ledger/evolve.ts";
 import { unopened, type Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
@@ -32,15 +35,19 @@ export async function verifyLedger(
   onProgress: (done: { readonly coordinations: number; readonly events: number }) => void = () => undefined,
 ): Promise<Verification> {
   const problems: StoredProblem[] = [...(await store.inspect())];
+  const tokens = await countTokens(store, problems);
   let coordinations = 0;
   let events = 0;
   for await (const entry of allRuns(store, problems)) {
-    problems.push(...(await verifyGrowingRun(store, entry)));
+    const run = await verifyGrowingRun(store, entry);
+    problems.push(...run.problems);
+    tokens.add(run.tokens);
     coordinations += 1;
     events += entry.length;
     onProgress({ coordinations, events });
     if (problems.length >= PROBLEMS_MAX) break;
   }
+  if (problems.length < PROBLEMS_MAX) problems.push(...(await tokens.problems()));
   return { ok: problems.length === 0, coordinations, events, problems: problems.slice(0, PROBLEMS_MAX) };
 }
 
@@ -64,14 +71,57 @@ function pageOf(store: LedgerStore, after: RunEntry | undefined): Promise<RunEnt
   return store.list({ limit: PAGE, ...(after && { after }) });
 }
 
+interface TokenCount {
+  /** The tokens of a run's log; absent where it could not be read to its end. */
+  add(tokens: readonly number[] | undefined): void;
+  problems(): Promise<StoredProblem[]>;
+}
+
+/** S5: as many claims as the ledger had counted before its logs were read are in them, and none is beyond its count. */
+async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promise<TokenCount> {
+  const lastToken = async (): Promise<number> => {
+    const query = { resource: "", atMs: 0 as EpochMs, limit: 0 };
+    return (await store.overlapping(query)).lastToken;
+  };
+  const counted = await lastToken().catch((error: unknown) => {
+    problems.push({ kind: "index_differs", message: `the claims are unreadable: ${messageOf(error)}` });
+    return undefined;
+  });
+  let isWhole = counted !== undefined;
+  let found = 0;
+  let newest = 0;
+  return {
+    add: (tokens) => {
+      if (!tokens) isWhole = false;
+      for (const token of tokens ?? []) {
+        if (token <= (counted ?? 0)) found += 1;
+        newest = Math.max(newest, token);
+      }
+    },
+    problems: async () => {
+      if (!isWhole) return [];
+      const last = await lastToken();
+      const differs = (message: string): StoredProblem[] => [{ kind: "index_differs", message }];
+      if (newest > last) return differs(`claim ${newest} was acquired, but the ledger counts ${last}`);
+      if (found === counted) return [];
+      return differs(`the ledger counts ${String(counted)} claims, its logs hold ${found} of them`);
+    },
+  };
+}
+
+interface RunCheck {
+  readonly problems: StoredProblem[];
+  readonly tokens?: readonly number[];
+}
+
 /** What was appended while the run was read is no damage: it is checked again as it is then. */
-async function verifyGrowingRun(store: LedgerStore, entry: RunEntry): Promise<StoredProblem[]> {
+async function verifyGrowingRun(store: LedgerStore, entry: RunEntry): Promise<RunCheck> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {
-    const problems = await verifyRun(store, checked);
-    if (problems.length === 0 || tries >= GROWTHS_MAX) return problems;
+    const run = await verifyRun(store, checked);
+    if (run.problems.length === 0 || tries >= GROWTHS_MAX) return run;
     const newest = await entryOf(store, checked);
-    if (newest === undefined || newest.length === checked.length) return problems;
+    if (newest === undefined || newest.length === checked.length) return run;
     checked = newest;
   }
 }
@@ -81,21 +131,20 @@ async function entryOf(store: LedgerStore, { runId, ordinal }: RunEntry): Promis
   return page.find((entry) => entry.ordinal === ordinal);
 }
 
-async function verifyRun(store: LedgerStore, entry: RunEntry): Promise<StoredProblem[]> {
+async function verifyRun(store: LedgerStore, entry: RunEntry): Promise<RunCheck> {
   const { runId } = entry;
   const check = newCheck(runId);
   try {
     for await (const event of eventsOf(store, runId)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
+    await checkClaims(check, runId, claimsOf(store, runId));
   } catch (error) {
     const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
-    return [
-      ...check.problems,
-      { kind, message: messageOf(error), runId, sequence: check.state.nextSequence },
-    ];
+    const problem = { kind, message: messageOf(error), runId, sequence: check.state.nextSequence } as const;
+    return { problems: [...check.problems, problem] };
   }
   checkEnd(check, entry);
-  return check.problems;
+  return check;
 }
 
 /** A page that holds an unreadable event is read one by one, so that the events before it are checked and it is located. */
@@ -116,6 +165,15 @@ async function* eventsOf(store: LedgerStore, runId: CoordinationId): AsyncGenera
   }
 }
 
+async function* claimsOf(store: LedgerStore, runId: CoordinationId): AsyncGenerator<ClaimEntry> {
+  for (let after = 0; ;) {
+    const page = await store.claims({ runId, after, limit: PAGE });
+    yield* page;
+    after = page.at(-1)?.token ?? after;
+    if (page.length < PAGE) return;
+  }
+}
+
 function isUnreadable(error: unknown): boolean {
   return isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
 }
@@ -126,11 +184,23 @@ interface Check {
   expected: OpenWopDraft[];
   readonly seen: Set<string>;
   readonly references: (Reference & { readonly sequence: number })[];
+  /** By token, with the place of the newest event about it. */
+  readonly claims: Map<number, { readonly claim: ClaimEntry; readonly sequence: number }>;
+  /** Of all claims that were acquired. */
+  readonly tokens: number[];
   readonly problems: StoredProblem[];
 }
 
 function newCheck(runId: CoordinationId): Check {
-  return { state: unopened(runId), expected: [], seen: new Set(), references: [], problems: [] };
+  return {
+    state: unopened(runId),
+    expected: [],
+    seen: new Set(),
+    references: [],
+    claims: new Map(),
+    tokens: [],
+    problems: [],
+  };
 }
 
 function checkEvent(check: Check, event: RunEvent): void {
@@ -143,9 +213,11 @@ function checkEvent(check: Check, event: RunEvent): void {
   }
   check.seen.add(eventId);
   check.references.push(...referencesOf(event).map((reference) => ({ ...reference, sequence })));
+  changeClaims(check, event);
   const [expected, ...rest] = check.expected;
   if (isFact(event)) {
     if (expected) differs(`L5: ${expected.type} is missing before ${eventId} (${type})`);
+    checkRuling(check, event);
     check.state = evolve(check.state, event);
     check.expected = check.state.kind === "unopened" ? [] : project(event, check.state);
     return;
@@ -155,6 +227,38 @@ function checkEvent(check: Check, event: RunEvent): void {
     differs(`L5: ${eventId} (${type}) is not the projection of the fact before it`);
   check.expected = rest;
   check.state = evolve(check.state, event);
+}
+
+function changeClaims({ claims, tokens }: Check, event: RunEvent): void {
+  const { runId, sequence } = event;
+  for (const change of claimChangesOf(event)) {
+    const { token } = change;
+    const known = claims.get(token)?.claim;
+    if (change.kind === "acquired") {
+      const { kind: _, ...claim } = change;
+      claims.set(token, { claim: { ...claim, runId }, sequence });
+      tokens.push(token);
+    } else if (change.kind === "released") claims.delete(token);
+    else if (known) claims.set(token, { claim: { ...known, expiresAtMs: change.expiresAtMs }, sequence });
+  }
+}
+
+/** A1: what the rules resolved follows from what was recorded of the conflict. */
+function checkRuling({ state, problems }: Check, event: FactEvent): void {
+  if (event.type !== "conflict.resolved" || state.kind === "unopened") return;
+  const { conflictId } = event.payload;
+  const conflict = state.conflicts.findLast((detected) => detected.conflictId === conflictId);
+  const expected = conflict && resolutionByRules(conflict);
+  if (!expected || isSamePayload(expected.payload, event.payload)) return;
+  const { runId, sequence } = event;
+  const message = `A1: the rules do not resolve ${conflictId} as ${event.eventId} says`;
+  problems.push({ kind: "ruling_differs", message, runId, sequence });
+}
+
+/** Whatever the order of the fields. */
+function isSamePayload(a: object, b: object): boolean {
+  const sorted = (value: object): string => JSON.stringify(Object.entries(value).sort());
+  return sorted(a) === sorted(b);
 }
 
 function sameDraft(expected: OpenWopDraft, stored: RunEvent): boolean {
@@ -188,6 +292,37 @@ function checkReferences(
     });
     return;
   }
+}
+
+/** Claims are a function of the log: those that it acquired and did not release, as it left them, and no others. */
+async function checkClaims(
+  { problems, claims }: Check,
+  runId: CoordinationId,
+  stored: AsyncIterable<ClaimEntry>,
+): Promise<void> {
+  const missing = new Map(claims);
+  const differs = (message: string, sequence?: number): void => {
+    problems.push({ kind: "index_differs", message, runId, ...(sequence !== undefined && { sequence }) });
+  };
+  for await (const claim of stored) {
+    const expected = missing.get(claim.token);
+    missing.delete(claim.token);
+    if (!expected) differs(`the claim ${claim.token} follows from no event`);
+    else if (!sameClaim(expected.claim, claim))
+      differs(`the claim ${claim.token} on ${expected.claim.resource} was changed`, expected.sequence);
+  }
+  for (const [token, { claim, sequence }] of missing)
+    differs(`the claim ${token} on ${claim.resource} is missing`, sequence);
+}
+
+function sameClaim(expected: ClaimEntry, stored: ClaimEntry): boolean {
+  return (
+    expected.resource === stored.resource &&
+    expected.stepId === stored.stepId &&
+    expected.priority === stored.priority &&
+    expected.acquiredAtMs === stored.acquiredAtMs &&
+    expected.expiresAtMs === stored.expiresAtMs
+  );
 }
 
 function checkEnd({ state, expected, problems }: Check, { runId, length, summary }: RunEntry): void {

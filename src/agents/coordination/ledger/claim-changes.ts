@@ -1,0 +1,20 @@
+import { epochMsOf } from "../contracts/ids.ts";
+import type { RunEvent } from "../contracts/run-event.ts";
+import type { ClaimChange } from "../contracts/claim-entry.ts";
+
+/** What an event means for the claims that a ledger keeps beside the log; `verify` computes it again. */
+export function claimChangesOf(event: RunEvent): ClaimChange[] {
+  switch (event.type) {
+    case "claim.acquired": {
+      const { token, resource, stepId, priority, expiresAtMs } = event.payload;
+      const acquiredAtMs = epochMsOf(event.timestamp);
+      return [{ kind: "acquired", token, resource, stepId, priority, acquiredAtMs, expiresAtMs }];
+    }
+    case "claim.renewed":
+      return [{ kind: "renewed", token: event.payload.token, expiresAtMs: event.payload.expiresAtMs }];
+    case "claim.released":
+      return [{ kind: "released", token: event.payload.token }];
+    default:
+      return [];
+  }
+}

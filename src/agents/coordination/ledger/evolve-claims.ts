@@ -1,0 +1,134 @@
+/**
+ * Owns: what each fact about claims, changes and conflicts means for the state. A2 every claim has a token of its own, greater
+ * than all before it. A3 a conflict is resolved once.
+ */
+import { invariant, unreachable } from "../contracts/errors.ts";
+import { epochMsOf, OWNER_STEP_ID, type StepId } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+import { holdingOf, type OpenCoordination } from "./state.ts";
+
+export type ClaimEvent = FactEvent & {
+  type:
+    | "claim.acquired"
+    | "claim.renewed"
+    | "claim.released"
+    | "resource.changed"
+    | "write.undetermined"
+    | "conflict.detected"
+    | "conflict.resolved";
+};
+
+export function evolveClaims(state: OpenCoordination, event: ClaimEvent): OpenCoordination {
+  switch (event.type) {
+    case "claim.acquired":
+      return acquired(state, event);
+    case "claim.renewed":
+      return renewed(state, event);
+    case "claim.released":
+      return released(state, event);
+    case "resource.changed":
+      return changed(state, event);
+    case "write.undetermined":
+      return state;
+    case "conflict.detected":
+      return detected(state, event);
+    case "conflict.resolved":
+      return resolved(state, event);
+    default:
+      return unreachable(event, "claim fact");
+  }
+}
+
+function acquired(
+  state: OpenCoordination,
+  { eventId, timestamp, payload }: FactEvent & { type: "claim.acquired" },
+): OpenCoordination {
+  const { token, stepId, resource } = payload;
+  invariant(isKnown(state, stepId), `no step ${stepId} in ${state.coordinationId}: ${eventId}`);
+  invariant(token > state.newestToken, `A2: claim ${token} comes after ${state.newestToken}: ${eventId}`);
+  const claim = { ...payload, acquiredAtMs: epochMsOf(timestamp) };
+  return {
+    ...state,
+    claims: state.claims.set(token, claim),
+    newestToken: token,
+    holdings: state.holdings.set(holdingOf(stepId, resource), token),
+  };
+}
+
+function released(state: OpenCoordination, event: FactEvent & { type: "claim.released" }): OpenCoordination {
+  const { token, stepId, resource } = holds(state, event);
+  const holding = holdingOf(stepId, resource);
+  const isNewest = state.holdings.get(holding) === token;
+  return {
+    ...state,
+    claims: state.claims.remove(token),
+    holdings: isNewest ? state.holdings.remove(holding) : state.holdings,
+  };
+}
+
+function renewed(state: OpenCoordination, event: FactEvent & { type: "claim.renewed" }): OpenCoordination {
+  const { token, expiresAtMs } = event.payload;
+  const claim = holds(state, event);
+  return { ...state, claims: state.claims.set(token, { ...claim, expiresAtMs }) };
+}
+
+/** A2: only the step that holds a claim does something with it. */
+function holds(
+  { claims }: OpenCoordination,
+  { eventId, payload }: FactEvent & { type: "claim.renewed" | "claim.released" },
+) {
+  const claim = claims.get(payload.token);
+  invariant(
+    claim?.stepId === payload.stepId,
+    `A2: claim ${payload.token} is not of step ${payload.stepId}: ${eventId}`,
+  );
+  return claim;
+}
+
+function changed(
+  state: OpenCoordination,
+  { timestamp, payload }: FactEvent & { type: "resource.changed" },
+): OpenCoordination {
+  const { resource, stepId, version, token } = payload;
+  const change = { stepId, version, token, atMs: epochMsOf(timestamp) };
+  return { ...state, changes: state.changes.set(resource, change) };
+}
+
+function detected(
+  state: OpenCoordination,
+  event: FactEvent & { type: "conflict.detected" },
+): OpenCoordination {
+  const { conflictId, contest } = event.payload;
+  invariant(
+    state.conflicts.every((conflict) => conflict.conflictId !== conflictId),
+    `A3: conflict ${conflictId} detected twice: ${event.eventId}`,
+  );
+  const { reviewByMs } = contest ?? {};
+  return {
+    ...state,
+    conflicts: [...state.conflicts, { ...event.payload, detectedEventId: event.eventId }],
+    ...(reviewByMs !== undefined && { reviews: state.reviews.set(conflictId, reviewByMs) }),
+  };
+}
+
+function resolved(
+  state: OpenCoordination,
+  event: FactEvent & { type: "conflict.resolved" },
+): OpenCoordination {
+  const { conflictId } = event.payload;
+  const index = state.conflicts.findLastIndex((conflict) => conflict.conflictId === conflictId);
+  const conflict = state.conflicts[index];
+  invariant(
+    conflict !== undefined && !conflict.resolution,
+    `A3: resolution without an open conflict: ${event.eventId}`,
+  );
+  return {
+    ...state,
+    conflicts: state.conflicts.with(index, { ...conflict, resolution: event.payload }),
+    reviews: state.reviews.remove(conflictId),
+  };
+}
+
+function isKnown({ steps }: OpenCoordination, stepId: StepId): boolean {
+  return stepId === OWNER_STEP_ID || steps.has(stepId);
+}

@@ -1,0 +1,328 @@
+/**
+ * Owns: ruling on a tool call before it happens, and recording what it left behind. Does not own: how a call is read (its host), or
+ * the rules (`arbitration/`).
+ *
+ * A1 rulings are made one after another in this process and appended before they are answered; of two processes that rule on the
+ * same claims one rules again (S5). A2 a call is allowed under a claim that the ledger has; an attempt that was given up has none.
+ * A4 a call waits for calls of other sessions only, and never beyond its time.
+ */
+import {
+  addMs,
+  OWNER_STEP_ID,
+  type CoordinationId,
+  type EpochMs,
+  type SessionKey,
+} from "../contracts/ids.ts";
+import type { RunEvent } from "../contracts/run-event.ts";
+import type { OpenCoordination } from "../ledger/state.ts";
+import type { ArbiterParts } from "./arbiter-parts.ts";
+import {
+  assessCall,
+  withoutMerges,
+  type AssessParts,
+  type Assessed,
+  type LocatedTarget,
+} from "./assess-call.ts";
+import { givenUpSentence, underWaySentence } from "./conflict-sentence.ts";
+import { createDeclaredResources } from "./declared-resources.ts";
+import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
+import { createKnownVersions } from "./known-versions.ts";
+import { createParticipants, type Participant, type Participants } from "./participants.ts";
+import { rulingAgain } from "./ruling-again.ts";
+import { ruleOnUndetermined } from "./undetermined-writes.ts";
+import type { Place, WriteAnswer, WriteCall } from "./write-call.ts";
+import { createWritesUnderWay, type CallUnderWay } from "./writes-under-way.ts";
+
+/** How long a call waits for another one that writes the same thing. */
+const UNDER_WAY_WAIT_MS = 2_000;
+const UNANSWERABLE_MAX = 1_000;
+
+export interface Arbiter {
+  /** Whether the session takes part at all; cheap, for calls that need more to be read. */
+  concerns(session: SessionKey): Promise<boolean>;
+  /** Rules on a call. @throws CoordinationError when the ruling could not be recorded. */
+  request(call: WriteCall): Promise<WriteAnswer>;
+  /** A call of `request` is over, however it went. */
+  callEnded(callKey: string): Promise<void>;
+  /** A turn of the session is over: so are its claims. */
+  turnEnded(session: SessionKey): Promise<void>;
+  /** Ends a claim for an operator. `undefined`: there is no such claim. */
+  release(token: number): Promise<{ readonly runId: CoordinationId } | undefined>;
+  /** Hears of every append of this process. */
+  appended(events: readonly RunEvent[]): void;
+  /** Hears of a coordination that is open, whoever opened it. */
+  readonly opened: (state: OpenCoordination) => void;
+}
+
+export interface Arbitration extends AssessParts {
+  readonly participants: Participants;
+  readonly cannotAsk: (session: SessionKey) => void;
+  /** Runs `work` after all earlier work. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>;
+}
+
+export function createArbiter(parts: ArbiterParts): Arbiter {
+  const unanswerable = new Set<string>();
+  const it: Arbitration = {
+    ...parts,
+    participants: createParticipants(parts),
+    declared: createDeclaredResources(parts),
+    known: createKnownVersions(),
+    underWay: createWritesUnderWay(),
+    unanswerable,
+    cannotAsk: (session) => {
+      if (unanswerable.size >= UNANSWERABLE_MAX) unanswerable.clear();
+      unanswerable.add(session);
+    },
+    inTurn: oneByOne(),
+  };
+  return {
+    concerns: async (session) => (await it.participants.standingOf(session)).kind !== "none",
+    request: (call) => request(it, call),
+    callEnded: (callKey) => callEnded(it, callKey),
+    turnEnded: (session) => turnEnded(it, session),
+    release: (token) => release(it, token),
+    appended: (events) => {
+      it.participants.appended(events);
+      it.underWay.freed(
+        events.flatMap(({ type, payload }) => (type === "claim.released" ? [payload.token] : [])),
+      );
+    },
+    opened: (state) => it.participants.opened(state),
+  };
+}
+
+function oneByOne(): Arbitration["inTurn"] {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work, work);
+    last = mine;
+    return mine;
+  };
+}
+
+async function request(it: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+  const standing = await it.participants.standingOf(call.session);
+  switch (standing.kind) {
+    case "none":
+      return { kind: "free" };
+    case "given_up":
+      return call.targets.length > 0 || call.undetermined
+        ? { kind: "refused", sentence: givenUpSentence(standing.stepId) }
+        : { kind: "free" };
+    case "participant":
+      return requestAs(it, standing.participant, call);
+  }
+}
+
+async function requestAs(it: Arbitration, participant: Participant, call: WriteCall): Promise<WriteAnswer> {
+  await lookAt(it, participant, call.reads);
+  const { targets, isUnplaced } = await locate(it, participant, call);
+  const doubt = await ruleOnUndetermined(it, { participant, call, isUnplaced });
+  if (doubt?.kind === "refused") return doubt;
+  const isNothing = targets.length === 0 && !call.mayTouchAnything;
+  const answer: WriteAnswer = isNothing
+    ? { kind: "free" }
+    : await ruleInTime(it, { participant, call, targets });
+  // People are asked about what could not be told once the rest is granted.
+  if (!doubt || answer.kind === "refused" || answer.kind === "review") return answer;
+  const params = answer.kind === "granted" ? answer.params : undefined;
+  return { ...doubt, ...(params && { params }) };
+}
+
+/** What the session sees now is what its next change is based on. */
+async function lookAt(it: Arbitration, { session }: Participant, reads: readonly Place[]): Promise<void> {
+  for (const place of reads) {
+    const resource = "resource" in place ? undefined : await it.files.locate(place.path, place.folder);
+    const look = resource === undefined ? undefined : await it.files.look(resource);
+    if (resource !== undefined && look && "version" in look)
+      it.known.see(session, resource, { version: look.version, atMs: it.clock.now() });
+  }
+}
+
+interface Located {
+  readonly targets: readonly LocatedTarget[];
+  /** A path leads nowhere that could be named. */
+  readonly isUnplaced: boolean;
+}
+
+/** Several changes of one resource are one. */
+async function locate(it: Arbitration, participant: Participant, call: WriteCall): Promise<Located> {
+  const superiors = superiorsOf(participant);
+  const targets = new Map<string, LocatedTarget>();
+  let isUnplaced = false;
+  for (const [index, { at, propose, replaces }] of call.targets.entries()) {
+    const resource =
+      "resource" in at ? at.resource.toWellFormed() : await it.files.locate(at.path, at.folder);
+    if (resource === undefined) isUnplaced = true;
+    if (resource === undefined || superiors.has(resource)) continue;
+    const before = targets.get(resource);
+    targets.set(resource, before ? both(before, propose) : { resource, index, propose, replaces });
+  }
+  // In one order for all, so that two calls never hold each other up.
+  return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };
+}
+
+/** Telling the session that one works for something is nothing to contend for: the host queues what it is told. */
+function superiorsOf({ state, stepId }: Participant): ReadonlySet<string> {
+  const source = state.steps.get(stepId)?.spec.sourceSession;
+  return new Set([state.created.ownerSession, ...(source ? [source] : [])].map((key) => `session:${key}`));
+}
+
+function both(first: LocatedTarget, then: LocatedTarget["propose"]): LocatedTarget {
+  const { propose } = first;
+  if (!propose || !then) return { ...first, propose: undefined };
+  return {
+    ...first,
+    propose: (text) => {
+      const proposed = propose(text);
+      if (proposed.kind === "fails") return proposed;
+      return then(proposed.kind === "text" ? proposed.text : undefined);
+    },
+  };
+}
+
+interface Request {
+  readonly participant: Participant;
+  readonly call: WriteCall;
+  readonly targets: readonly LocatedTarget[];
+}
+
+/** Rules again when what stood in the way has ended, as long as there is time. */
+async function ruleInTime(it: Arbitration, given: Request): Promise<WriteAnswer> {
+  const beganAtMs = it.clock.now();
+  for (;;) {
+    const answer = await it.inTurn(() => rulingAgain(() => ruleOnce(it, given, { beganAtMs })));
+    if ("waitUntilMs" in answer) await oneOf(it, answer.waitUntilMs);
+    else return answer;
+  }
+}
+
+/** Resolves when a call of this process ends or a claim is released, or at the time. */
+function oneOf({ underWay, clock }: Arbitration, untilMs: EpochMs): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      forget();
+      cancel();
+      resolve();
+    };
+    const forget = underWay.onFree(done);
+    const cancel = clock.wakeAt(untilMs, done);
+  });
+}
+
+type Later = { readonly waitUntilMs: EpochMs };
+
+async function ruleOnce(
+  it: Arbitration,
+  given: Request,
+  { beganAtMs }: { readonly beganAtMs: EpochMs },
+): Promise<WriteAnswer | Later> {
+  const standing = await it.participants.standingOf(given.call.session);
+  if (standing.kind !== "participant")
+    return { kind: "refused", sentence: givenUpSentence(given.participant.stepId) };
+  const { participant } = standing;
+  const { call, targets } = given;
+  const assessed = writable(it, participant, call, await assessCall(it, participant, targets));
+  return mayWait(it, assessed, beganAtMs) ?? record(it, { participant, call, assessed });
+}
+
+function writable(
+  it: Arbitration,
+  participant: Participant,
+  { rewrite }: WriteCall,
+  assessed: readonly Assessed[],
+): readonly Assessed[] {
+  const merged = assessed.flatMap((one) => one.merged ?? []);
+  return merged.length === 0 || rewrite?.(merged) ? assessed : withoutMerges(it, participant, assessed);
+}
+
+function mayWait(
+  { clock, conflicts }: Arbitration,
+  assessed: readonly Assessed[],
+  beganAtMs: EpochMs,
+): Later | undefined {
+  const now = clock.now();
+  const writtenUntilMs = addMs(beganAtMs, UNDER_WAY_WAIT_MS);
+  if (now < writtenUntilMs && assessed.some(({ underWay, ruling }) => underWay && ruling?.kind !== "refused"))
+    return { waitUntilMs: writtenUntilMs };
+  if (conflicts.onConflict !== "wait") return undefined;
+  const untilMs = addMs(beganAtMs, conflicts.waitMs);
+  const lost = assessed.filter(({ ruling }) => ruling?.kind === "refused");
+  const isOfLeases = lost.length > 0 && lost.every(isOfLease);
+  if (now >= untilMs || !isOfLeases) return undefined;
+  const endsAtMs = latestOf(lost.flatMap(({ holders }) => holders.map(({ expiresAtMs }) => expiresAtMs)));
+  return { waitUntilMs: endsAtMs < untilMs ? endsAtMs : untilMs };
+}
+
+/** What has been changed already does not change back when a lease ends. */
+function isOfLease({ ruling, holders }: Assessed): boolean {
+  return ruling?.kind === "refused" && ruling.winner.changedAtMs === undefined && holders.length > 0;
+}
+
+function latestOf(times: readonly EpochMs[]): EpochMs {
+  return times.reduce((latest, at) => (at > latest ? at : latest), 0 as EpochMs);
+}
+
+async function record(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+  const { assessed } = ruled;
+  const written = assessed.find(({ underWay, ruling }) => underWay && ruling?.kind !== "refused");
+  if (assessed.some(({ ruling }) => ruling?.kind === "refused")) return refuseCall(it, ruled);
+  if (written?.underWay && !assessed.some(({ ruling }) => ruling?.kind === "review"))
+    return { kind: "refused", sentence: underWaySentence(written.target.resource, written.underWay) };
+  const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
+  if (reviews.length === 0) return grantCall(it, ruled);
+  const isAskable = reviews.every(({ request: { contest } }) => contest?.reviewByMs !== undefined);
+  return isAskable ? openReview(it, ruled) : refuseCall(it, ruled);
+}
+
+/** What the call left behind is recorded; where it was not run, nothing is. */
+async function callEnded(it: Arbitration, callKey: string): Promise<void> {
+  const call = it.underWay.take(callKey);
+  if (!call) return;
+  try {
+    await recordChanges(it, call);
+  } finally {
+    it.underWay.end(call);
+  }
+}
+
+async function recordChanges(it: Arbitration, call: CallUnderWay): Promise<void> {
+  const { participant, tool, changes, mayTouchAnything } = call;
+  const { session, stepId, runId } = participant;
+  const now = it.clock.now();
+  if (mayTouchAnything) it.known.touchAnything(session, now);
+  for (const { resource, token, before } of changes) {
+    const look = resource.startsWith("file:") ? await it.files.look(resource) : undefined;
+    if (!look || !("version" in look) || look.kind === "folder") continue;
+    it.known.see(session, resource, { version: look.version, atMs: it.clock.now() });
+    if (look.version === before) continue;
+    const { version } = look;
+    await it.runs.submit(runId, [{ type: "recordChange", stepId, resource, version, tool, token }]);
+  }
+}
+
+/** The host may take long to tell that a child has ended; between its turns it writes nothing. */
+async function turnEnded(it: Arbitration, session: SessionKey): Promise<void> {
+  const standing = await it.participants.standingOf(session);
+  if (standing.kind === "participant" && standing.participant.stepId !== OWNER_STEP_ID) {
+    const { runId, stepId, state } = standing.participant;
+    if (state.claims.some((claim) => claim.stepId === stepId))
+      await it.runs.submit(runId, [{ type: "releaseClaims", because: "turn_ended", stepId }]);
+  }
+  for (const runId of it.participants.ownedBy(session)) {
+    const state = await it.runs.state(runId);
+    if (state.kind !== "open" || (state.claims.isEmpty() && state.reviews.isEmpty())) continue;
+    await it.runs.submit(runId, [{ type: "releaseClaims", because: "turn_ended", stepId: OWNER_STEP_ID }]);
+  }
+}
+
+async function release(it: Arbitration, token: number): Promise<{ runId: CoordinationId } | undefined> {
+  const [claim] = await it.store.claims({ after: token - 1, limit: 1 });
+  if (claim?.token !== token) return undefined;
+  const { runId } = claim;
+  const submitted = await it.runs.submit(runId, [
+    { type: "releaseClaims", because: "operator", tokens: [token] },
+  ]);
+  return submitted.kind === "accepted" ? { runId } : undefined;
+}

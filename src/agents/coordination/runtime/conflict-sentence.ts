@@ -1,0 +1,133 @@
+/** Owns: what the model of a refused call, or the person who is asked about one, reads. */
+import type { Contestant } from "../contracts/arbitration.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../contracts/ids.ts";
+import type { Coordination } from "../ledger/state.ts";
+import type { Assessed } from "./assess-call.ts";
+import type { CallUnderWay } from "./writes-under-way.ts";
+
+const START = "Coordination refused this call";
+
+/** Who holds the resource, since when, until when, and what to do. */
+export function refusalSentence(
+  assessed: Assessed,
+  state: Coordination,
+  conflictId: string | undefined,
+): string {
+  const { ruling } = assessed;
+  const resource = shownName(assessed.request.resource);
+  const which = conflictId === undefined ? "" : ` (conflict ${conflictId})`;
+  if (ruling?.kind === "review")
+    return `${START}: a person must decide who may change ${resource} (${ruling.because}), and nobody can be asked from here. Go on with other work, and report conflict ${conflictId ?? "of this resource"} in your result.`;
+  const changers = changersOf(assessed);
+  if (changers.length > 0)
+    return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read it; your change would undo that. Read it again and make your change to what it is now${which}.`;
+  return `${START}: ${resource} is ${holding(assessed, state)}. Go on with other work and try again then; do not write it under another name${which}.`;
+}
+
+/** Who has changed it already, where that is what stands in the way. */
+function changersOf({ request, ruling }: Assessed): Contestant[] {
+  const isLostToThem = ruling?.kind === "refused" && hasChanged(ruling.winner);
+  if (request.contest?.cause !== "stale_base" && !isLostToThem) return [];
+  return request.contest?.claims.filter(hasChanged) ?? [];
+}
+
+/** Who has it: by a claim with its times, or because its plan says so. */
+function holding({ holders, ruling }: Assessed, state: Coordination): string {
+  if (ruling?.kind !== "refused") return "held by another step";
+  const { winner } = ruling;
+  const name = nameOf(winner, state);
+  const claim = holders.find(({ token }) => token === winner.claimedSequence);
+  if (!claim) return `declared by ${name} as its own in the plan, until that step ends`;
+  const since = timeOf(claim.acquiredAtMs);
+  return `held by ${name} since ${since} until ${timeOf(claim.expiresAtMs)}, or until that step ends`;
+}
+
+export function underWaySentence(resource: string, { participant, tool, atMs }: CallUnderWay): string {
+  const name = nameOf(
+    { stepId: participant.stepId, priority: "normal", claimedSequence: 0 },
+    participant.state,
+  );
+  return `${START}: ${shownName(resource)} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
+}
+
+export function undeterminedSentence(tool: string, extractor: string | undefined): string {
+  return extractor === undefined
+    ? `${START}: what ${tool} would change cannot be told, and the operator allows no such call while other agents are at work. Use write, edit or apply_patch, or ask for the command to be declared in coordination.phase1.conflicts.commands.`
+    : `${START}: the extractor ${JSON.stringify(extractor)} of another plugin failed to say what ${tool} would change, so the call cannot be checked. Use another tool, or ask the operator to correct that plugin.`;
+}
+
+export function recordRefusedSentence(reason: string): string {
+  return `${START}: ${reason}.`;
+}
+
+export function givenUpSentence(stepId: string): string {
+  return `${START}: this attempt of step ${stepId} was given up, and what it writes no longer counts. End your turn.`;
+}
+
+export function undeterminedReview(tool: string): { readonly title: string; readonly description: string } {
+  return {
+    title: cut(`Unchecked call of ${tool}`, 80),
+    description:
+      `What this call of ${tool} would change cannot be told, and other agents may be at work on the same files.`.slice(
+        0,
+        512,
+      ),
+  };
+}
+
+/** The title has 80 characters, the text 512. */
+export function reviewText(
+  assessed: readonly Assessed[],
+  state: Coordination,
+): { readonly title: string; readonly description: string } {
+  const [first] = assessed;
+  const resource = shownName(first?.request.resource ?? "a resource");
+  const lines = assessed.map(({ request }) => {
+    const against = (request.contest?.claims ?? []).filter(
+      ({ stepId, coordinationId }) => coordinationId !== undefined || stepId !== OWNER_STEP_ID,
+    );
+    const why = request.contest?.from === "high_risk" ? ", which is marked high-risk" : "";
+    return `${tail(shownName(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.`;
+  });
+  const stake = "If you allow it, this call overwrites what they have there and their claims end.";
+  return {
+    title: cut(`Contested write: ${tail(resource, 60)}`, 80),
+    description: `${cut(lines.join(" "), 511 - stake.length)} ${stake}`,
+  };
+}
+
+/** A path as its model knows it. */
+function shownName(resource: string): string {
+  return resource.startsWith("file:") ? resource.slice("file:".length) : resource;
+}
+
+function namesOf(contestants: readonly Contestant[], state: Coordination): string {
+  const names = contestants.slice(0, 3).map((contestant) => nameOf(contestant, state));
+  const more = contestants.length - names.length;
+  return `${names.join(", ") || "another step"}${more > 0 ? ` and ${more} more` : ""}`;
+}
+
+function nameOf({ stepId, coordinationId }: Contestant, state: Coordination): string {
+  if (stepId === OUTSIDE_STEP_ID) return "somebody outside of this coordination";
+  if (coordinationId !== undefined) return `${stepId} of coordination ${coordinationId}`;
+  if (stepId === OWNER_STEP_ID) return "the session that began this work";
+  const name = state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec.name;
+  // A step of a plan is called what its id is.
+  return name === undefined || name === stepId ? stepId : `${stepId} (${JSON.stringify(name)})`;
+}
+
+function hasChanged({ changedAtMs }: Contestant): boolean {
+  return changedAtMs !== undefined;
+}
+
+function timeOf(atMs: EpochMs): string {
+  return `${new Date(atMs).toISOString().slice(0, 19)}Z`;
+}
+
+function tail(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : `…${text.slice(1 - charsMax)}`;
+}
+
+function cut(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
+}

@@ -1,0 +1,51 @@
+/** Owns: which steps of a plan that are at work name a resource as their own. */
+import { covers, isFile } from "../contracts/resource-names.ts";
+import type { AgentId, StepId } from "../contracts/ids.ts";
+import type { Step } from "../ledger/state.ts";
+import type { ResourceFiles } from "../ports/resource-files.ts";
+import type { Participant } from "./participants.ts";
+import type { IndexedGraph, PlanSource } from "./plan-source.ts";
+
+export interface DeclaredResources {
+  /** The steps at work that declare the resource, what is above it or what is below it. */
+  declarersOf(participant: Participant, resource: string): Promise<readonly Step[]>;
+}
+
+export function createDeclaredResources(parts: {
+  readonly plans: PlanSource;
+  readonly files: ResourceFiles;
+  readonly workspaceOf: (agent: AgentId) => string;
+}): DeclaredResources {
+  /** What the names of a step lead to, per compiled plan. */
+  const located = new WeakMap<IndexedGraph, Map<StepId, Promise<string[]>>>();
+  const resourcesOf = (graph: IndexedGraph, step: Step): Promise<string[]> => {
+    const ofGraph = located.get(graph) ?? new Map<StepId, Promise<string[]>>();
+    located.set(graph, ofGraph);
+    const { stepId, agentId } = step.spec;
+    const known = ofGraph.get(stepId) ?? locate(graph.stepOf.get(stepId)?.resources ?? [], agentId);
+    ofGraph.set(stepId, known);
+    // What could not be told is asked again.
+    known.catch(() => ofGraph.delete(stepId));
+    return known;
+  };
+  const locate = async (names: readonly string[], agent: AgentId): Promise<string[]> => {
+    const found = await Promise.all(names.map((name) => locateOne(name, agent)));
+    return found.filter((name) => name !== undefined);
+  };
+  const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> =>
+    isFile(name) ? parts.files.locate(name.slice("file:".length), parts.workspaceOf(agent)) : name;
+  return {
+    declarersOf: async ({ state }, resource) => {
+      if (!state.plan) return [];
+      const graph = await parts.plans.graphOf(state);
+      const declarers: Step[] = [];
+      for (const stepId of state.plan.running) {
+        const step = state.steps.get(stepId);
+        if (!step || !graph.stepOf.get(stepId)?.resources.length) continue;
+        const names = await resourcesOf(graph, step);
+        if (names.some((name) => covers(name, resource) || covers(resource, name))) declarers.push(step);
+      }
+      return declarers;
+    },
+  };
+}

@@ -1,0 +1,260 @@
+/**
+ * Owns: who stands against a change of one resource: those who hold a claim on it, those at work whose plan names it as theirs, and
+ * who changed it since the requester saw it last. All of it is recorded; no content and no memory of this process decides alone.
+ */
+import type { Contestant } from "../contracts/arbitration.ts";
+import type { ClaimEntry } from "../contracts/claim-entry.ts";
+import { BOUNDS } from "../contracts/bounds.ts";
+import { PRIORITIES } from "../contracts/envelope.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { covers, isFile } from "../contracts/resource-names.ts";
+import type { ResourceChange, Step } from "../ledger/state.ts";
+import { changedName } from "../ledger/summary.ts";
+import type { FileLook } from "../ports/resource-files.ts";
+import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { DeclaredResources } from "./declared-resources.ts";
+import type { KnownVersions, Seen } from "./known-versions.ts";
+import type { Participant, Participants } from "./participants.ts";
+
+/** More claims below one folder are not looked at. */
+const HOLDERS_MAX = 1_024;
+
+export interface Wanted {
+  readonly participant: Participant;
+  readonly resource: string;
+  readonly look: FileLook | undefined;
+  /** The whole content is replaced. */
+  readonly replaces: boolean;
+  /** The session changes it already in a call that has not ended. */
+  readonly isOwnUnderWay: boolean;
+  readonly now: EpochMs;
+}
+
+export interface Opposition {
+  /** The requester's own claim that covers the resource. */
+  readonly held?: ClaimEntry;
+  readonly lastToken: number;
+  /** Active claims of others, the earliest first. */
+  readonly holders: readonly ClaimEntry[];
+  /** Active claims of those that the requester works for: what they hold, they had it work on. */
+  readonly delegated: readonly ClaimEntry[];
+  /** What the requester's change is based on. */
+  readonly base?: string;
+  /** Absent where nobody stands against it. */
+  readonly contest?: { readonly cause: "overlap" | "stale_base"; readonly claims: readonly Contestant[] };
+}
+
+export interface OppositionParts extends Pick<ArbiterParts, "store" | "runs"> {
+  readonly declared: DeclaredResources;
+  readonly known: KnownVersions;
+  readonly participants: Pick<Participants, "ownedBy">;
+}
+
+export async function findOpposition(parts: OppositionParts, wanted: Wanted): Promise<Opposition> {
+  const { participant, resource, now } = wanted;
+  const { claims, lastToken } = await parts.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
+  const held = claims.find((claim) => isOf(claim, participant) && covers(claim.resource, resource));
+  const isSuperior = superiorsOf(parts, participant);
+  const [delegated, holders] = partition(
+    claims.filter((claim) => !isOf(claim, participant)),
+    isSuperior,
+  );
+  const declarers = await parts.declared.declarersOf(participant, resource);
+  const isDeclarer = declarers.some(({ spec }) => spec.stepId === participant.stepId);
+  const base = parts.known.seen(participant.session, resource);
+  const changer = await changerOf(parts, wanted);
+  const against = [
+    ...firstOfEach(holders).map((claim) => holder(claim, { participant, declarers })),
+    ...(isDeclarer ? [] : declarersWithoutClaim(declarers, { participant, holders })),
+  ];
+  const stale = changer && !against.some((other) => isSame(other, changer)) ? [changer] : [];
+  const all = [...against, ...stale];
+  const found = { ...(held && { held }), lastToken, holders, delegated, ...(base && { base: base.version }) };
+  if (all.length === 0) return found;
+  const requester = requesterOf(participant, { held, lastToken, isDeclarer });
+  const cause = against.length > 0 ? "overlap" : "stale_base";
+  return { ...found, contest: { cause, claims: [...strongest(all), requester] } };
+}
+
+/** A step that holds several things below a folder stands there once, with its earliest claim. */
+function firstOfEach(holders: readonly ClaimEntry[]): ClaimEntry[] {
+  const byStep = new Map<string, ClaimEntry>();
+  for (const claim of holders) {
+    const key = JSON.stringify([claim.runId, claim.stepId]);
+    if (!byStep.has(key)) byStep.set(key, claim);
+  }
+  return [...byStep.values()];
+}
+
+/** As many as a conflict can name: those of the highest priority, and of these the earliest. */
+function strongest(against: readonly Contestant[]): Contestant[] {
+  if (against.length < BOUNDS.claimsMax) return [...against];
+  const level = ({ priority }: Contestant): number => PRIORITIES.indexOf(priority);
+  return against.toSorted((a, b) => level(b) - level(a)).slice(0, BOUNDS.claimsMax - 1);
+}
+
+/**
+ * Who has the requester work: the steps that it descends from, the owner in whatever it owns, and the step whose child submitted its
+ * plan.
+ */
+function superiorsOf(
+  { participants }: OppositionParts,
+  { runId, stepId, state }: Participant,
+): (claim: ClaimEntry) => boolean {
+  const steps = new Set<StepId>();
+  for (
+    let step = state.steps.get(stepId);
+    step?.spec.parentStepId;
+    step = state.steps.get(step.spec.parentStepId)
+  )
+    steps.add(step.spec.parentStepId);
+  const { parent, ownerSession } = state.created;
+  const owned = new Set([runId, ...participants.ownedBy(ownerSession)]);
+  return (claim) => {
+    if (claim.stepId === OWNER_STEP_ID && owned.has(claim.runId)) return true;
+    if (claim.runId === runId) return steps.has(claim.stepId);
+    if (!parent || claim.runId !== parent.coordinationId) return false;
+    return claim.stepId === parent.stepId || claim.stepId === OWNER_STEP_ID;
+  };
+}
+
+function partition<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))];
+}
+
+function isOf({ runId, stepId }: ClaimEntry, participant: Participant): boolean {
+  return runId === participant.runId && stepId === participant.stepId;
+}
+
+function isSame(a: Contestant, b: Contestant): boolean {
+  return a.stepId === b.stepId && a.coordinationId === b.coordinationId;
+}
+
+function requesterOf(
+  { stepId, priority }: Participant,
+  given: { readonly held: ClaimEntry | undefined; readonly lastToken: number; readonly isDeclarer: boolean },
+): Contestant {
+  const { held, lastToken, isDeclarer } = given;
+  return {
+    ...{ stepId, priority },
+    claimedSequence: held?.token ?? lastToken + 1,
+    ...(isDeclarer && { declared: true }),
+    ...(held && { expiresAtMs: held.expiresAtMs }),
+  };
+}
+
+interface Among {
+  readonly participant: Participant;
+  readonly declarers: readonly Step[];
+}
+
+function holder(claim: ClaimEntry, { participant, declarers }: Among): Contestant {
+  const { runId, stepId, priority, token, expiresAtMs } = claim;
+  const isForeign = runId !== participant.runId;
+  const isDeclared = !isForeign && declarers.some(({ spec }) => spec.stepId === stepId);
+  return {
+    ...{ stepId, priority, claimedSequence: token, expiresAtMs },
+    ...(isForeign && { coordinationId: runId }),
+    ...(isDeclared && { declared: true }),
+  };
+}
+
+function declarersWithoutClaim(
+  declarers: readonly Step[],
+  { participant, holders }: { readonly participant: Participant; readonly holders: readonly ClaimEntry[] },
+): Contestant[] {
+  const hasClaim = (step: Step): boolean =>
+    holders.some(({ runId, stepId }) => runId === participant.runId && stepId === step.spec.stepId);
+  return declarers
+    .filter((step) => !hasClaim(step))
+    .map(({ spec: { stepId, priority } }) => ({ stepId, priority, claimedSequence: 0, declared: true }));
+}
+
+/**
+ * Who changed the resource since the requester saw it last (lost update). Where it never saw it, that is who changed it since the
+ * requester began, and only a change that replaces everything would lose something.
+ */
+async function changerOf(parts: OppositionParts, wanted: Wanted): Promise<Contestant | undefined> {
+  const { participant, resource } = wanted;
+  const look = comparable(wanted);
+  if (!look) return undefined;
+  const seen = parts.known.seen(participant.session, resource);
+  const sinceMs = seen ? changedSince(seen, look) : unseenSince(wanted, look);
+  if (sinceMs === undefined) return undefined;
+  const last = await lastChange(parts, resource);
+  if (last && isMissed(last, { participant, seen, look, sinceMs })) return changer(participant, last);
+  return seen && wanted.replaces ? outsider(parts, { participant, seenAtMs: seen.atMs, look }) : undefined;
+}
+
+/** Content that a version tells, and that no earlier call of the session is about to change. */
+function comparable({ resource, look, isOwnUnderWay }: Wanted): Looked | undefined {
+  if (!isFile(resource) || isOwnUnderWay) return undefined;
+  return look?.kind === "unreadable" ? undefined : look;
+}
+
+interface Missing {
+  readonly participant: Participant;
+  readonly seen: Seen | undefined;
+  readonly look: Looked;
+  readonly sinceMs: EpochMs;
+}
+
+/** The last change that the ledger knows is another's, and made what is there now or came later than what was seen. */
+function isMissed(last: LastChange, { participant, seen, look, sinceMs }: Missing): boolean {
+  if (isBy(last, participant)) return false;
+  const isTheOne = seen !== undefined && last.change.version === look.version;
+  return isTheOne || last.change.atMs >= sinceMs;
+}
+
+type Looked = Exclude<FileLook, { kind: "unreadable" }>;
+
+function changedSince({ version, atMs }: Seen, look: Looked): EpochMs | undefined {
+  return version === look.version ? undefined : atMs;
+}
+
+function unseenSince({ replaces, participant }: Wanted, look: Looked): EpochMs | undefined {
+  return replaces && look.kind !== "absent" ? participant.beganAtMs : undefined;
+}
+
+function isBy({ runId, change }: LastChange, participant: Participant): boolean {
+  return runId === participant.runId && change.stepId === participant.stepId;
+}
+
+interface LastChange {
+  readonly runId: Participant["runId"];
+  readonly change: ResourceChange;
+  readonly step: Step | undefined;
+}
+
+async function lastChange(
+  { store, runs }: OppositionParts,
+  resource: string,
+): Promise<LastChange | undefined> {
+  const found = await store.find(changedName(resource));
+  const state = found && (await runs.state(found.runId));
+  if (!found || !state || state.kind === "unopened") return undefined;
+  const change = state.changes.get(resource);
+  return change && { runId: found.runId, change, step: state.steps.get(change.stepId) };
+}
+
+function changer(participant: Participant, { runId, change, step }: LastChange): Contestant {
+  return {
+    stepId: change.stepId,
+    priority: step?.spec.priority ?? "normal",
+    claimedSequence: change.token,
+    changedAtMs: change.atMs,
+    ...(runId !== participant.runId && { coordinationId: runId }),
+  };
+}
+
+/** Not a step that is known: a person, another program, or a shell command. It may have been the session's own. */
+function outsider(
+  { known }: OppositionParts,
+  given: { readonly participant: Participant; readonly seenAtMs: EpochMs; readonly look: FileLook },
+): Contestant | undefined {
+  const touchedAtMs = known.touchedAtMs(given.participant.session);
+  if (given.look.kind === "absent" || (touchedAtMs !== undefined && touchedAtMs >= given.seenAtMs))
+    return undefined;
+  const { seenAtMs: changedAtMs } = given;
+  return { stepId: OUTSIDE_STEP_ID, priority: "normal", claimedSequence: 0, changedAtMs };
+}

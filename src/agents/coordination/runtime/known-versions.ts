@@ -1,0 +1,52 @@
+/**
+ * Owns: which version of a resource each session has seen last. In memory only: what is forgotten, or was seen before a restart, is
+ * not known, and then what the ledger says of changes decides.
+ */
+import type { EpochMs, SessionKey } from "../contracts/ids.ts";
+
+const SESSIONS_MAX = 2_000;
+const RESOURCES_MAX = 4_000;
+
+export interface Seen {
+  readonly version: string;
+  readonly atMs: EpochMs;
+}
+
+export interface KnownVersions {
+  seen(session: SessionKey, resource: string): Seen | undefined;
+  see(session: SessionKey, resource: string, seen: Seen): void;
+  /** The session did something that may have changed anything, such as a shell command. */
+  touchAnything(session: SessionKey, atMs: EpochMs): void;
+  touchedAtMs(session: SessionKey): EpochMs | undefined;
+}
+
+interface OfSession {
+  readonly resources: Map<string, Seen>;
+  touchedAtMs?: EpochMs;
+}
+
+export function createKnownVersions(): KnownVersions {
+  const sessions = new Map<SessionKey, OfSession>();
+  const of = (session: SessionKey): OfSession => {
+    const known = sessions.get(session) ?? { resources: new Map<string, Seen>() };
+    toEnd(sessions, session, known, SESSIONS_MAX);
+    return known;
+  };
+  return {
+    seen: (session, resource) => sessions.get(session)?.resources.get(resource),
+    see: (session, resource, seen) => {
+      toEnd(of(session).resources, resource, seen, RESOURCES_MAX);
+    },
+    touchAnything: (session, atMs) => {
+      of(session).touchedAtMs = atMs;
+    },
+    touchedAtMs: (session) => sessions.get(session)?.touchedAtMs,
+  };
+}
+
+function toEnd<K, V>(map: Map<K, V>, key: K, value: V, sizeMax: number): void {
+  map.delete(key);
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > sizeMax && oldest !== undefined) map.delete(oldest);
+}

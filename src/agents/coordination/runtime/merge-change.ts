@@ -1,0 +1,108 @@
+/** Owns: what a three-way merge makes of a change that others stand against: evidence for the ruling, and the text to write. */
+import type { MergeEvidence, MergeObstacle } from "../contracts/arbitration.ts";
+import type { FileLook } from "../ports/resource-files.ts";
+import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { Proposed, WriteTarget } from "./write-call.ts";
+
+export interface MergedChange {
+  readonly evidence: MergeEvidence;
+  /** Present for a clean merge. */
+  readonly text?: string;
+}
+
+export interface Mergeable {
+  readonly propose: WriteTarget["propose"];
+  readonly look: FileLook;
+  /** The version that both sides began from; `undefined` where that is not known. */
+  readonly base: string | undefined;
+  /** Somebody else is writing it just now. */
+  readonly isBeingWritten: boolean;
+}
+
+type TextLook = FileLook & { kind: "text" };
+type Parts = Pick<ArbiterParts, "content" | "textMerge" | "refOf">;
+
+export function mergeChange(parts: Parts, change: Mergeable): Promise<MergedChange> | MergedChange {
+  const { look } = change;
+  if (change.isBeingWritten) return obstacle("being_written");
+  switch (look.kind) {
+    case "absent":
+      return created(parts, change);
+    case "text":
+      return mergeTexts(parts, change, look);
+    case "other":
+      return obstacle(look.because);
+    case "folder":
+    case "unreadable":
+      return obstacle("not_a_file");
+  }
+}
+
+async function mergeTexts(parts: Parts, { base, propose }: Mergeable, look: TextLook): Promise<MergedChange> {
+  const before = await textOf(parts, { base, look });
+  if (before === "unknown") return obstacle("no_base");
+  const proposed = propose?.(before?.text) ?? { kind: "deleted" };
+  if (proposed.kind === "deleted") return obstacle("not_a_file");
+  if (proposed.kind === "fails") return onCurrent(parts, { look, base, proposed: propose?.(look.text) });
+  return threeWay(parts, { look, base, before: before?.text ?? "", proposed: proposed.text });
+}
+
+async function threeWay(
+  parts: Parts,
+  given: {
+    readonly look: TextLook;
+    readonly base: string | undefined;
+    readonly before: string;
+    readonly proposed: string;
+  },
+): Promise<MergedChange> {
+  const { look, base = look.version, before, proposed } = given;
+  const merge = await parts.textMerge();
+  const merged = merge.merge({ base: before, current: look.text, proposed });
+  if (merged.kind === "obstacle") return obstacle(merged.obstacle);
+  return clean(parts, { base, current: look.version, text: merged.text });
+}
+
+/** Who claimed it has not written it: there is nothing to merge with, unless it was there and is deleted. */
+function created(parts: Parts, { base, look, propose }: Mergeable): MergedChange {
+  const proposed = base === undefined || base === "absent" ? propose?.(undefined) : undefined;
+  if (proposed?.kind !== "text" || look.kind !== "absent") return obstacle("not_a_file");
+  return clean(parts, { base: look.version, current: look.version, text: proposed.text });
+}
+
+/** A change that fits only the file as it is now was made with it in view. */
+function onCurrent(
+  parts: Parts,
+  {
+    look,
+    base = look.version,
+    proposed,
+  }: { readonly look: TextLook; readonly base: string | undefined; readonly proposed: Proposed | undefined },
+): MergedChange {
+  if (proposed?.kind !== "text") return obstacle("does_not_apply");
+  return clean(parts, { base, current: look.version, text: proposed.text });
+}
+
+/** The text of the version that both began from, or that it cannot be had. */
+async function textOf(
+  { content }: Parts,
+  { base, look }: { readonly base: string | undefined; readonly look: FileLook },
+): Promise<{ readonly text: string } | undefined | "unknown"> {
+  if (base === undefined) return "unknown";
+  if (base === "absent") return undefined;
+  if (look.kind === "text" && look.version === base) return { text: look.text };
+  const text = await content.get(base.slice(base.indexOf(":") + 1));
+  return text === undefined ? "unknown" : { text };
+}
+
+function clean(
+  { refOf }: Parts,
+  { base, current, text }: { readonly base: string; readonly current: string; readonly text: string },
+): MergedChange {
+  const merged = `sha256:${refOf(text).sha256}`;
+  return { evidence: { kind: "clean", base, current, merged }, text };
+}
+
+function obstacle(which: MergeObstacle): MergedChange {
+  return { evidence: { kind: "obstacle", obstacle: which } };
+}

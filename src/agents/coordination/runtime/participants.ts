@@ -1,0 +1,123 @@
+/**
+ * Owns: as whom a session takes part in arbitration. H3 that follows from the ledger: the step whose current attempt the session
+ * works on, or the owner of a coordination that is open.
+ */
+import type { Priority } from "../contracts/envelope.ts";
+import {
+  epochMsOf,
+  OWNER_STEP_ID,
+  type CoordinationId,
+  type EpochMs,
+  type SessionKey,
+  type StepId,
+} from "../contracts/ids.ts";
+import type { RunEvent } from "../contracts/run-event.ts";
+import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
+import { childName } from "../ledger/summary.ts";
+import type { LedgerStore } from "../ports/ledger-store.ts";
+import type { RunLog } from "./run-log.ts";
+
+export interface Participant {
+  readonly runId: CoordinationId;
+  readonly stepId: StepId;
+  readonly session: SessionKey;
+  readonly state: OpenCoordination;
+  readonly priority: Priority;
+  /** What it did not see of before this time it may not know; absent for an owner, who was there before. */
+  readonly beganAtMs?: EpochMs;
+}
+
+export type Standing =
+  | { readonly kind: "none" }
+  | { readonly kind: "participant"; readonly participant: Participant }
+  /** The attempt that the session works on was given up: its writes are refused (A2, D3). */
+  | { readonly kind: "given_up"; readonly stepId: StepId };
+
+export interface Participants {
+  standingOf(session: SessionKey): Promise<Standing>;
+  /** The open coordinations that a session owns. */
+  ownedBy(session: SessionKey): readonly CoordinationId[];
+  /** Hears of every append of this process. */
+  appended(events: readonly RunEvent[]): void;
+  /** A coordination that is open, whoever opened it. */
+  opened(state: Pick<OpenCoordination, "coordinationId" | "created" | "createdAtMs">): void;
+}
+
+export function createParticipants(parts: {
+  readonly store: Pick<LedgerStore, "find">;
+  readonly runs: RunLog;
+}): Participants {
+  const owned = new Map<SessionKey, Map<CoordinationId, EpochMs>>();
+  const add = (owner: SessionKey, runId: CoordinationId, atMs: EpochMs): void => {
+    owned.set(owner, (owned.get(owner) ?? new Map<CoordinationId, EpochMs>()).set(runId, atMs));
+  };
+  const remove = (runId: CoordinationId): void => {
+    for (const [owner, runIds] of owned) if (runIds.delete(runId) && runIds.size === 0) owned.delete(owner);
+  };
+  const newestOf = (session: SessionKey): CoordinationId | undefined => {
+    const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
+    return runs.at(-1)?.[0];
+  };
+  return {
+    opened: ({ coordinationId, created, createdAtMs }) =>
+      add(created.ownerSession, coordinationId, createdAtMs),
+    ownedBy: (session) => [...(owned.get(session)?.keys() ?? [])],
+    appended: (events) => {
+      for (const { type, runId, payload, timestamp } of events) {
+        if (type === "coordination.created") add(payload.ownerSession, runId, epochMsOf(timestamp));
+        if (type === "coordination.terminal") remove(runId);
+      }
+    },
+    standingOf: async (session) => {
+      const found = await parts.store.find(childName(session));
+      const asChild =
+        found?.stepId && standingOfChild(await parts.runs.state(found.runId), found.stepId, session);
+      return asChild ?? (await standingOfOwner(parts.runs, newestOf(session), session));
+    },
+  };
+}
+
+async function standingOfOwner(
+  runs: RunLog,
+  newest: CoordinationId | undefined,
+  session: SessionKey,
+): Promise<Standing> {
+  const state = newest && (await runs.state(newest));
+  if (!state || state.kind !== "open") return { kind: "none" };
+  const { coordinationId: runId } = state;
+  return {
+    kind: "participant",
+    participant: { runId, stepId: OWNER_STEP_ID, session, state, priority: "normal" },
+  };
+}
+
+/** The host can ask people only about a call of a session that they talk to themselves: never about a child's. */
+export function canBeAskedAbout(
+  { stepId, session }: Participant,
+  unanswerable: { has(session: string): boolean },
+): boolean {
+  return stepId === OWNER_STEP_ID && !unanswerable.has(session);
+}
+
+/** `undefined` for the child of a step that ended well, or whose coordination has ended: nobody counts on it any more. */
+function standingOfChild(state: Coordination, stepId: StepId, session: SessionKey): Standing | undefined {
+  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  if (state.kind !== "open" || !step) return undefined;
+  if (isGivenUp(step, session)) return { kind: "given_up", stepId };
+  if (step.phase.status !== "dispatched" && step.phase.status !== "running") return undefined;
+  return {
+    kind: "participant",
+    participant: {
+      ...{ runId: state.coordinationId, stepId, session, state },
+      priority: step.spec.priority,
+      beganAtMs: step.phase.dispatchedAtMs,
+    },
+  };
+}
+
+/** Its attempt ended without it, or another one took its place. */
+function isGivenUp({ phase }: Step, session: SessionKey): boolean {
+  if (sessionOf(phase) !== session) return true;
+  const { status } = phase;
+  return status === "timed_out" || status === "cancelled" || status === "backoff" || status === "blocked";
+}

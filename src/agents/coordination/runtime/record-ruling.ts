@@ -1,0 +1,214 @@
+/** Owns: what is recorded of a ruling, and what the caller is answered. Nothing is answered that is not on disk (D1). */
+import type { ClaimEntry } from "../contracts/claim-entry.ts";
+import type { Command, ResourceRequest } from "../contracts/commands.ts";
+import { CoordinationError, invariant } from "../contracts/errors.ts";
+import { addMs, type EpochMs } from "../contracts/ids.ts";
+import { sameConflict, type ContestedRequest } from "../dispatch/conflict-facts.ts";
+import type { Coordination } from "../ledger/state.ts";
+import type { Arbitration } from "./arbiter.ts";
+import { rulingAgain } from "./ruling-again.ts";
+import type { Assessed } from "./assess-call.ts";
+import { recordRefusedSentence, refusalSentence, reviewText } from "./conflict-sentence.ts";
+import type { Participant } from "./participants.ts";
+import type { Submitted } from "./run-log.ts";
+import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
+import type { ChangeUnderWay } from "./writes-under-way.ts";
+
+export interface Ruled {
+  readonly participant: Participant;
+  readonly call: WriteCall;
+  readonly assessed: readonly Assessed[];
+}
+
+export async function grantCall(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+  const { call, assessed } = ruled;
+  await endForeignClaims(it, ruled);
+  const submitted = await submitRequests(it, ruled);
+  if (submitted?.kind === "refused") return notRecorded(submitted);
+  beginCall(
+    it,
+    ruled,
+    assessed.map(({ request }) => request.token),
+  );
+  const merged = assessed.flatMap((one) => one.merged ?? []);
+  const params = merged.length > 0 ? call.rewrite?.(merged) : undefined;
+  return { kind: "granted", ...(params && { params }) };
+}
+
+/** What it will have changed is looked at when it has ended. */
+function beginCall(it: Arbitration, { participant, call, assessed }: Ruled, tokens: readonly number[]): void {
+  it.underWay.begin({
+    ...{ callKey: call.callKey, tool: call.tool, participant, atMs: it.clock.now() },
+    mayTouchAnything: call.mayTouchAnything === true,
+    changes: assessed.map((one, index) => changeOf(one, tokens[index] ?? one.request.token)),
+  });
+}
+
+function changeOf({ request, look, text }: Assessed, token: number): ChangeUnderWay {
+  const { resource } = request;
+  const before = look && "version" in look ? look.version : "unknown";
+  return { resource, token, before, ...(text !== undefined && { text }) };
+}
+
+/** The claims that other coordinations lose end in their own logs first; a crash in between leaves them ended, which harms nobody. */
+async function endForeignClaims(it: Arbitration, { participant, assessed }: Ruled): Promise<void> {
+  const isForeign = ({ runId }: ClaimEntry): boolean => runId !== participant.runId;
+  for (const { ruling, holders, delegated, target } of assessed) {
+    const losers = ruling?.kind === "granted" ? ruling.losers : [];
+    const lost = holders.filter(({ runId, stepId }) =>
+      losers.some(({ coordinationId, stepId: loser }) => coordinationId === runId && loser === stepId),
+    );
+    await endWithin(it, { claims: lost, resource: target.resource, because: "preempted" });
+    await endWithin(it, {
+      claims: delegated.filter(isForeign),
+      resource: target.resource,
+      because: "delegated",
+    });
+  }
+}
+
+interface Ending {
+  readonly claims: readonly ClaimEntry[];
+  readonly resource: string;
+  readonly because: "preempted" | "delegated";
+}
+
+/** All that the holders have of the resource, also what there was no room to list. */
+async function endWithin(it: Arbitration, { claims, resource, because }: Ending): Promise<void> {
+  const holders = new Map(claims.map(({ runId, stepId }) => [`${runId}\n${stepId}`, { runId, stepId }]));
+  for (const { runId, stepId } of holders.values())
+    await it.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
+}
+
+export async function refuseCall(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+  const { assessed, participant } = ruled;
+  const submitted = await submitRequests(it, ruled);
+  const lost =
+    assessed.find(({ ruling }) => ruling?.kind === "refused") ??
+    assessed.find(({ ruling }) => ruling?.kind === "review");
+  if (submitted?.kind === "refused") return notRecorded(submitted);
+  invariant(lost !== undefined && submitted !== undefined, "A3: a refused call has a ruling");
+  const conflictId = conflictIdOf(submitted.state, participant, lost.request);
+  const sentence = refusalSentence(lost, submitted.state, conflictId);
+  return { kind: "refused", sentence, ...(conflictId !== undefined && { conflictId }) };
+}
+
+export async function openReview(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+  const { participant, assessed } = ruled;
+  const submitted = await submitRequests(it, ruled);
+  if (submitted?.kind === "refused") return notRecorded(submitted);
+  invariant(submitted !== undefined, "A3: a reviewed call has a ruling");
+  const asked = assessed.filter(({ ruling }) => ruling?.kind === "review");
+  const conflictIds = asked.flatMap(
+    ({ request }) => conflictIdOf(submitted.state, participant, request) ?? [],
+  );
+  return {
+    kind: "review",
+    ...reviewText(asked, submitted.state),
+    timeoutMs: it.conflicts.reviewMs,
+    settle: (answer) => settle(it, ruled, { conflictIds, answer }),
+  };
+}
+
+interface Settling {
+  readonly conflictIds: readonly string[];
+  readonly answer: ReviewAnswer;
+}
+
+/** An approved call happens at once, so it is under way from here. */
+function settle(it: Arbitration, ruled: Ruled, { conflictIds, answer }: Settling): Promise<void> {
+  const { participant, assessed } = ruled;
+  if (answer === "nobody_to_ask") it.cannotAsk(participant.session);
+  if (answer !== "approved")
+    return it.inTurn(async () => {
+      const closing = conflictIds.map((conflictId): Command => ({
+        type: "settleReview",
+        conflictId,
+        answer,
+      }));
+      await it.runs.submit(participant.runId, closing);
+    });
+  return it.inTurn(async () => {
+    const now = it.clock.now();
+    const expiresAtMs = addMs(now, it.conflicts.leaseMs);
+    const tokens: number[] = [];
+    for (const { request } of assessed)
+      tokens.push(await rulingAgain(() => claimNow(it, ruled, { request, expiresAtMs, now })));
+    beginCall(it, ruled, tokens);
+  });
+}
+
+const CLAIMS_MAX = 1_024;
+
+async function claimNow(
+  it: Arbitration,
+  { participant }: Ruled,
+  given: { readonly request: ResourceRequest; readonly expiresAtMs: EpochMs; readonly now: EpochMs },
+): Promise<number> {
+  const { request, expiresAtMs, now } = given;
+  const { resource } = request;
+  const { runId, stepId } = participant;
+  const { claims, lastToken } = await it.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
+  const isOwn = (claim: ClaimEntry): boolean => claim.runId === runId && claim.stepId === stepId;
+  // Also who claimed it while people thought about it.
+  await endWithin(it, {
+    claims: claims.filter((claim) => !isOwn(claim)),
+    resource,
+    because: "preempted",
+  });
+  const held = claims.find((claim) => isOwn(claim) && claim.resource === resource)?.token;
+  const token = held ?? lastToken + 1;
+  const claim = { token, expiresAtMs };
+  const submitted = await it.runs.submit(runId, [await approval(it, participant, { request, claim, held })]);
+  if (submitted.kind === "refused") notRecorded(submitted);
+  return token;
+}
+
+/** What nobody stood against is claimed along with what people allowed. */
+async function approval(
+  it: Arbitration,
+  participant: Participant,
+  given: {
+    readonly request: ResourceRequest;
+    readonly claim: { readonly token: number; readonly expiresAtMs: EpochMs };
+    readonly held: number | undefined;
+  },
+): Promise<Command> {
+  const { request, claim, held } = given;
+  const conflictId = conflictIdOf(await it.runs.state(participant.runId), participant, request);
+  if (conflictId !== undefined) return { type: "settleReview", conflictId, answer: "approved", claim };
+  const { contest: _, held: _held, ...rest } = request;
+  const uncontested = { ...rest, ...claim, ...(held !== undefined && { held }) };
+  return { type: "requestResources", stepId: participant.stepId, requests: [uncontested] };
+}
+
+/** The step has ended, or too much is claimed; a claim that ended just now is ruled on again. */
+function notRecorded({ code, reason }: Submitted & { kind: "refused" }): WriteAnswer {
+  if (code === "STALE_TOKEN") throw new CoordinationError("CLAIM_CONFLICT", reason);
+  return { kind: "refused", sentence: recordRefusedSentence(reason) };
+}
+
+/** `undefined` where there is nothing to record. */
+async function submitRequests(
+  it: Arbitration,
+  { participant, assessed }: Ruled,
+): Promise<Submitted | undefined> {
+  if (assessed.length === 0) return undefined;
+  const requests = assessed.map(({ request }) => request);
+  const contents = assessed.flatMap(({ content }) => content ?? []);
+  const { runId, stepId } = participant;
+  return it.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
+}
+
+function conflictIdOf(
+  state: Coordination,
+  { stepId }: Participant,
+  request: ResourceRequest,
+): string | undefined {
+  if (state.kind !== "open" || !isContested(request)) return undefined;
+  return sameConflict(state, stepId, request)?.conflictId;
+}
+
+function isContested(request: ResourceRequest): request is ContestedRequest {
+  return request.contest !== undefined;
+}

@@ -1,0 +1,15 @@
+import { isCoordinationError } from "../contracts/errors.ts";
+
+/** Another writer claimed something in between this often; then the caller hears of it. */
+const RULINGS_MAX = 8;
+
+/** Rules again where another process claimed something between the ruling and its record (S5). */
+export async function rulingAgain<T>(rule: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await rule();
+    } catch (error) {
+      if (!isCoordinationError(error) || error.code !== "CLAIM_CONFLICT" || tries >= RULINGS_MAX) throw error;
+    }
+  }
+}

@@ -1,0 +1,60 @@
+/** Owns: what happens to a call that may change something which nobody can name. */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { Arbitration } from "./arbiter.ts";
+import { undeterminedReview, undeterminedSentence } from "./conflict-sentence.ts";
+import { canBeAskedAbout, type Participant } from "./participants.ts";
+import type { Undetermined, WriteAnswer, WriteCall } from "./write-call.ts";
+
+interface Undetermining {
+  readonly participant: Participant;
+  readonly call: WriteCall;
+  /** A path of it leads nowhere. */
+  readonly isUnplaced: boolean;
+}
+
+/** `undefined`: the call goes on to be ruled on by what can be named. A review is asked for once that is granted. */
+export async function ruleOnUndetermined(
+  it: Arbitration,
+  { participant, call, isUnplaced }: Undetermining,
+): Promise<(WriteAnswer & { kind: "refused" | "review" }) | undefined> {
+  const undetermined = call.undetermined ?? (isUnplaced ? UNPLACED : undefined);
+  if (!undetermined) return undefined;
+  const { because, extractor } = undetermined;
+  // What another plugin's code could not tell may be anything: it fails closed, whatever the operator says of shell commands.
+  const action = because === "extractor_failed" ? "denied" : actionOf(it, participant);
+  // An allowed shell command is what agents do all day; a record of each would bury the rest.
+  if (action === "allowed") return undefined;
+  await it.runs.submit(participant.runId, [
+    {
+      type: "recordUndetermined",
+      ...{ stepId: participant.stepId, tool: cut(call.tool), because, action },
+      ...(extractor !== undefined && { extractor: cut(extractor) }),
+    },
+  ]);
+  if (action === "denied") return { kind: "refused", sentence: undeterminedSentence(call.tool, extractor) };
+  return {
+    kind: "review",
+    ...undeterminedReview(call.tool),
+    timeoutMs: it.conflicts.reviewMs,
+    settle: (answer) => {
+      if (answer === "nobody_to_ask") it.cannotAsk(participant.session);
+      return Promise.resolve();
+    },
+  };
+}
+
+const UNPLACED: Undetermined = { because: "unreadable" };
+
+function actionOf(
+  { conflicts, unanswerable }: Arbitration,
+  participant: Participant,
+): "allowed" | "asked" | "denied" {
+  if (conflicts.unknownWrites === "allow") return "allowed";
+  return conflicts.unknownWrites === "review" && canBeAskedAbout(participant, unanswerable)
+    ? "asked"
+    : "denied";
+}
+
+function cut(name: string): string {
+  return name.slice(0, BOUNDS.nameCharsMax);
+}

@@ -1,0 +1,77 @@
+/** Owns: what a host tells about a tool call that may change something, and what it is answered. */
+import type { SessionKey } from "../contracts/ids.ts";
+
+/** A tool call before it happens, as its extractor reads it. */
+export interface WriteCall {
+  readonly session: SessionKey;
+  readonly tool: string;
+  /** Names the call between its two hooks. */
+  readonly callKey: string;
+  /** The W3C trace that the call is part of. */
+  readonly traceId?: string;
+  /** What it would change. */
+  readonly targets: readonly WriteTarget[];
+  /** What it looks at: a later change of it is based on what it is now. */
+  readonly reads: readonly Place[];
+  /** It may change more than its targets. */
+  readonly undetermined?: Undetermined;
+  /** Anything may have been changed by it that the session then knows of, such as by a shell command. */
+  readonly mayTouchAnything?: boolean;
+  /** The parameters that leave merged texts in place of what the call proposed; `undefined` where its tool cannot. */
+  readonly rewrite?: (merged: readonly MergedFile[]) => CallParams | undefined;
+}
+
+export type CallParams = Readonly<Record<string, unknown>>;
+
+/** Where something is: a path, from a folder where it is relative; or a resource by its name. */
+export type Place =
+  | { readonly path: string; readonly folder: string }
+  /** `session:<key>`, `queue:<name>` or a name of a plugin author. */
+  | { readonly resource: string };
+
+export interface WriteTarget {
+  readonly at: Place;
+  /** What the call makes of the text that is there; absent where that cannot be told. */
+  readonly propose?: (before: string | undefined) => Proposed;
+  /** What is there is replaced whatever it is: a change that the caller does not know of would be lost. */
+  readonly replaces: boolean;
+}
+
+export type Proposed =
+  | { readonly kind: "text"; readonly text: string }
+  | { readonly kind: "deleted" }
+  /** The call does not fit the text: the tool itself would fail. */
+  | { readonly kind: "fails" };
+
+export interface Undetermined {
+  readonly because: "undeclared" | "unreadable" | "extractor_failed";
+  /** The extractor that failed. */
+  readonly extractor?: string;
+}
+
+export type WriteAnswer =
+  /** Nobody else can be in the way, or the session takes no part in a coordination. */
+  | { readonly kind: "free" }
+  /** The call may happen, with these parameters where others' changes were merged into it. */
+  | { readonly kind: "granted"; readonly params?: CallParams }
+  /** The call must not happen; `sentence` is for the model that made it. */
+  | { readonly kind: "refused"; readonly sentence: string; readonly conflictId?: string }
+  /** A person decides. `settle` must be called with the answer before the call happens. */
+  | {
+      readonly kind: "review";
+      readonly title: string;
+      readonly description: string;
+      readonly timeoutMs: number;
+      readonly params?: CallParams;
+      readonly settle: (answer: ReviewAnswer) => Promise<void>;
+    };
+
+/** What is to be written in place of what the call proposed. `target` counts in `WriteCall.targets`. */
+export interface MergedFile {
+  readonly target: number;
+  /** The text of the file now; `undefined` where there is none. */
+  readonly current: string | undefined;
+  readonly merged: string;
+}
+
+export type ReviewAnswer = "approved" | "denied" | "unanswered" | "nobody_to_ask" | "withdrawn";

@@ -1,0 +1,199 @@
+/**
+ * Owns: what an update of the host's `apply_patch` makes of a text. Where the tool would fail, so does this.
+ *
+ * 1. Chunks are found in their order, each from where the one before ended: exactly, then without blanks at the ends of
+ *    lines, then without blanks around them, then without regard to typographic characters. A place must be the only one.
+ * 2. Kept lines stay as they are in the file. New lines take the endings of those that they replace, or of a neighbour.
+ * 3. A text that would differ in line endings only is left as it is.
+ */
+import { BYTE_ORDER_MARK, endingOf, withLineFeeds } from "./apply-edits.ts";
+import { onlyRun } from "./find-lines.ts";
+import type { Chunk } from "./read-patch.ts";
+
+interface Line {
+  readonly text: string;
+  readonly ending: string;
+}
+
+interface Source {
+  readonly lines: readonly Line[];
+  /** The texts of the lines, with less regard to how they are written at each level. */
+  readonly levels: readonly (() => readonly string[])[];
+  readonly ending: string;
+}
+
+interface Replacement {
+  readonly at: number;
+  readonly oldCount: number;
+  readonly lines: readonly Line[];
+}
+
+/** `undefined` where the chunks do not fit. */
+export function applyChunks(before: string, chunks: readonly Chunk[]): string | undefined {
+  const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
+  const source = sourceOf(before.slice(mark.length));
+  const replacements: Replacement[] = [];
+  let from = 0;
+  for (const chunk of chunks) {
+    const replacement = replace(source, chunk, from);
+    if (!replacement) return undefined;
+    replacements.push(replacement);
+    from = replacement.at + replacement.oldCount;
+  }
+  const after = mark + joined(withReplacements(source.lines, replacements), source.ending);
+  return sameButForEndings(before, after) ? before : after;
+}
+
+function sourceOf(text: string): Source {
+  const lines = text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)?.map(toLine) ?? [];
+  const texts = lines.map((line) => line.text);
+  return {
+    lines,
+    levels: NORMAL_FORMS.map((normal) => once(() => texts.map(normal))),
+    ending: lines[0]?.ending || "\n",
+  };
+}
+
+function toLine(line: string): Line {
+  const ending = endingOf(line);
+  return { text: line.slice(0, line.length - ending.length), ending };
+}
+
+const NORMAL_FORMS: readonly ((line: string) => string)[] = [
+  (line) => line,
+  (line) => line.trimEnd(),
+  (line) => line.trim(),
+  (line) => plainPunctuation(line.trim()),
+];
+
+function plainPunctuation(line: string): string {
+  return line
+    .replace(/[\u2010-\u2015\u2212]/gu, "-")
+    .replace(/[\u2018-\u201B]/gu, "'")
+    .replace(/[\u201C-\u201F]/gu, '"')
+    .replace(/[\u00A0\u2002-\u200A\u202F\u205F\u3000]/gu, " ");
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
+function replace(source: Source, chunk: Chunk, from: number): Replacement | undefined {
+  const behind = chunk.context === "" ? from : behindContext(source, chunk.context, from);
+  if (behind === undefined) return undefined;
+  if (chunk.oldLines.length === 0) return insertion(source, chunk, behind);
+  const at = find(source, chunk.oldLines, behind, chunk.atEnd);
+  if (at === "several") return undefined;
+  if (at !== undefined) return replacement(source, chunk, at);
+  // A patch often ends with an empty line that is not in the file.
+  if (chunk.oldLines.at(-1) !== "") return undefined;
+  const shorter = withoutLastLine(chunk);
+  const shorterAt = find(source, shorter.oldLines, behind, chunk.atEnd);
+  return typeof shorterAt === "number" ? replacement(source, shorter, shorterAt) : undefined;
+}
+
+function behindContext(source: Source, context: string, from: number): number | undefined {
+  const at = find(source, [context], from, false);
+  return typeof at === "number" ? at + 1 : undefined;
+}
+
+function withoutLastLine(chunk: Chunk): Chunk {
+  const newLines = chunk.newLines.at(-1) === "" ? chunk.newLines.slice(0, -1) : chunk.newLines;
+  return { ...chunk, oldLines: chunk.oldLines.slice(0, -1), newLines };
+}
+
+function find(
+  source: Source,
+  wanted: readonly string[],
+  from: number,
+  atEnd: boolean,
+): number | "several" | undefined {
+  const last = source.lines.length - wanted.length;
+  if (wanted.length === 0) return from;
+  const begin = atEnd ? Math.max(from, last) : from;
+  if (begin > last) return undefined;
+  for (const [level, normal] of NORMAL_FORMS.entries()) {
+    const at = onlyRun(source.levels[level]?.() ?? [], wanted.map(normal), begin);
+    if (at !== undefined) return at;
+  }
+  return undefined;
+}
+
+function insertion(source: Source, chunk: Chunk, behind: number): Replacement {
+  const { lines } = source;
+  const at = chunk.context !== "" && !chunk.atEnd ? behind : lines.length;
+  const inserted = newLines(source, { at, oldCount: 0 }, chunk.newLines);
+  const staysOpen = at === lines.length && lines.length > 0 && lines.at(-1)?.ending === "";
+  return {
+    at,
+    oldCount: 0,
+    lines: staysOpen ? inserted.with(-1, { text: inserted.at(-1)?.text ?? "", ending: "" }) : inserted,
+  };
+}
+
+function replacement(source: Source, chunk: Chunk, at: number): Replacement {
+  const { oldLines, keeps } = chunk;
+  const parts: (readonly Line[])[] = [];
+  let old = 0;
+  let next = 0;
+  for (const [index, kept] of keeps.entries()) {
+    const line = kept === undefined ? undefined : source.lines[at + kept];
+    if (kept === undefined || !line || kept >= oldLines.length || index >= chunk.newLines.length) continue;
+    parts.push(newLines(source, { at: at + old, oldCount: kept - old }, chunk.newLines.slice(next, index)));
+    parts.push([line]);
+    old = kept + 1;
+    next = index + 1;
+  }
+  parts.push(newLines(source, { at: at + old, oldCount: oldLines.length - old }, chunk.newLines.slice(next)));
+  return { at, oldCount: oldLines.length, lines: parts.flat() };
+}
+
+interface Range {
+  readonly at: number;
+  readonly oldCount: number;
+}
+
+function newLines(source: Source, { at, oldCount }: Range, texts: readonly string[]): Line[] {
+  const replaced = source.lines.slice(at, at + oldCount);
+  const nearby =
+    replaced.find((line) => line.ending !== "")?.ending ||
+    source.lines.at(at)?.ending ||
+    source.lines.at(at - 1)?.ending ||
+    source.ending;
+  return texts.map((text, index) => ({
+    text,
+    ending: replaced[counterpart(index, texts.length, replaced.length)]?.ending ?? nearby,
+  }));
+}
+
+/** Which of the replaced lines a new line takes its ending from; -1 for none. */
+function counterpart(index: number, newCount: number, oldCount: number): number {
+  if (oldCount === newCount) return index;
+  if (index === newCount - 1) return oldCount - 1;
+  return index < oldCount - 1 ? index : -1;
+}
+
+function withReplacements(lines: readonly Line[], replacements: readonly Replacement[]): readonly Line[] {
+  const parts: (readonly Line[])[] = [];
+  let from = 0;
+  for (const { at, oldCount, lines: inserted } of replacements) {
+    parts.push(lines.slice(from, at), inserted);
+    from = at + oldCount;
+  }
+  return [...parts, lines.slice(from)].flat();
+}
+
+function joined(lines: readonly Line[], ending: string): string {
+  const last = lines.length - 1;
+  return lines.map((line, index) => line.text + (line.ending || (index < last ? ending : ""))).join("");
+}
+
+function sameButForEndings(a: string, b: string): boolean {
+  return comparable(a) === comparable(b);
+}
+
+function comparable(text: string): string {
+  const plain = withLineFeeds(text);
+  return plain === "" || plain.endsWith("\n") ? plain : `${plain}\n`;
+}

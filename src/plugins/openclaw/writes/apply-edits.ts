@@ -1,0 +1,186 @@
+/**
+ * Owns: what the host's `edit` makes of a text. Where the tool would fail, so does this.
+ *
+ * 1. Texts are compared with line feeds only; the file keeps its own line endings, line by line, and its byte order mark.
+ * 2. Every edit is looked for in the text as it was before all of them, exactly, then loosely, and must be there once.
+ * 3. Edits do not overlap.
+ */
+import type { Proposed } from "../../../agents/coordination/runtime/write-call.ts";
+import { looseFinder, onlyOccurrence, type Finder, type Span } from "./loose-match.ts";
+import { param } from "./param.ts";
+
+export interface Edit {
+  readonly oldText: string;
+  readonly newText: string;
+}
+
+const FAILS: Proposed = { kind: "fails" };
+export const BYTE_ORDER_MARK = "\uFEFF";
+
+/** `undefined` where the tool would not take them. */
+export function readEdits(value: unknown): readonly Edit[] | undefined {
+  if (!Array.isArray(value) || value.length === 0) return undefined;
+  const edits = value.map(readEdit);
+  return edits.every((edit) => edit !== undefined) ? edits : undefined;
+}
+
+function readEdit(value: unknown): Edit | undefined {
+  const oldText = param(value, "oldText");
+  const newText = param(value, "newText");
+  if (typeof oldText !== "string" || typeof newText !== "string" || oldText.trim() === "") return undefined;
+  return { oldText, newText };
+}
+
+export function proposeEdits(before: string | undefined, edits: readonly Edit[] | undefined): Proposed {
+  if (before === undefined || edits === undefined) return FAILS;
+  const mark = before.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";
+  const after = applyEdits(before.slice(mark.length), edits);
+  return after === undefined ? FAILS : { kind: "text", text: (mark + after).toWellFormed() };
+}
+
+interface Placed extends Span {
+  readonly newText: string;
+  readonly exact: boolean;
+  readonly changes: boolean;
+}
+
+function applyEdits(original: string, edits: readonly Edit[]): string | undefined {
+  const text = withLineFeeds(original);
+  const find = looseFinder(text);
+  const placed: Placed[] = [];
+  for (const edit of edits) {
+    const at = place(text, edit, find);
+    if (!at) return undefined;
+    placed.push(at);
+  }
+  const changes = placed.filter((edit) => edit.changes);
+  if (overlap(placed.filter((edit) => edit.exact || edit.changes))) return undefined;
+  if (overlap(placed.filter((edit) => !edit.changes))) return undefined;
+  const after = splice(text, changes.toSorted(byStart));
+  if (after === text) return original;
+  return original.includes("\r") ? inOwnEndings(original, text, changes) : after;
+}
+
+function place(text: string, { oldText, newText }: Edit, find: Finder): Placed | undefined {
+  const wanted = withLineFeeds(oldText);
+  const exact = text.includes(wanted);
+  const at = exact ? onlyOccurrence(text, wanted) : undefined;
+  const span = exact ? at !== undefined && { start: at, end: at + wanted.length } : find(wanted);
+  return span ? { ...span, newText: withLineFeeds(newText), exact, changes: oldText !== newText } : undefined;
+}
+
+function overlap(edits: readonly Span[]): boolean {
+  const sorted = edits.toSorted(byStart);
+  return sorted.some((edit, index) => edit.end > (sorted[index + 1]?.start ?? Infinity));
+}
+
+const byStart = (a: Span, b: Span): number => a.start - b.start;
+
+function splice(text: string, edits: readonly (Span & { readonly newText: string })[]): string {
+  const parts: string[] = [];
+  let from = 0;
+  for (const { start, end, newText } of edits) {
+    parts.push(text.slice(from, start), newText);
+    from = end;
+  }
+  return parts.join("") + text.slice(from);
+}
+
+export function withLineFeeds(text: string): string {
+  return text.includes("\r") ? text.replace(/\r\n?/gu, "\n") : text;
+}
+
+interface Line {
+  /** Where it begins in the text with line feeds only, and in the text as it is. */
+  readonly start: number;
+  readonly originalStart: number;
+  /** Empty at the end of the last line. */
+  readonly ending: string;
+}
+
+/** The text with the edits, or `undefined` where endings run into each other and would be other lines. */
+function inOwnEndings(original: string, text: string, edits: readonly Placed[]): string | undefined {
+  const lines = linesOf(original);
+  const common = commonEnding(original);
+  const sorted = edits.toSorted(byStart);
+  const after = splice(
+    original,
+    sorted.map(({ start, end, newText }) => ({
+      start: originalPlace(lines, start),
+      end: originalPlace(lines, end),
+      newText: withEndingsOf({ lines, text, common }, { start, end }, newText),
+    })),
+  );
+  return withLineFeeds(after) === splice(text, sorted) ? after : undefined;
+}
+
+/** Each line, and behind the last one the end of the text. */
+function linesOf(original: string): readonly Line[] {
+  const lines: Line[] = [];
+  let start = 0;
+  let originalStart = 0;
+  for (const [line] of original.matchAll(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)) {
+    const ending = endingOf(line);
+    lines.push({ start, originalStart, ending });
+    start += line.length - Math.max(0, ending.length - 1);
+    originalStart += line.length;
+  }
+  lines.push({ start, originalStart, ending: "" });
+  return lines;
+}
+
+export function endingOf(line: string): string {
+  if (line.endsWith("\r\n")) return "\r\n";
+  const last = line.at(-1);
+  return last === "\n" || last === "\r" ? last : "";
+}
+
+/** What the host takes for the file's own ending: that of its first line feed. */
+function commonEnding(original: string): string {
+  const at = original.indexOf("\n");
+  return at > 0 && original[at - 1] === "\r" ? "\r\n" : "\n";
+}
+
+function originalPlace(lines: readonly Line[], place: number): number {
+  const line = lines[lineIndexAt(lines, place)];
+  return line ? line.originalStart + (place - line.start) : place;
+}
+
+/** The last line that begins at or before a place. */
+function lineIndexAt(lines: readonly Line[], place: number): number {
+  let low = 0;
+  let high = lines.length;
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1;
+    if ((lines[middle]?.start ?? Infinity) <= place) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+interface LinedText {
+  readonly text: string;
+  readonly lines: readonly Line[];
+  readonly common: string;
+}
+
+/**
+ * The endings that the edit takes away are given back in their order, the last ones where fewer are needed; where more
+ * are needed the last is repeated.
+ */
+function withEndingsOf({ text, lines, common }: LinedText, { start, end }: Span, newText: string): string {
+  const first = lineIndexAt(lines, start);
+  const taken = countLineFeeds(text.slice(start, end));
+  const sources = lines.slice(first, first + Math.max(1, taken));
+  const otherwise = lines[first]?.ending || lines[first - 1]?.ending || common;
+  let next = Math.max(0, sources.length - countLineFeeds(newText));
+  return newText.replace(/\n/gu, () => {
+    const source = sources[next] ?? sources.at(-1);
+    next += 1;
+    return source?.ending || otherwise;
+  });
+}
+
+function countLineFeeds(text: string): number {
+  return text.split("\n").length - 1;
+}

@@ -1,0 +1,33 @@
+/** Owns: finding a run of lines among lines, in time that grows with both and not with their product. */
+
+/** Where `wanted` begins at or behind `from`; `several` where it does more than once, overlapping or not. */
+export function onlyRun(
+  lines: readonly string[],
+  wanted: readonly string[],
+  from: number,
+): number | "several" | undefined {
+  const fallback = fallbacks(wanted);
+  let found: number | undefined;
+  let matched = 0;
+  for (let at = from; at < lines.length; at += 1) {
+    while (matched > 0 && lines[at] !== wanted[matched]) matched = fallback[matched - 1] ?? 0;
+    if (lines[at] === wanted[matched]) matched += 1;
+    if (matched < wanted.length) continue;
+    if (found !== undefined) return "several";
+    found = at - wanted.length + 1;
+    matched = fallback[matched - 1] ?? 0;
+  }
+  return found;
+}
+
+/** For each begin of `wanted`, how long the longest shorter begin is that it ends with (Knuth, Morris and Pratt). */
+function fallbacks(wanted: readonly string[]): readonly number[] {
+  const lengths: number[] = [0];
+  let length = 0;
+  for (let at = 1; at < wanted.length; at += 1) {
+    while (length > 0 && wanted[at] !== wanted[length]) length = lengths[length - 1] ?? 0;
+    if (wanted[at] === wanted[length]) length += 1;
+    lengths.push(length);
+  }
+  return lengths;
+}

@@ -1,0 +1,134 @@
+/**
+ * Owns: finding a text that was copied inexactly, as the host's `edit` does: without regard to typographic quotes,
+ * dashes and spaces, compatibility forms, and blanks at the ends of lines. What is found is a span of the text as it is.
+ */
+
+export interface Span {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** `undefined` where it is not there, is there more than once, or begins or ends within what counts as one. */
+export type Finder = (wanted: string) => Span | undefined;
+
+export function looseFinder(text: string): Finder {
+  let index: LooseIndex | undefined;
+  return (wanted) => {
+    const loose = looseForm(wanted);
+    if (loose === "") return undefined;
+    index ??= indexOf(text);
+    const at = onlyOccurrence(index.loose, loose);
+    return at === undefined ? undefined : spanOf(index, at, at + loose.length);
+  };
+}
+
+/** Where a text is that occurs once. Occurrences are counted without overlap: "aa" is once in "aaa". */
+export function onlyOccurrence(text: string, wanted: string): number | undefined {
+  const at = text.indexOf(wanted);
+  return at === -1 || text.includes(wanted, at + wanted.length) ? undefined : at;
+}
+
+interface LooseIndex {
+  readonly loose: string;
+  readonly lines: readonly LooseLine[];
+  /** Where each place of the compatibility form is in the text; -1 within a character. Absent: at the same place. */
+  readonly sources: Int32Array | undefined;
+  /** The text cannot be taken apart into characters that are composed one by one. */
+  readonly entangled: boolean;
+}
+
+interface LooseLine {
+  /** In the loose form. */
+  readonly start: number;
+  /** In the compatibility form, the line's begin, its end without blanks and its end. */
+  readonly from: number;
+  readonly kept: number;
+  readonly to: number;
+}
+
+function looseForm(text: string): string {
+  return folded(withoutLineEnds(text.normalize("NFKC")));
+}
+
+function withoutLineEnds(text: string): string {
+  return text
+    .split("\n")
+    .map((line) => line.trimEnd())
+    .join("\n");
+}
+
+/** One character for one, so that places stay what they are. */
+function folded(text: string): string {
+  return text
+    .replace(/[\u2018\u2019\u201A\u201B]/gu, "'")
+    .replace(/[\u201C-\u201F]/gu, '"')
+    .replace(/[\u2010-\u2015\u2212]/gu, "-")
+    .replace(/[\u00A0\u2002-\u200A\u202F\u205F\u3000]/gu, " ");
+}
+
+function indexOf(text: string): LooseIndex {
+  const composed = text.normalize("NFKC");
+  const plain = Buffer.byteLength(text) === text.length;
+  const sources = plain ? undefined : sourcesOf(text, composed);
+  return {
+    loose: folded(withoutLineEnds(composed)),
+    lines: linesOf(composed),
+    sources,
+    entangled: !plain && sources === undefined,
+  };
+}
+
+function linesOf(composed: string): readonly LooseLine[] {
+  let start = 0;
+  let from = 0;
+  return composed.split("\n").map((line) => {
+    const trimmed = line.trimEnd().length;
+    const entry = { start, from, kept: from + trimmed, to: from + line.length };
+    start += trimmed + 1;
+    from += line.length + 1;
+    return entry;
+  });
+}
+
+const characters = new Intl.Segmenter("en", { granularity: "grapheme" });
+
+function sourcesOf(text: string, composed: string): Int32Array | undefined {
+  const sources = new Int32Array(composed.length + 1).fill(-1);
+  sources[0] = 0;
+  let at = 0;
+  for (const { segment, index } of characters.segment(text)) {
+    const piece = segment.normalize("NFKC");
+    if (!composed.startsWith(piece, at)) return undefined;
+    at += piece.length;
+    sources[at] = index + segment.length;
+  }
+  return at === composed.length ? sources : undefined;
+}
+
+function spanOf(index: LooseIndex, from: number, to: number): Span | undefined {
+  if (index.entangled) return undefined;
+  const start = sourceOf(index, from, "start");
+  const end = sourceOf(index, to, "end");
+  return start === undefined || end === undefined ? undefined : { start, end };
+}
+
+/** Blanks at the end of a line belong to neither side: a span ends before them and begins behind them. */
+function sourceOf({ lines, sources }: LooseIndex, place: number, side: "start" | "end"): number | undefined {
+  const line = lineAt(lines, place);
+  if (!line) return undefined;
+  const composed = line.from + (place - line.start);
+  const at = composed < line.kept || side === "end" ? composed : line.to;
+  const source = sources ? sources[at] : at;
+  return source === -1 ? undefined : source;
+}
+
+function lineAt(lines: readonly LooseLine[], place: number): LooseLine | undefined {
+  let low = 0;
+  let high = lines.length;
+  while (high - low > 1) {
+    const middle = (low + high) >>> 1;
+    if ((lines[middle]?.start ?? Infinity) <= place) low = middle;
+    else high = middle;
+  }
+  return lines[low];
+}

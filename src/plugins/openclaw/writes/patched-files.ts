@@ -1,0 +1,71 @@
+/** Owns: what a patch does to each of its files, in order, and what that makes of one of them. */
+import type { Proposed } from "../../../agents/coordination/runtime/write-call.ts";
+import { applyChunks } from "./apply-chunks.ts";
+import { patchPath } from "./host-path.ts";
+import type { Chunk, Hunk } from "./read-patch.ts";
+
+export interface PatchedFile {
+  readonly path: string;
+  readonly steps: readonly FileStep[];
+}
+
+export type FileStep =
+  | { readonly kind: "create"; readonly contents: string }
+  | { readonly kind: "update"; readonly chunks: readonly Chunk[] }
+  | { readonly kind: "remove" }
+  /** Moved to another place, updated. */
+  | { readonly kind: "leave"; readonly chunks: readonly Chunk[] }
+  /** Moved here; what it will be depends on another file. */
+  | { readonly kind: "arrive" };
+
+/** Each file once, however it is spelled, in the order of the patch. `undefined` where one has no path. */
+export function filesOfPatch(hunks: readonly Hunk[], folder: string): readonly PatchedFile[] | undefined {
+  const files = new Map<string, FileStep[]>();
+  for (const hunk of hunks) {
+    const steps = stepsOf(hunk, folder);
+    if (!steps) return undefined;
+    for (const [path, step] of steps) {
+      const known = files.get(path);
+      if (known) known.push(step);
+      else files.set(path, [step]);
+    }
+  }
+  return [...files].map(([path, steps]) => ({ path, steps }));
+}
+
+function stepsOf(hunk: Hunk, folder: string): readonly (readonly [string, FileStep])[] | undefined {
+  const path = patchPath(hunk.path, folder);
+  if (path === undefined) return undefined;
+  if (hunk.kind === "add") return [[path, { kind: "create", contents: hunk.contents }]];
+  if (hunk.kind === "delete") return [[path, { kind: "remove" }]];
+  const { chunks, movePath } = hunk;
+  const target = movePath === undefined ? path : patchPath(movePath, folder);
+  if (target === undefined) return undefined;
+  if (target === path) return [[path, { kind: "update", chunks }]];
+  return [
+    [path, { kind: "leave", chunks }],
+    [target, { kind: "arrive" }],
+  ];
+}
+
+export function proposePatched(before: string | undefined, steps: readonly FileStep[]): Proposed {
+  let text = before;
+  for (const step of steps) {
+    const next = afterStep(text, step);
+    if (next === "fails") return { kind: "fails" };
+    text = next.text;
+  }
+  return text === undefined ? { kind: "deleted" } : { kind: "text", text: text.toWellFormed() };
+}
+
+function afterStep(
+  text: string | undefined,
+  step: FileStep,
+): "fails" | { readonly text: string | undefined } {
+  if (step.kind === "create") return text === undefined ? { text: step.contents } : "fails";
+  if (text === undefined || step.kind === "arrive") return "fails";
+  if (step.kind === "remove") return { text: undefined };
+  const updated = applyChunks(text, step.chunks);
+  if (updated === undefined) return "fails";
+  return { text: step.kind === "leave" ? undefined : updated };
+}

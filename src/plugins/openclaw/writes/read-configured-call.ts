@@ -1,0 +1,73 @@
+/** Owns: what a call of a tool changes that an operator described in the configuration. */
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import type { WatchedTool } from "../../../agents/coordination/contracts/config.ts";
+import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import { folderWithin, plainPath } from "./host-path.ts";
+import { param } from "./param.ts";
+import { resourceTarget } from "./resource-target.ts";
+import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
+
+/**
+ * A parameter that is missing may be one that the tool does not need; where all are missing, what the call changes is not
+ * known. One that is there and is neither a text nor a list of texts makes the call unreadable.
+ */
+export function readConfiguredCall(
+  { paths, sessions, queues, cwd }: WatchedTool,
+  call: ToolCall,
+): ToolReading {
+  const folder = cwd === undefined ? call.folder : folderOf(call, cwd);
+  const targets = [
+    ...targetsOf(call, paths, (path) => (folder === undefined ? undefined : pathTarget(path, folder))),
+    ...targetsOf(call, sessions, (key) => resourceTarget(`session:${key.trim()}`)),
+    ...targetsOf(call, queues, (name) => resourceTarget(`queue:${name.trim()}`)),
+  ];
+  const read = targets.filter((target) => target !== undefined);
+  const isRead = read.length > 0 && read.length === targets.length;
+  return isRead ? { targets: read, reads: [] } : { ...UNREADABLE, targets: read };
+}
+
+function targetsOf(
+  { params }: ToolCall,
+  names: readonly string[] | undefined,
+  toTarget: (value: string) => WriteTarget | undefined,
+): readonly (WriteTarget | undefined)[] {
+  return (names ?? []).flatMap((name) => valuesAt(params, name)).map(textTarget(toTarget));
+}
+
+function textTarget(toTarget: (value: string) => WriteTarget | undefined) {
+  return (value: unknown) => (typeof value === "string" && value.trim() !== "" ? toTarget(value) : undefined);
+}
+
+/** What it leaves there is not known, so it may be what another step wrote that is lost. */
+function pathTarget(path: string, folder: string): WriteTarget | undefined {
+  const plain = plainPath(path);
+  return plain === undefined ? undefined : { at: { path: plain, folder }, replaces: true };
+}
+
+function folderOf({ params, folder }: ToolCall, name: string): string | undefined {
+  const [value, ...others] = valuesAt(params, name);
+  if (value === undefined) return folder;
+  const path = typeof value === "string" && others.length === 0 ? plainPath(value) : undefined;
+  return path === undefined ? undefined : folderWithin(folder, path);
+}
+
+/** Stands for what is not there because something else is in its place; no text, so it makes a call unreadable. */
+const NEITHER: readonly unknown[] = [false];
+
+/** Every value at a path of parameters, through lists on the way; a value that is missing is none. */
+function valuesAt(params: unknown, name: string): readonly unknown[] {
+  let values: readonly unknown[] = [params];
+  for (const part of name.split(".")) {
+    values = values.flatMap((value) => (typeof value === "object" ? elements(param(value, part)) : NEITHER));
+    // One more than may be, so that too many are seen to be.
+    values = values.slice(0, BOUNDS.resourcesPerCallMax + 1);
+  }
+  return values;
+}
+
+function elements(value: unknown): readonly unknown[] {
+  if (value === undefined || value === null) return [];
+  return Array.isArray(value)
+    ? (value as readonly unknown[]).slice(0, BOUNDS.resourcesPerCallMax + 1)
+    : [value];
+}

@@ -1,0 +1,70 @@
+/** Owns: what a call of one of the host's own file tools changes or looks at. */
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import { proposeEdits, readEdits, type Edit } from "./apply-edits.ts";
+import { fileToolPath, patchPath, plainPath } from "./host-path.ts";
+import { param, textParam } from "./param.ts";
+import { filesOfPatch, proposePatched, type PatchedFile } from "./patched-files.ts";
+import { readPatch } from "./read-patch.ts";
+import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
+
+/** Looking for more of them in a large file takes long; what such a call makes of a file is not foretold. */
+export const EDITS_MAX = 256;
+
+export function readReadCall({ params, folder }: ToolCall): ToolReading | undefined {
+  const path = pathOf(params, folder);
+  return path === undefined ? undefined : { targets: [], reads: [{ path, folder }] };
+}
+
+export function readWriteCall({ params, folder }: ToolCall): ToolReading {
+  const path = pathOf(params, folder);
+  const content = textParam(params, "content");
+  if (path === undefined || content === undefined) return UNREADABLE;
+  const propose: WriteTarget["propose"] = () => ({ kind: "text", text: content.toWellFormed() });
+  return { targets: [{ at: { path, folder }, propose, replaces: true }], reads: [] };
+}
+
+export function readEditCall({ params, folder }: ToolCall): ToolReading {
+  const path = pathOf(params, folder);
+  if (path === undefined) return UNREADABLE;
+  const propose = editsProposal(param(params, "edits"));
+  return { targets: [{ at: { path, folder }, ...(propose && { propose }), replaces: false }], reads: [] };
+}
+
+function editsProposal(value: unknown): WriteTarget["propose"] {
+  if (!Array.isArray(value) || value.length > EDITS_MAX) return undefined;
+  // The host may change the list before the tool runs, so it is read now.
+  const edits: readonly Edit[] | undefined = readEdits(value);
+  return (before) => proposeEdits(before, edits);
+}
+
+/** What a paired device films is written to a file where the call names one. */
+export function readNodesCall({ params, folder }: ToolCall): ToolReading | undefined {
+  const path = plainPath(textParam(params, "outPath") ?? "");
+  return path === undefined ? undefined : { targets: [{ at: { path, folder }, replaces: true }], reads: [] };
+}
+
+export function readPatchCall({ params, folder, derivedPaths = [] }: ToolCall): ToolReading {
+  const input = textParam(params, "input") ?? "";
+  const hunks = input.length <= BOUNDS.mergeBytesMax ? readPatch(input) : undefined;
+  const files = hunks && filesOfPatch(hunks, folder);
+  if (files) return { targets: files.map((file) => targetOf(file, folder)), reads: [] };
+  const hinted = derivedPaths.flatMap((path) => patchPath(path, folder) ?? []);
+  return { ...UNREADABLE, targets: hinted.map((path) => ({ at: { path, folder }, replaces: true })) };
+}
+
+function targetOf(file: PatchedFile, folder: string): WriteTarget {
+  const { path, steps } = file;
+  const chunks = steps.reduce((count, step) => count + ("chunks" in step ? step.chunks.length : 0), 0);
+  const foretold = chunks <= EDITS_MAX && steps.every((step) => step.kind !== "arrive");
+  return {
+    at: { path, folder },
+    ...(foretold && { propose: (before: string | undefined) => proposePatched(before, steps) }),
+    replaces: steps[0]?.kind === "remove",
+  };
+}
+
+function pathOf(params: unknown, folder: string): string | undefined {
+  const path = textParam(params, "path");
+  return path === undefined ? undefined : fileToolPath(path, folder);
+}

@@ -1,0 +1,74 @@
+/** Owns: what a shell command changes, as far as an operator declared it. */
+import type { ConflictsConfig } from "../../../agents/coordination/contracts/config.ts";
+import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import { folderWithin, PATH_CHARS_MAX, plainPath } from "./host-path.ts";
+import { matchCommand } from "./match-command.ts";
+import { textParam, withoutArgumentEnd } from "./param.ts";
+import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
+
+const UNDECLARED: ToolReading = {
+  targets: [],
+  reads: [],
+  undetermined: { because: "undeclared" },
+  mayTouchAnything: true,
+};
+
+/** A program in the host's own sandbox, which reaches nothing but tools: each of their calls is read by itself. */
+const CODE_MODE = "code_mode_exec";
+
+export function readExecCall({ params, folder, config, toolKind }: ToolCall): ToolReading | undefined {
+  if (toolKind === CODE_MODE) return undefined;
+  const command = textParam(params, "command");
+  const workdir = workdirOf(params, folder);
+  if (command === undefined || workdir === undefined) return { ...UNREADABLE, mayTouchAnything: true };
+  const declared = declaredOutputs(withoutArgumentEnd(command), config);
+  if (!declared) return UNDECLARED;
+  const targets = declared.outputs.flatMap((output) => outputTarget(output, workdir));
+  return {
+    targets,
+    reads: [],
+    ...(declared.andMore && { undetermined: { because: "undeclared" } }),
+    mayTouchAnything: true,
+  };
+}
+
+/** The host takes it literally, without `~`. A blank one is no folder, and the command does not run. */
+function workdirOf(params: unknown, folder: string): string | undefined {
+  const workdir = withoutArgumentEnd(textParam(params, "workdir") ?? "");
+  if (workdir.length > PATH_CHARS_MAX) return undefined;
+  return workdir.trim() === "" ? folder : folderWithin(folder, workdir.trim());
+}
+
+interface Declared {
+  readonly outputs: readonly string[];
+  readonly andMore: boolean;
+}
+
+function declaredOutputs(command: string, { commands }: ConflictsConfig): Declared | undefined {
+  for (const { command: pattern, outputs } of commands) {
+    const match = matchCommand(pattern, command);
+    if (match !== "no") return { outputs, andMore: match === "and_more" };
+  }
+  return undefined;
+}
+
+/** What a command leaves there is not known, so it may be what another step wrote that is lost. */
+function outputTarget(output: string, workdir: string): readonly WriteTarget[] {
+  const path = plainPath(output);
+  return path === undefined ? [] : [{ at: { path, folder: workdir }, replaces: true }];
+}
+
+/** Actions of `process` that tell a command under way nothing. What it has changed meanwhile is the caller's own. */
+const LOOKING = new Set(["poll", "log", "kill", "clear", "remove"]);
+
+export function readProcessCall({ params }: ToolCall): ToolReading | undefined {
+  const action = textParam(params, "action");
+  if (action === "list") return undefined;
+  if (action !== undefined && LOOKING.has(action)) return { targets: [], reads: [], mayTouchAnything: true };
+  return UNDECLARED;
+}
+
+/** A terminal is the operator's own; only what is typed into it changes something. */
+export function readTerminalCall({ params }: ToolCall): ToolReading | undefined {
+  return textParam(params, "action") === "input" ? UNDECLARED : undefined;
+}

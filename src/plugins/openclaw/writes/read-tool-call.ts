@@ -1,0 +1,69 @@
+/**
+ * Owns: what a tool call would change and what it looks at, before it happens. Does not own: what follows from that.
+ *
+ * 1. A tool that nobody watches costs one look into a set or two: this is asked at every tool call of the gateway.
+ * 2. Parameters are a model's words: whatever they are, this answers, in bounded time, and does not throw.
+ * 3. What cannot be told is said, never left out.
+ */
+import type { ConflictsConfig } from "../../../agents/coordination/contracts/config.ts";
+import { readConfiguredCall } from "./read-configured-call.ts";
+import { readEditCall, readNodesCall, readPatchCall, readReadCall, readWriteCall } from "./read-file-call.ts";
+import { readSessionsSendCall } from "./read-session-call.ts";
+import { readExecCall, readProcessCall, readTerminalCall } from "./read-shell-call.ts";
+import { runExtractors } from "./run-extractors.ts";
+import { joinReadings, UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
+
+type Reader = (call: ToolCall) => ToolReading | undefined;
+
+const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
+  ["read", readReadCall],
+  ["write", readWriteCall],
+  ["edit", readEditCall],
+  ["apply_patch", readPatchCall],
+  ["nodes", readNodesCall],
+  ["exec", readExecCall],
+  ["bash", readExecCall],
+  ["process", readProcessCall],
+  ["terminal", readTerminalCall],
+  ["sessions_send", readSessionsSendCall],
+]);
+
+/** Whatever they are called with, they may change anything. */
+const SHELLS = new Set(["exec", "bash", "process", "terminal"]);
+
+export function isWatched({
+  tool,
+  config,
+  extractors,
+}: Pick<ToolCall, "tool" | "config" | "extractors">): boolean {
+  return READERS.has(tool) || hasEntry(config, tool) || extractors(tool).length > 0;
+}
+
+/** `undefined` where nobody watches the tool, or the call changes nothing and looks at nothing. */
+export async function readToolCall(call: ToolCall): Promise<ToolReading | undefined> {
+  if (!isWatched(call)) return undefined;
+  const own = readSafely(call);
+  const extracted = await runExtractors(call.extractors(call.tool), call);
+  const readings = own ? [own, ...extracted] : extracted;
+  return readings.length > 0 ? joinReadings(readings) : undefined;
+}
+
+function readSafely(call: ToolCall): ToolReading | undefined {
+  try {
+    return readOwn(call);
+  } catch {
+    return SHELLS.has(call.tool) ? { ...UNREADABLE, mayTouchAnything: true } : UNREADABLE;
+  }
+}
+
+/** What the host's tools do is known here; a configuration is for the others. */
+function readOwn(call: ToolCall): ToolReading | undefined {
+  const reader = READERS.get(call.tool);
+  if (reader) return reader(call);
+  const entry = hasEntry(call.config, call.tool) ? call.config.tools[call.tool] : undefined;
+  return entry && readConfiguredCall(entry, call);
+}
+
+function hasEntry({ tools }: ConflictsConfig, tool: string): boolean {
+  return Object.hasOwn(tools, tool);
+}

@@ -1,0 +1,130 @@
+/** Owns: changing a patch so that it leaves merged texts in some of its files and does to the others what it did. */
+import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import { patchPath } from "./host-path.ts";
+import { filesOfPatch, proposePatched, type PatchedFile } from "./patched-files.ts";
+import {
+  ADD_FILE,
+  AT_END,
+  CHUNK,
+  DELETE_FILE,
+  PATCH_BEGIN,
+  PATCH_END,
+  readPatch,
+  UPDATE_FILE,
+  type Hunk,
+} from "./read-patch.ts";
+
+export function rewritePatch(
+  input: string,
+  targets: readonly WriteTarget[],
+  merged: readonly MergedFile[],
+): string | undefined {
+  const hunks = readPatch(input);
+  const files = placed(targets, merged);
+  if (!hunks || !files) return undefined;
+  const rewritten = new Map<string, readonly string[]>();
+  for (const [path, file] of files.byPath) {
+    const lines = wholeFile(hunksOf(hunks, path, files.folder), file, files.folder);
+    if (!lines) return undefined;
+    rewritten.set(path, lines);
+  }
+  return patchOf(withFiles(hunks, rewritten, files.folder));
+}
+
+interface PlacedFiles {
+  readonly folder: string;
+  readonly byPath: ReadonlyMap<string, MergedFile>;
+}
+
+function placed(targets: readonly WriteTarget[], merged: readonly MergedFile[]): PlacedFiles | undefined {
+  const byPath = new Map<string, MergedFile>();
+  let folder: string | undefined;
+  for (const file of merged) {
+    const at = targets[file.target]?.at;
+    if (!at || !("path" in at) || byPath.has(at.path)) return undefined;
+    byPath.set(at.path, file);
+    folder = at.folder;
+  }
+  return folder === undefined ? undefined : { folder, byPath };
+}
+
+function hunksOf(hunks: readonly Hunk[], path: string, folder: string): readonly Hunk[] {
+  return hunks.filter(
+    (hunk) =>
+      patchPath(hunk.path, folder) === path ||
+      ("movePath" in hunk && patchPath(hunk.movePath, folder) === path),
+  );
+}
+
+/** The new hunk in place of a file's first one, the file's other hunks left out. */
+function withFiles(
+  hunks: readonly Hunk[],
+  rewritten: ReadonlyMap<string, readonly string[]>,
+  folder: string,
+): readonly string[] {
+  const written = new Set<string>();
+  return hunks.flatMap((hunk) => {
+    const path = patchPath(hunk.path, folder) ?? "";
+    const lines = rewritten.get(path);
+    if (!lines) return hunk.lines;
+    if (written.has(path)) return [];
+    written.add(path);
+    return lines;
+  });
+}
+
+/**
+ * One chunk with the whole file, which keeps the file itself with its mode and fails where the file is another by then.
+ * Where that cannot write the text, such as another end of the last line, the file is deleted and made again.
+ */
+function wholeFile(
+  hunks: readonly Hunk[],
+  { current, merged }: MergedFile,
+  folder: string,
+): readonly string[] | undefined {
+  const [first] = hunks;
+  if (!first || hunks.some((hunk) => "movePath" in hunk)) return undefined;
+  const { path } = first;
+  const added = [`${ADD_FILE}${path}`, ...marked("+", merged)];
+  const candidates =
+    current === undefined
+      ? [added]
+      : [
+          [
+            `${UPDATE_FILE}${path}`,
+            CHUNK,
+            ...marked("-", withoutMark(current)),
+            ...marked("+", withoutMark(merged)),
+            AT_END,
+          ],
+          [`${DELETE_FILE}${path}`, ...added],
+        ];
+  return candidates.find((lines) => leaves(lines, { current, merged }, folder));
+}
+
+function leaves(
+  lines: readonly string[],
+  { current, merged }: Pick<MergedFile, "current" | "merged">,
+  folder: string,
+): boolean {
+  const hunks = readPatch(patchOf(lines));
+  const files: readonly PatchedFile[] = (hunks && filesOfPatch(hunks, folder)) ?? [];
+  const [file] = files;
+  if (!file || files.length > 1) return false;
+  const proposed = proposePatched(current, file.steps);
+  return proposed.kind === "text" && proposed.text === merged;
+}
+
+function marked(mark: "+" | "-", text: string): readonly string[] {
+  return (
+    text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)?.map((line) => mark + line.replace(/[\r\n]+$/u, "")) ?? []
+  );
+}
+
+function withoutMark(text: string): string {
+  return text.startsWith("\uFEFF") ? text.slice(1) : text;
+}
+
+function patchOf(lines: readonly string[]): string {
+  return [PATCH_BEGIN, ...lines, PATCH_END].join("\n");
+}

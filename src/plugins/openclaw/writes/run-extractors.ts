@@ -1,0 +1,108 @@
+/**
+ * Owns: asking the extractors of plugin authors, whose code may throw, never answer or answer anything. Whatever goes
+ * wrong is said with the extractor's id, and the call is refused.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import type { Place } from "../../../agents/coordination/runtime/write-call.ts";
+import type { ExtractorCall, ResourceExtractor } from "./extractor-registry.ts";
+import { PATH_CHARS_MAX, plainPath } from "./host-path.ts";
+import { resourceTarget } from "./resource-target.ts";
+import type { ToolCall, ToolReading } from "./tool-reading.ts";
+
+const ANSWER_MS = 1_000;
+
+const pathSchema = z
+  .string()
+  .max(PATH_CHARS_MAX)
+  .refine((path) => path.trim() !== "" && !path.includes("\0"));
+
+/** A file has many names, and only its path leads to the one that it is known by. */
+const nameSchema = z
+  .string()
+  .max(BOUNDS.resourceCharsMax)
+  .regex(/^(?!file:)[a-z][a-z0-9_-]*:[^\p{Cc}]+$/u)
+  .refine((name) => name.normalize("NFC").length <= BOUNDS.resourceCharsMax);
+
+const extractedSchema = z.strictObject({
+  resources: z.array(nameSchema).max(BOUNDS.resourcesPerCallMax).optional(),
+  paths: z.array(pathSchema).max(BOUNDS.resourcesPerCallMax).optional(),
+  reads: z.array(pathSchema).max(BOUNDS.resourcesPerCallMax).optional(),
+});
+
+export async function runExtractors(
+  extractors: readonly ResourceExtractor[],
+  call: ToolCall,
+): Promise<readonly ToolReading[]> {
+  if (extractors.length === 0) return [];
+  const { tool, folder } = call;
+  const params = frozenCopy(call.params);
+  return await Promise.all(
+    extractors.map((extractor) => runExtractor(extractor, params && { tool, folder, params })),
+  );
+}
+
+async function runExtractor(
+  extractor: ResourceExtractor,
+  call: ExtractorCall | undefined,
+): Promise<ToolReading> {
+  try {
+    if (!call) return failed(extractor);
+    const answer = extractedSchema.safeParse(await withinTime(extractor, call));
+    return answer.success ? readingOf(answer.data, call.folder) : failed(extractor);
+  } catch {
+    return failed(extractor);
+  }
+}
+
+async function withinTime(extractor: ResourceExtractor, call: ExtractorCall): Promise<unknown> {
+  const { promise: tooLate, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("no answer in time")), ANSWER_MS);
+  try {
+    return await Promise.race([extractor.extract(call), tooLate]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function failed({ id }: ResourceExtractor): ToolReading {
+  return { targets: [], reads: [], undetermined: { because: "extractor_failed", extractor: id } };
+}
+
+/** Whether what is at a path is replaced or added to is not asked; that it is replaced is the worse of the two. */
+function readingOf(extracted: z.output<typeof extractedSchema>, folder: string): ToolReading {
+  const { resources = [], paths = [], reads = [] } = extracted;
+  return {
+    targets: [
+      ...places(paths, folder).map((at) => ({ at, replaces: true })),
+      ...resources.flatMap((name) => resourceTarget(name) ?? []),
+    ],
+    reads: places(reads, folder),
+  };
+}
+
+function places(paths: readonly string[], folder: string): readonly Place[] {
+  return paths.map((path) => ({ path: plainPath(path) ?? path, folder }));
+}
+
+/** `undefined` for what are no parameters. */
+function frozenCopy(params: unknown): ExtractorCall["params"] | undefined {
+  if (typeof params !== "object" || params === null || Array.isArray(params)) return undefined;
+  try {
+    const copy = structuredClone(params) as Readonly<Record<string, unknown>>;
+    freezeAll(copy);
+    return copy;
+  } catch {
+    return undefined;
+  }
+}
+
+/** With a list of its own instead of recursion: parameters may be nested as deep as a model likes. */
+function freezeAll(value: unknown): void {
+  const open: unknown[] = [value];
+  for (let next = open.pop(); open.length > 0 || next !== undefined; next = open.pop()) {
+    if (typeof next !== "object" || next === null || Object.isFrozen(next)) continue;
+    Object.freeze(next);
+    for (const inner of Object.values(next)) open.push(inner);
+  }
+}

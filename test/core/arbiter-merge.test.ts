@@ -1,0 +1,227 @@
+import { describe, expect, it } from "vitest";
+import { OWNER } from "../support/fake-clock-host.ts";
+import { edit, read, refused, remove, reviewed, write } from "./arbiter-calls.ts";
+import {
+  realSceneFiles,
+  scene,
+  valueFiles,
+  versionOf,
+  type Scene,
+  type SceneOptions,
+} from "./arbiter-scene.ts";
+
+const BASE = "one\ntwo\nthree\nfour\nfive\n";
+const FIRST = "ONE\ntwo\nthree\nfour\nfive\n";
+const LAST = "one\ntwo\nthree\nfour\nFIVE\n";
+const BOTH = "ONE\ntwo\nthree\nfour\nFIVE\n";
+
+async function merging(content: string | Buffer | undefined = BASE, more: SceneOptions = {}): Promise<Scene> {
+  const s = await scene({
+    files: realSceneFiles(),
+    ...more,
+    conflicts: { strategy: "merge_if_safe", ...more.conflicts },
+  });
+  if (content.length > 0) s.put("notes.md", content);
+  return s;
+}
+
+describe("merge_if_safe", () => {
+  it("rewrites a whole write so that both changes are in the file, and both keep their claims", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    const answer = await s.does(write(s, b, { "notes.md": LAST }));
+    expect(answer).toMatchObject({ kind: "granted", params: { merged: [{ target: 0, merged: BOTH }] } });
+    expect(s.text("notes.md")).toBe(BOTH);
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1", "co-1/step-2"]);
+    expect(s.events("conflict.resolved")).toMatchObject([
+      { winner: "step-2", losers: [], rule: "strategy", because: "merged" },
+    ]);
+    expect(s.events("conflict.detected")[0]?.contest?.merge).toEqual({
+      kind: "clean",
+      base: versionOf(BASE),
+      current: versionOf(FIRST),
+      merged: versionOf(BOTH),
+    });
+  });
+
+  it("merges an edit whose lines nobody else changed, without rewriting it", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(edit(s, a, ["notes.md", "one", "ONE"]));
+    expect(await s.does(edit(s, b, ["notes.md", "five", "FIVE"]))).toEqual({ kind: "granted" });
+    expect(s.text("notes.md")).toBe(BOTH);
+  });
+
+  it("merges several files of one call, each with what is in it", async () => {
+    await using s = await merging();
+    s.put("free.md", "free\n");
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const name of ["notes.md", "free.md"])
+      for (const session of [a, b]) await s.does(read(s, session, name));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    const answer = await s.does(write(s, b, { "free.md": "b\n", "notes.md": LAST }));
+    expect(answer).toMatchObject({ params: { merged: [{ target: 1, current: FIRST, merged: BOTH }] } });
+    expect([s.text("free.md"), s.text("notes.md")]).toEqual(["b\n", BOTH]);
+  });
+
+  it("takes the version that was there when the other one claimed it where the session saw none", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    expect(await s.does(write(s, b, { "notes.md": LAST }))).toMatchObject({ kind: "granted" });
+    expect(s.text("notes.md")).toBe(BOTH);
+  });
+
+  it("merges with the change of a step that has ended, as the session saw the file before", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    await s.ends(a);
+    expect(await s.does(write(s, b, { "notes.md": LAST }))).toMatchObject({ kind: "granted" });
+    expect(s.text("notes.md")).toBe(BOTH);
+    expect(s.events("conflict.detected")[0]).toMatchObject({ contest: { cause: "stale_base" } });
+  });
+
+  it("merges with the change of another coordination", async () => {
+    await using s = await merging();
+    const a = await s.child("a");
+    const b = await s.child("b", { trace: "trace-2" });
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    expect(await s.does(write(s, b, { "notes.md": LAST }))).toMatchObject({ kind: "granted" });
+    expect(s.text("notes.md")).toBe(BOTH);
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1", "co-2/step-1"]);
+  });
+
+  it("waits for a call that is under way and merges with what it left", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    const first = write(s, a, { "notes.md": FIRST });
+    const allowed = await s.ask(first);
+    const second = s.does(write(s, b, { "notes.md": LAST }));
+    await s.runs(first, allowed);
+    expect(await second).toMatchObject({ kind: "granted" });
+    expect(s.text("notes.md")).toBe(BOTH);
+  });
+
+  it("lets five steps write five parts of one file at once", async () => {
+    const lines = ["one", "two", "three", "four", "five"];
+    const base = lines.join("\n-\n");
+    await using s = await merging(base);
+    const steps = await Promise.all(lines.map((line) => s.child(line)));
+    for (const session of steps) await s.does(read(s, session, "notes.md"));
+    const answers = await Promise.all(
+      steps.map((session, index) => {
+        const line = lines[index] ?? "";
+        return s.does(write(s, session, { "notes.md": base.replace(line, line.toUpperCase()) }));
+      }),
+    );
+    expect(answers.map(({ kind }) => kind)).toEqual(lines.map(() => "granted"));
+    expect(s.text("notes.md")).toBe(base.toUpperCase());
+  });
+
+  it("lets nobody merge from what the other one's claim began with when only later changes are known", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(read(s, b, "notes.md"));
+    s.put("notes.md", "somebody else\n");
+    await s.does(write(s, a, { "notes.md": "somebody else\nand a\n" }));
+    await s.ends(a);
+    // Nobody kept what `b` saw.
+    expect(refused(await s.does(write(s, b, { "notes.md": LAST }))).sentence).toContain("(no-base)");
+  });
+});
+
+describe("what is not merged is for people:", () => {
+  const obstacle = async (s: Scene, second: "write" | "delete" | "edit"): Promise<string> => {
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": "a\n" }));
+    const call =
+      second === "write"
+        ? write(s, b, { "notes.md": "b\n" })
+        : second === "delete"
+          ? remove(s, b, "notes.md")
+          : edit(s, b, ["notes.md", "nowhere", "x"]);
+    const { sentence } = refused(await s.does(call));
+    expect(s.text("notes.md")).toBe("a\n");
+    return sentence;
+  };
+
+  it("changes of the same lines", async () => {
+    await using s = await merging();
+    expect(await obstacle(s, "write")).toContain("a person must decide");
+    expect(s.events("conflict.resolved")).toMatchObject([
+      { losers: ["step-2"], because: "overlapping-changes", rule: "strategy" },
+    ]);
+  });
+
+  it("deletions", async () => {
+    await using s = await merging();
+    expect(await obstacle(s, "delete")).toContain("(not-a-file)");
+  });
+
+  it("an edit that fits neither what was there nor what is there", async () => {
+    await using s = await merging();
+    expect(await obstacle(s, "edit")).toContain("(does-not-apply)");
+  });
+
+  it("a file that both create", async () => {
+    await using s = await merging("");
+    expect(await obstacle(s, "write")).toContain("(overlapping-changes)");
+  });
+
+  it.each([
+    ["files that are no text", Buffer.from([0xff, 0xfe, 0x00]), "not-text"],
+    ["files that are too large", Buffer.alloc(5 * 1024 * 1024 + 1, "x"), "too-large"],
+  ] as const)("%s", async (_, content, because) => {
+    await using s = await merging(content);
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    const first = write(s, a, { "notes.md": "a\n" });
+    await s.ask(first);
+    await s.coordinator.arbiter.callEnded(first.callKey);
+    expect(refused(await s.does(write(s, b, { "notes.md": "b\n" }))).sentence).toContain(`(${because})`);
+  });
+
+  it("calls whose tool cannot be made to write the merged text", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    const call = { ...write(s, b, { "notes.md": LAST }), rewrite: () => undefined };
+    expect(refused(await s.does(call)).sentence).toContain("(does-not-apply)");
+    const { rewrite: _, ...without } = write(s, b, { "notes.md": LAST });
+    expect((await s.ask(without)).kind).toBe("refused");
+    expect(s.text("notes.md")).toBe(FIRST);
+  });
+
+  it("and of a call of the owner's session people are asked", async () => {
+    await using s = await merging();
+    const a = await s.child("a");
+    for (const session of [a, OWNER]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    const call = { ...write(s, OWNER, { "notes.md": LAST }), rewrite: () => undefined };
+    const review = reviewed(await s.ask(call));
+    await review.settle("approved");
+    await s.runs(call, { kind: "granted" });
+    expect(s.text("notes.md")).toBe(LAST);
+    expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
+  });
+
+  it("a file that somebody is still writing when the time to wait is over", async () => {
+    await using s = await merging(BASE, { files: valueFiles() });
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.ask(write(s, a, { "notes.md": FIRST }));
+    const second = s.does(write(s, b, { "notes.md": LAST }));
+    await s.clock.advance(1_900);
+    await s.clock.advance(200);
+    expect(refused(await second).sentence).toContain("(being-written)");
+  });
+});

@@ -1,0 +1,300 @@
+/**
+ * Owns: steps at work whose tool calls a real coordinator rules on, and what a host does around such a call. Files are real ones in
+ * a folder of their own, or values where nothing but time matters.
+ */
+import { hash } from "node:crypto";
+import { mkdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, posix } from "node:path";
+import { expect } from "vitest";
+import type { ConflictsConfig } from "../../src/agents/coordination/contracts/config.ts";
+import type { AgentId, CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
+import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { ResourceFiles } from "../../src/agents/coordination/ports/resource-files.ts";
+import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arbiter-parts.ts";
+import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
+import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import type { WriteAnswer, WriteCall } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { ToolCall } from "./arbiter-calls.ts";
+import { arbitrationParts } from "../support/arbitration-parts.ts";
+import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
+import {
+  fakeHost,
+  openLanes,
+  OWNER,
+  SETTINGS,
+  spawnOf,
+  type FakeHost,
+  type LogLine,
+} from "../support/fake-clock-host.ts";
+import { memoryLedger } from "../support/memory-store.ts";
+import { planParts } from "../support/plan-parts.ts";
+import { scriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
+import { tempFolder } from "../support/temp-ledger.ts";
+
+export type Store = LedgerStore & ContentStore;
+export type Fields = Readonly<Record<string, unknown>>;
+
+export const LEASE_MS = 60_000;
+export const REVIEW_MS = 30_000;
+
+/** The files that calls change. */
+export interface SceneFiles extends Disposable {
+  readonly files: ResourceFiles;
+  readonly folder: string;
+  readonly put: (name: string, content: string | Buffer) => void;
+  /** `undefined` where there is none. */
+  readonly text: (name: string) => string | undefined;
+  readonly remove: (name: string) => void;
+}
+
+export function realSceneFiles(): SceneFiles {
+  const folder = tempFolder();
+  const path = realpathSync(folder.path);
+  return {
+    files: arbitrationParts().files,
+    folder: path,
+    put: (name, content) => {
+      mkdirSync(dirname(join(path, name)), { recursive: true });
+      writeFileSync(join(path, name), content);
+    },
+    text: (name) => {
+      try {
+        return readFileSync(join(path, name), "utf8");
+      } catch {
+        return undefined;
+      }
+    },
+    remove: (name) => rmSync(join(path, name), { recursive: true }),
+    [Symbol.dispose]: () => folder[Symbol.dispose](),
+  };
+}
+
+/** Values: nothing waits for a disk, so that moving a clock lets everything finish. */
+export function valueFiles(): SceneFiles {
+  const texts = new Map<string, string>();
+  const folder = "/work";
+  return {
+    folder,
+    files: {
+      locate: (path, from) => Promise.resolve(`file:${posix.resolve(from, path)}`),
+      look: (resource) => {
+        const path = resource.slice("file:".length);
+        const text = texts.get(path);
+        if (text !== undefined) return Promise.resolve({ kind: "text", version: versionOf(text), text });
+        const isFolder = [...texts.keys()].some((name) => name.startsWith(`${path}/`));
+        return Promise.resolve(
+          isFolder ? { kind: "folder", version: "folder" } : { kind: "absent", version: "absent" },
+        );
+      },
+    },
+    put: (name, content) => {
+      texts.set(`${folder}/${name}`, content.toString());
+    },
+    text: (name) => texts.get(`${folder}/${name}`),
+    remove: (name) => {
+      texts.delete(`${folder}/${name}`);
+    },
+    [Symbol.dispose]: () => undefined,
+  };
+}
+
+export function versionOf(text: string): string {
+  return `sha256:${hash("sha256", text)}`;
+}
+
+export interface Host {
+  readonly clock: FakeClock;
+  readonly observer: FakeHost;
+  readonly plans: ScriptedRunner;
+  readonly lines: LogLine[];
+}
+
+export function host(script: Script = () => "work"): Host {
+  const clock = fakeClock();
+  return { clock, observer: fakeHost(clock), plans: scriptedRunner(script), lines: [] };
+}
+
+export interface Process {
+  readonly store: Store;
+  readonly host: Host;
+  readonly files: SceneFiles;
+  readonly conflicts?: Partial<ConflictsConfig>;
+  readonly settings?: Partial<Settings>;
+  /** Tells the coordinations of several processes apart. */
+  readonly name?: string;
+  readonly parts?: Partial<ArbitrationParts>;
+}
+
+export function startCoordinator(process: Process): Coordinator {
+  const { store, conflicts = {}, settings = {}, files, name = "co" } = process;
+  const { clock, observer, plans, lines } = process.host;
+  const say = (level: LogLine["level"]) => (_: unknown, message: string) => {
+    lines.push({ level, message });
+  };
+  let opened = 0;
+  return createCoordinator({
+    store,
+    content: store,
+    clock,
+    runner: observer,
+    ...planParts(plans),
+    ...arbitrationParts({ leaseMs: LEASE_MS, reviewMs: REVIEW_MS, ...conflicts }, files.folder),
+    files: files.files,
+    ...process.parts,
+    logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
+    lanes: openLanes(),
+    gate: createSpawnGate({ clock, limits: { spawnsMax: 1_000 } }),
+    settings: { ...SETTINGS, ...settings },
+    newCoordinationId: () => `${name}-${(opened += 1)}` as CoordinationId,
+  });
+}
+
+export type PayloadOf<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>["payload"];
+
+export interface SceneOptions {
+  readonly conflicts?: Partial<ConflictsConfig>;
+  readonly settings?: Partial<Settings>;
+  readonly files?: SceneFiles;
+  readonly parts?: Partial<ArbitrationParts>;
+  /** What the steps of plans do; absent: they work. */
+  readonly script?: Script;
+  /** Spoils the store. */
+  readonly wrap?: (store: Store) => Store;
+}
+
+export interface Scene extends AsyncDisposable, Host, Omit<SceneFiles, "files" | typeof Symbol.dispose> {
+  readonly coordinator: Coordinator;
+  /** The store as nobody spoils it. */
+  readonly store: Store;
+  readonly resource: (name: string) => string;
+  /** A spawned child at work, by its task. The same trace is the same coordination. */
+  readonly child: (
+    task: string,
+    words?: { readonly trace?: string; readonly source?: SessionKey },
+  ) => Promise<SessionKey>;
+  /** Submits a plan; its steps go to work and stay there. */
+  plan(steps: readonly Fields[], fields?: Fields): Promise<void>;
+  /** The session of the newest attempt of a planned step. */
+  readonly sessionOf: (stepId: string) => SessionKey;
+  ends(session: SessionKey, outcome?: "completed" | "cancelled"): Promise<void>;
+  ask(call: WriteCall): Promise<WriteAnswer>;
+  /** Asks, and does what the tool would do where the call is allowed. */
+  does(call: ToolCall): Promise<WriteAnswer>;
+  /** As a host does after a call that was allowed: the tool writes, then its end is told. */
+  runs(call: ToolCall, answer: WriteAnswer): Promise<void>;
+  events<T extends RunEvent["type"]>(type: T): PayloadOf<T>[];
+  /** The holders of a resource now, as `run/step`. */
+  holders(name: string): Promise<string[]>;
+  /** Another process takes over, with nothing in its memory. */
+  restart(): Promise<void>;
+}
+
+export async function scene(options: SceneOptions = {}): Promise<Scene> {
+  const { files = valueFiles(), wrap = (plain: Store): Store => plain, ...rest } = options;
+  const it = host(options.script);
+  const ledger = memoryLedger();
+  const store = ledger.open(it.clock);
+  const boot = (): Coordinator =>
+    startCoordinator({ ...rest, store: wrap(ledger.open(it.clock)), host: it, files });
+  let coordinator = boot();
+  await coordinator.start();
+  const ask = (call: WriteCall): Promise<WriteAnswer> => coordinator.arbiter.request(call);
+  const runs: Scene["runs"] = async ({ tools, callKey }, answer) => {
+    tools(answer.kind === "granted" ? answer.params : undefined);
+    await coordinator.arbiter.callEnded(callKey);
+  };
+  const { put, text, remove, folder } = files;
+  return {
+    ...it,
+    ...{ put, text, remove, folder, store, ask, runs },
+    get coordinator() {
+      return coordinator;
+    },
+    resource: (name) => `file:${join(folder, name)}`,
+    child: (task, words = {}) => spawnChild(coordinator, it.observer, { task, ...words }),
+    plan: async (steps, fields = {}) => {
+      const submitted = await coordinator.submitPlan({
+        plan: planOf(steps, fields),
+        ownerAgent: "main" as AgentId,
+      });
+      expect(submitted).toMatchObject({ kind: "accepted" });
+      for (let turn = 0; turn < 10; turn += 1) await settled();
+    },
+    sessionOf: (stepId) => {
+      const order = it.plans.orders.findLast(({ envelope }) => envelope.stepId === stepId);
+      if (!order) throw new Error(`no attempt of ${stepId} began`);
+      return order.childSessionKey;
+    },
+    ends: async (session, outcome = "completed") => {
+      it.observer.end(session, { outcome });
+      await coordinator.endChild(session, { outcome });
+    },
+    does: async (call) => {
+      const answer = await ask(call);
+      if (answer.kind === "granted" || answer.kind === "free") await runs(call, answer);
+      return answer;
+    },
+    events: (type) =>
+      ledger
+        .events()
+        .flat()
+        .flatMap((event) => (event.type === type ? [event.payload as PayloadOf<typeof type>] : [])),
+    holders: async (name) => {
+      const resource = `file:${join(folder, name)}`;
+      const { claims } = await store.overlapping({ resource, atMs: it.clock.now(), limit: 1_000 });
+      return claims.map(({ runId, stepId }) => `${runId}/${stepId}`);
+    },
+    restart: async () => {
+      await coordinator.stop();
+      coordinator = boot();
+      await coordinator.start();
+    },
+    [Symbol.asyncDispose]: async () => {
+      await coordinator.stop();
+      files[Symbol.dispose]();
+      expect((await verifyLedger(store)).problems).toEqual([]);
+      expect(it.lines.filter(({ level }) => level === "error")).toEqual([]);
+    },
+  };
+}
+
+export async function spawnChild(
+  coordinator: Coordinator,
+  observer: FakeHost,
+  words: { readonly task: string; readonly trace?: string; readonly source?: SessionKey },
+): Promise<SessionKey> {
+  const request = hashed(spawnOf(words));
+  const admission = await coordinator.admitSpawn(request);
+  if (admission.kind === "refused") throw new Error(admission.reason);
+  const { coordinationId, stepId, sourceSession } = admission.envelope;
+  const { childSessionKey, childRunId } = observer.spawn(request);
+  const claim = { coordinationId, stepId, sourceSession, toolCallId: words.task };
+  await coordinator.confirmSpawn(claim, { childSessionKey, childRunId });
+  return childSessionKey;
+}
+
+/** A ledger file proves the hash of what it keeps. */
+function hashed(request: SpawnRequest): SpawnRequest {
+  const real = ({ text }: SpawnRequest["input"]): SpawnRequest["input"] => ({
+    ref: { sha256: hash("sha256", text), bytes: Buffer.byteLength(text) },
+    text,
+  });
+  const { input, objective } = request;
+  return { ...request, input: real(input), objective: real(objective) };
+}
+
+function planOf(steps: readonly Fields[], fields: Fields): Fields {
+  return {
+    ...{ coordinationId: "plan-1", objective: "try it", ownerSession: OWNER },
+    conflictPolicy: {},
+    failurePolicy: { retryBudget: 5, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    defaults: { retry: { budget: 0 } },
+    steps: steps.map((step) => ({ agent: "main", task: "work", ...step })),
+    ...fields,
+  };
+}

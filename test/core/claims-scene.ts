@@ -1,0 +1,148 @@
+/** Owns: coordinations whose steps claim resources, and the parts of the commands by which they do. */
+import { arbitrate } from "../../src/agents/coordination/arbitration/arbitrate.ts";
+import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
+import type {
+  Command,
+  ReleaseClaims,
+  RequestResources,
+  ResourceContest,
+  ResourceRequest,
+  SettleReview,
+} from "../../src/agents/coordination/contracts/commands.ts";
+import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
+import type { OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
+import { ack, at, given, OPEN, RUN, spawn, stepId, type Scene } from "./scene.ts";
+
+export const NOTES = "file:/work/notes.md";
+export const REPORT = "file:/work/report.md";
+export const LEASE_MS = 300_000;
+export const FOREIGN = "co-2" as CoordinationId;
+
+export const contestant = (
+  step: number | StepId,
+  claimedSequence: number,
+  rest: Partial<Contestant> = {},
+): Contestant => ({
+  stepId: typeof step === "number" ? stepId(step) : step,
+  priority: "normal",
+  claimedSequence,
+  ...rest,
+});
+
+/** A contestant whose lease runs. */
+export const holder = (step: number, token: number, rest: Partial<Contestant> = {}): Contestant =>
+  contestant(step, token, { expiresAtMs: at(LEASE_MS), ...rest });
+
+export const contest = (
+  claims: readonly Contestant[],
+  rest: Partial<ResourceContest> = {},
+): ResourceContest => ({ cause: "overlap", strategy: "owner_wins", from: "default", claims, ...rest });
+
+export const asks = (
+  resource: string,
+  token: number,
+  rest: Partial<ResourceRequest> = {},
+): ResourceRequest => ({
+  resource,
+  token,
+  expiresAtMs: at(LEASE_MS),
+  ...rest,
+});
+
+export const request = (
+  step: number | StepId,
+  ...requests: readonly ResourceRequest[]
+): RequestResources => ({
+  type: "requestResources",
+  stepId: typeof step === "number" ? stepId(step) : step,
+  requests,
+});
+
+export const release = (rest: Partial<ReleaseClaims> = {}): Command => ({
+  type: "releaseClaims",
+  because: "operator",
+  ...rest,
+});
+
+export const change = (
+  step: number,
+  version: string,
+  rest: Partial<FactPayloads["resource.changed"]> = {},
+): Command => ({
+  type: "recordChange",
+  ...{ stepId: stepId(step), resource: NOTES, version, tool: "write", token: 1 },
+  ...rest,
+});
+
+export const conflictId = (number: number): string => `${RUN}:conflict-${number}`;
+
+export const answer = (
+  number: number,
+  said: SettleReview["answer"],
+  claim?: SettleReview["claim"],
+): Command => ({
+  type: "settleReview",
+  conflictId: conflictId(number),
+  answer: said,
+  ...(claim && { claim }),
+});
+
+/** An observed coordination with that many steps at work. */
+export function atWork(steps: number, ...more: readonly Command[]): Scene {
+  const spawned = Array.from({ length: steps }, (_, index) => [spawn(`call-${index + 1}`), ack(index + 1)]);
+  return given(OPEN, ...spawned.flat(), ...more);
+}
+
+export function openOf({ state }: Pick<Scene, "state">): OpenCoordination {
+  if (state.kind !== "open") throw new Error(`the coordination is ${state.kind}`);
+  return state;
+}
+
+/** The claims that were not released. */
+export const tokensOf = (scene: Pick<Scene, "state">): number[] => openOf(scene).claims.keySeq().toArray();
+
+/** The types of the facts of a decision, or its code. */
+export function saidOf(decision: Decision): readonly string[] {
+  if (decision.kind === "refused") return [decision.code];
+  return decision.kind === "replay" ? ["replay"] : decision.facts.map(({ type }) => type);
+}
+
+type Payload<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>["payload"];
+
+export function payloadsOf<T extends RunEvent["type"]>(log: readonly RunEvent[], type: T): Payload<T>[] {
+  return log.filter((event) => event.type === type).map(({ payload }) => payload as Payload<T>);
+}
+
+type Detected = FactPayloads["conflict.detected"];
+
+/** What the rules make of a conflict as it is recorded; `undefined` where people rule, or only a 0.1.0 knew why. */
+export function ruledByRecord({
+  conflictId: id,
+  claims,
+  contest: recorded,
+}: Detected): FactPayloads["conflict.resolved"] | undefined {
+  if (!recorded) return undefined;
+  const { requester, strategy, merge, reviewByMs } = recorded;
+  const ruling = arbitrate({ requester, claims, strategy, ...(merge && { merge }) });
+  if (ruling.kind === "merge") throw new Error(`${id}: a merge was recorded without what came of it`);
+  if (ruling.kind !== "review") {
+    const { winner, losers, rule, because } = ruling;
+    const lost = losers.map((loser) => loser.stepId);
+    const elsewhere = winner.coordinationId && { winnerCoordinationId: winner.coordinationId };
+    return { conflictId: id, strategy, winner: winner.stepId, ...elsewhere, losers: lost, rule, because };
+  }
+  if (reviewByMs !== undefined) return undefined;
+  return { conflictId: id, strategy, losers: [requester], because: ruling.because, rule: "strategy" };
+}
+
+/** The claims that hold at a time. */
+export function liveTokens(state: OpenCoordination, now: EpochMs): number[] {
+  return state.claims
+    .valueSeq()
+    .filter(({ expiresAtMs }) => expiresAtMs > now)
+    .map(({ token }) => token)
+    .toArray();
+}

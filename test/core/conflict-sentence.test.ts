@@ -1,0 +1,184 @@
+import { describe, expect, it } from "vitest";
+import { arbitrate } from "../../src/agents/coordination/arbitration/arbitrate.ts";
+import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ConflictStrategy } from "../../src/agents/coordination/contracts/plan.ts";
+import { contestOf } from "../../src/agents/coordination/dispatch/decide-claims.ts";
+import type { Assessed } from "../../src/agents/coordination/runtime/assess-call.ts";
+import {
+  givenUpSentence,
+  recordRefusedSentence,
+  refusalSentence,
+  reviewText,
+  undeterminedReview,
+  undeterminedSentence,
+  underWaySentence,
+} from "../../src/agents/coordination/runtime/conflict-sentence.ts";
+import type { Participant } from "../../src/agents/coordination/runtime/participants.ts";
+import { atWork } from "./claims-scene.ts";
+
+const { state } = atWork(3);
+const SINCE = Date.UTC(2026, 0, 2, 10, 0, 0) as EpochMs;
+const UNTIL = Date.UTC(2026, 0, 2, 10, 5, 0) as EpochMs;
+
+const contestant = (stepId: string, rest: Partial<Contestant> = {}): Contestant => ({
+  ...{ stepId: stepId as StepId, priority: "normal", claimedSequence: 1, ...rest },
+});
+
+interface Given {
+  readonly against: readonly Contestant[];
+  readonly strategy?: ConflictStrategy;
+  readonly cause?: "overlap" | "stale_base";
+  readonly resource?: string;
+  readonly from?: "high_risk" | "default";
+  readonly requester?: string;
+}
+
+function assessed({ against, strategy = "owner_wins", cause = "overlap", ...rest }: Given): Assessed {
+  const { resource = "file:/work/notes.md", from = "default", requester = "step-1" } = rest;
+  const me = contestant(requester, { claimedSequence: 9 });
+  const contest = { strategy, cause, from, claims: [...against, me] } as const;
+  const held = against.filter(({ expiresAtMs }) => expiresAtMs !== undefined);
+  return {
+    target: { resource, index: 0, propose: undefined, replaces: true },
+    request: { resource, token: 9, expiresAtMs: UNTIL, contest },
+    ruling: arbitrate(contestOf(me.stepId, contest)),
+    holders: held.map(({ stepId, claimedSequence: token }) => ({
+      ...{ resource, stepId, token, runId: "co-1" as CoordinationId, priority: "normal" },
+      ...{ acquiredAtMs: SINCE, expiresAtMs: UNTIL },
+    })),
+    delegated: [],
+    look: undefined,
+  };
+}
+
+const sentence = (given: Given, conflictId?: string): string =>
+  refusalSentence(assessed(given), state, conflictId);
+const holder = (stepId: string, rest: Partial<Contestant> = {}): Contestant =>
+  contestant(stepId, { expiresAtMs: UNTIL, ...rest });
+
+describe("the sentence for a refused call", () => {
+  it("says who holds what, since when, until when, what to do, and the conflict", () => {
+    expect(sentence({ against: [holder("step-2")] }, "co-1:conflict-4")).toMatch(
+      /^Coordination refused this call: \/work\/notes\.md is held by step-2.* since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z, or until that step ends\. Go on with other work and try again then; do not write it under another name \(conflict co-1:conflict-4\)\.$/u,
+    );
+  });
+
+  it("names a step of another coordination with its id, and the owner as what it is", () => {
+    const coordinationId = "co-7" as CoordinationId;
+    expect(sentence({ against: [holder("step-2", { coordinationId })] })).toContain(
+      "held by step-2 of coordination co-7 since",
+    );
+    expect(sentence({ against: [holder("@owner")] })).toContain(
+      "held by the session that began this work since",
+    );
+  });
+
+  it("says that a plan declares the file where its owner has not claimed it", () => {
+    expect(sentence({ against: [contestant("step-2", { declared: true, claimedSequence: 0 })] })).toMatch(
+      /is declared by step-2.* as its own in the plan, until that step ends\./u,
+    );
+  });
+
+  it("says to read again what others have changed, and who they are", () => {
+    const changed = contestant("step-2", { changedAtMs: SINCE });
+    expect(sentence({ against: [changed], cause: "stale_base" }, "c-1")).toMatch(
+      /notes\.md was changed by step-2.* since you read it; your change would undo that\. Read it again and make your change to what it is now \(conflict c-1\)\.$/u,
+    );
+    const outside = contestant("@outside", { changedAtMs: SINCE, claimedSequence: 0 });
+    expect(sentence({ against: [outside], cause: "stale_base" })).toContain(
+      "changed by somebody outside of this coordination",
+    );
+  });
+
+  it("says to read again also where somebody else holds the file but a change of it won", () => {
+    const changed = contestant("step-3", { changedAtMs: SINCE, claimedSequence: 2 });
+    const said = sentence({ against: [holder("step-2"), changed] });
+    expect(said).toMatch(/changed by step-3.*Read it again/u);
+    expect(said).not.toContain("declared");
+  });
+
+  it("says to report the conflict where people must decide", () => {
+    expect(sentence({ against: [holder("step-2")], strategy: "manual_review" }, "c-1")).toBe(
+      "Coordination refused this call: a person must decide who may change /work/notes.md (manual-review), and nobody can be asked from here. Go on with other work, and report conflict c-1 in your result.",
+    );
+  });
+
+  it("shows other resources by their whole name", () => {
+    expect(sentence({ against: [holder("step-2")], resource: "queue:mail" })).toContain(
+      "call: queue:mail is held",
+    );
+  });
+});
+
+describe("other sentences", () => {
+  it("say what else may be in the way", () => {
+    const participant = { stepId: "step-2" as StepId, state } as Participant;
+    const call = {
+      callKey: "c",
+      tool: "write",
+      participant,
+      atMs: SINCE,
+      mayTouchAnything: false,
+      changes: [],
+    };
+    expect(underWaySentence("file:/work/notes.md", call)).toMatch(
+      /\/work\/notes\.md is being changed just now by step-2.* \(write, since 2026-01-02T10:00:00Z\)\. Try again in a moment\.$/u,
+    );
+    expect(undeterminedSentence("exec", undefined)).toContain("what exec would change cannot be told");
+    expect(undeterminedSentence("crm", 'a"b')).toContain('the extractor "a\\"b" of another plugin failed');
+    expect(recordRefusedSentence("too many")).toBe("Coordination refused this call: too many.");
+    expect(givenUpSentence("step-2")).toContain("attempt of step step-2 was given up");
+  });
+});
+
+describe("what a person is asked", () => {
+  /** Only owners' calls can be asked about. */
+  const asked = (...given: readonly Given[]): { readonly title: string; readonly description: string } =>
+    reviewText(
+      given.map((one) => assessed({ strategy: "manual_review", requester: "@owner", ...one })),
+      state,
+    );
+
+  it("names the file, who wants it, and what is at stake", () => {
+    const { title, description } = asked({ against: [holder("step-2")] });
+    expect(title).toBe("Contested write: /work/notes.md");
+    expect(description).toMatch(
+      /^\/work\/notes\.md: also wanted by step-2.*\. If you allow it, this call overwrites what they have there and their claims end\.$/u,
+    );
+  });
+
+  it("names those who want it, the owner of another coordination, too, but not who asks", () => {
+    const coordinationId = "co-7" as CoordinationId;
+    const { description } = asked({ against: [holder("@owner", { coordinationId })] });
+    expect(description).toContain("of coordination co-7");
+    expect(description).not.toContain("the session that began this work");
+  });
+
+  it("says where a file is marked high-risk", () => {
+    expect(asked({ against: [holder("step-2")], from: "high_risk" }).description).toContain(
+      "notes.md, which is marked high-risk: also wanted by",
+    );
+  });
+
+  it("stays within what the host takes, and says what is at stake however much else there is to say", () => {
+    const { title, description } = asked(
+      ...Array.from({ length: 40 }, (_, index) => ({
+        against: Array.from({ length: 20 }, (__, step) => holder(`step-${step + 2}`)),
+        resource: `file:/${"deep/".repeat(30)}file-${index}`,
+      })),
+    );
+    expect(title.length).toBeLessThanOrEqual(80);
+    expect(title).toContain("file-0");
+    expect(description.length).toBeLessThanOrEqual(512);
+    expect(description).toContain("their claims end");
+    const unchecked = undeterminedReview("x".repeat(200));
+    expect(unchecked.title.length).toBeLessThanOrEqual(80);
+    expect(unchecked.description.length).toBeLessThanOrEqual(512);
+  });
+
+  it("counts those beyond three", () => {
+    const five = Array.from({ length: 5 }, (_, step) => holder(`step-${step + 2}`));
+    expect(asked({ against: five }).description).toContain("and 2 more");
+  });
+});

@@ -1,0 +1,210 @@
+import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type { Command, ResourceContest } from "../../src/agents/coordination/contracts/commands.ts";
+import { OWNER_STEP_ID, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { decodeEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import type { HeldClaim, OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
+import {
+  asks,
+  atWork,
+  change,
+  conflictId,
+  contest,
+  contestant,
+  holder,
+  LEASE_MS,
+  NOTES,
+  openOf,
+  payloadsOf,
+  release,
+  REPORT,
+  request,
+  ruledByRecord,
+  saidOf,
+  tokensOf,
+} from "./claims-scene.ts";
+import {
+  admit,
+  DELIVERY,
+  dispatch,
+  finish,
+  goWrong,
+  openPlan,
+  planScene,
+  plannedStep,
+  SETTLE_PLAN,
+} from "./planned-scene.ts";
+import { at, complete, fail, SETTLE, stepId, timeOut, type Scene } from "./scene.ts";
+
+const HELD_BY_2 = request(2, asks(NOTES, 3));
+const wanted = (rest: Partial<ResourceContest> = {}): Command =>
+  request(1, asks(NOTES, 4, { contest: contest([contestant(1, 4), holder(2, 3)], rest) }));
+
+describe("claims that are released", () => {
+  const scene = (): Scene =>
+    atWork(2, request(1, asks(NOTES, 1), asks(REPORT, 2)), request(2, asks("queue:q", 3)));
+
+  it.each<readonly [string, Parameters<typeof release>[0], readonly number[]]>([
+    ["by their tokens", { tokens: [2] }, [1, 3]],
+    ["by their tokens, known or not", { tokens: [2, 77] }, [1, 3]],
+    ["by their tokens, one named twice", { tokens: [2, 2] }, [1, 3]],
+    ["of one step", { stepId: stepId(1) }, [3]],
+    ["of all", {}, []],
+  ])("%s end", (_, rest, left) => {
+    const held = scene();
+    held.when(release(rest));
+    expect(tokensOf(held)).toEqual(left);
+  });
+
+  it("say why, and a second time nothing", () => {
+    const held = scene();
+    held.when(release({ stepId: stepId(2), because: "turn_ended" }));
+    expect(payloadsOf(held.log, "claim.released")).toEqual([
+      { stepId: "step-2", token: 3, because: "turn_ended" },
+    ]);
+    expect(saidOf(held.when(release({ stepId: stepId(2) })))).toEqual(["replay"]);
+    expect(saidOf(held.when(release({ tokens: [3] })))).toEqual(["replay"]);
+  });
+
+  it.each([
+    ["completes", complete(1)],
+    ["fails", fail(1)],
+    ["times out", timeOut(1)],
+  ] as const)("are those of a step that %s, right behind its outcome", (_, end) => {
+    const held = scene();
+    expect(saidOf(held.when(end)).slice(1)).toEqual(["claim.released", "claim.released"]);
+    expect(payloadsOf(held.log, "claim.released").map(({ because }) => because)).toEqual([
+      "step_ended",
+      "step_ended",
+    ]);
+    expect(tokensOf(held)).toEqual([3]);
+  });
+
+  it("are the owner's when the coordination ends, before its terminal event", () => {
+    const held = atWork(1, request(OWNER_STEP_ID, asks(NOTES, 1)), complete(1));
+    expect(saidOf(held.when(SETTLE))).toEqual(["claim.released", "coordination.terminal"]);
+    expect(payloadsOf(held.log, "claim.released")[0]?.because).toBe("coordination_ended");
+  });
+});
+
+describe("in a plan, claims", () => {
+  const claiming = (name: string, token: number): Command => request(name as StepId, asks(NOTES, token));
+  const running = planScene(
+    openPlan({ steps: 1 }),
+    admit(plannedStep("a", { retryBudget: 1 })),
+    dispatch("a"),
+  );
+
+  it("end with each attempt, behind what follows for the step", () => {
+    const scene = running.then(claiming("a", 1));
+    expect(scene.says(goWrong("a"))).toBe("step.failed claim.released");
+    expect(scene.says(claiming("a", 2))).toBe("STEP_ENDED");
+    scene.then(dispatch("a", 2), claiming("a", 3));
+    expect(scene.says(goWrong("a", 2))).toBe("step.failed claim.released");
+  });
+
+  it("of the owner end with the plan, before its terminal event", () => {
+    const scene = planScene(
+      openPlan({ steps: 1 }),
+      admit(plannedStep("a")),
+      dispatch("a"),
+      finish("a"),
+      SETTLE_PLAN,
+    );
+    scene.then(claiming(OWNER_STEP_ID, 1), dispatch(DELIVERY), claiming(DELIVERY, 2));
+    expect(scene.says(finish(DELIVERY))).toBe("step.completed claim.released");
+    expect(scene.says(SETTLE_PLAN)).toBe("claim.released coordination.terminal");
+    expect(payloadsOf(scene.log, "claim.released").map(({ because }) => because)).toEqual([
+      ...["step_ended", "coordination_ended"],
+    ]);
+  });
+});
+
+describe("a change", () => {
+  it("is recorded each time, also to the same version: somebody elsewhere may have changed it in between", () => {
+    const scene = atWork(2);
+    expect(saidOf(scene.when(change(1, "a")))).toEqual(["resource.changed"]);
+    expect(saidOf(scene.when(change(1, "a")))).toEqual(["resource.changed"]);
+    expect(saidOf(scene.when(change(2, "b")))).toEqual(["resource.changed"]);
+  });
+
+  it("is recorded of a step that has ended meanwhile, because it happened", () => {
+    expect(saidOf(atWork(1, complete(1)).when(change(1, "a")))).toEqual(["resource.changed"]);
+  });
+
+  it("of a step that there is not is refused", () => {
+    expect(saidOf(atWork(1).when(change(2, "a")))).toEqual(["UNKNOWN_STEP"]);
+  });
+
+  it("that cannot be told is recorded each time", () => {
+    const scene = atWork(1);
+    const unknown: Command = {
+      ...{ type: "recordUndetermined", stepId: stepId(1), tool: "exec" },
+      ...{ because: "undeclared", action: "allowed" },
+    };
+    expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);
+    expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);
+    expect(saidOf(scene.when({ ...unknown, stepId: stepId(2) }))).toEqual(["UNKNOWN_STEP"]);
+    expect(saidOf(scene.when({ ...unknown, stepId: OWNER_STEP_ID }))).toEqual(["write.undetermined"]);
+  });
+});
+
+describe("bounds", () => {
+  const holding = (state: OpenCoordination, count: number): OpenCoordination => {
+    const [claim] = openOf(atWork(1, request(1, asks(NOTES, 1)))).claims.values();
+    const claims = state.claims.withMutations((all) => {
+      for (let token = 1; token <= count; token += 1) all.set(token, { ...(claim as HeldClaim), token });
+    });
+    return { ...state, claims };
+  };
+
+  it("a coordination holds so many claims and no more", () => {
+    const state = openOf(atWork(1));
+    const one = request(1, asks(REPORT, BOUNDS.claimsPerCoordinationMax + 1));
+    const full = decide(holding(state, BOUNDS.claimsPerCoordinationMax), one, at(0));
+    expect(saidOf(full)).toEqual(["TOO_MANY_CLAIMS"]);
+    const room = decide(holding(state, BOUNDS.claimsPerCoordinationMax - 1), one, at(0));
+    expect(saidOf(room)).toEqual(["claim.acquired"]);
+  });
+
+  it("a full coordination renews what it holds", () => {
+    const full = holding(openOf(atWork(1)), BOUNDS.claimsPerCoordinationMax);
+    const renewed = request(1, asks(NOTES, 9, { held: 1, expiresAtMs: at(LEASE_MS + 1) }));
+    expect(saidOf(decide(full, renewed, at(0)))).toEqual(["claim.renewed"]);
+  });
+
+  it("a coordination has so many conflicts and no more", () => {
+    const scene = atWork(2, HELD_BY_2);
+    scene.when(wanted());
+    const state = openOf(scene);
+    const [conflict] = state.conflicts;
+    if (!conflict) throw new Error("no conflict");
+    const withConflicts = (count: number): OpenCoordination => ({
+      ...state,
+      conflicts: Array.from({ length: count }, (_, index) => ({
+        ...conflict,
+        conflictId: conflictId(index + 1),
+      })),
+    });
+    const other = wanted({ cause: "stale_base" });
+    expect(saidOf(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), other, at(0)))).toEqual([
+      "TOO_MANY_CONFLICTS",
+    ]);
+    expect(saidOf(decide(withConflicts(BOUNDS.conflictsPerCoordinationMax - 1), other, at(0)))).toEqual([
+      ...["conflict.detected", "conflict.resolved"],
+    ]);
+    const uncontested = request(1, asks(REPORT, 9));
+    const claimed = decide(withConflicts(BOUNDS.conflictsPerCoordinationMax), uncontested, at(0));
+    expect(saidOf(claimed)).toEqual(["claim.acquired"]);
+  });
+
+  it("a conflict of as many claims as an event holds can be read and is ruled on again as it was", () => {
+    const scene = atWork(1);
+    const others = Array.from({ length: BOUNDS.claimsMax - 1 }, (_, index) => holder(index + 2, index + 1));
+    scene.when(wanted({ claims: [contestant(1, 999), ...others] }));
+    const read = scene.log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
+    const [detected] = payloadsOf(read, "conflict.detected");
+    expect(detected && ruledByRecord(detected)).toEqual(payloadsOf(read, "conflict.resolved")[0]);
+  });
+});

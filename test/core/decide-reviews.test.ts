@@ -1,0 +1,326 @@
+import { describe, expect, it } from "vitest";
+import type { Command, SettleReview } from "../../src/agents/coordination/contracts/commands.ts";
+import { OWNER_STEP_ID, type EpochMs, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import { nextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import {
+  answer,
+  asks,
+  atWork,
+  conflictId,
+  contest,
+  contestant,
+  FOREIGN,
+  holder,
+  LEASE_MS,
+  NOTES,
+  openOf,
+  payloadsOf,
+  release,
+  REPORT,
+  request,
+  saidOf,
+  tokensOf,
+} from "./claims-scene.ts";
+import { admit, dispatch, goWrong, openPlan, planScene, plannedStep } from "./planned-scene.ts";
+import {
+  ACKNOWLEDGE_MS,
+  at,
+  complete,
+  fail,
+  SETTLE,
+  SETTLE_MS,
+  spawn,
+  TIMEOUT_MS,
+  type Scene,
+} from "./scene.ts";
+
+const REVIEW_BY_MS = 40_000;
+const GRACE_MS = 15_000;
+const HELD_BY_2 = request(2, asks(NOTES, 3));
+const CLAIM = { token: 4, expiresAtMs: at(LEASE_MS) };
+
+const reviewed = (
+  step: number | StepId,
+  reviewByMs: EpochMs | undefined = at(REVIEW_BY_MS),
+  resource = NOTES,
+) =>
+  asks(resource, 4, {
+    contest: contest([contestant(step, 4), holder(2, 3)], {
+      strategy: "manual_review",
+      from: "high_risk",
+      reviewByMs,
+    }),
+  });
+const unasked = asks(NOTES, 4, {
+  contest: contest([contestant(1, 4), holder(2, 3)], { strategy: "manual_review" }),
+});
+const obstacle = { kind: "obstacle", obstacle: "overlapping_changes" } as const;
+
+/** Step 1 waits for people, because step 2 holds the notes. */
+const asked = (...more: readonly Command[]): Scene => atWork(2, HELD_BY_2, request(1, reviewed(1)), ...more);
+const resolutions = (scene: Scene): unknown[] => payloadsOf(scene.log, "conflict.resolved");
+
+describe("a contest that people rule on", () => {
+  it("is recorded without a ruling, claims nothing, and is known until when it may be answered", () => {
+    const scene = asked();
+    expect(payloadsOf(scene.log, "conflict.detected")[0]?.contest?.reviewByMs).toBe(at(REVIEW_BY_MS));
+    expect(resolutions(scene)).toEqual([]);
+    expect(openOf(scene).reviews.toJS()).toEqual({ [conflictId(1)]: at(REVIEW_BY_MS) });
+    expect(tokensOf(scene)).toEqual([3]);
+  });
+
+  it("is asked once for the same claims while it is open, and anew when people have answered", () => {
+    const scene = asked();
+    expect(saidOf(scene.when(request(1, reviewed(1))))).toEqual(["replay"]);
+    scene.when(answer(1, "denied"));
+    expect(saidOf(scene.when(request(1, reviewed(1))))).toEqual(["conflict.detected"]);
+    expect(openOf(scene).reviews.size).toBe(1);
+  });
+
+  it("is lost at once where nobody can be asked", () => {
+    const scene = atWork(2, HELD_BY_2);
+    expect(saidOf(scene.when(request(1, unasked)))).toEqual(["conflict.detected", "conflict.resolved"]);
+    expect(resolutions(scene)).toEqual([
+      {
+        ...{ conflictId: conflictId(1), strategy: "manual_review", losers: ["step-1"] },
+        ...{ because: "manual-review", rule: "strategy" },
+      },
+    ]);
+    expect(openOf(scene).reviews.size).toBe(0);
+  });
+
+  it("is one whose merge met an obstacle", () => {
+    const scene = atWork(2, HELD_BY_2);
+    const { contest: claims } = reviewed(1);
+    if (!claims) throw new Error("no contest");
+    const merging = { ...claims, strategy: "merge_if_safe", merge: obstacle } as const;
+    expect(saidOf(scene.when(request(1, asks(NOTES, 4, { contest: merging }))))).toEqual([
+      "conflict.detected",
+    ]);
+    scene.when(answer(1, "unanswered"));
+    expect(resolutions(scene)).toEqual([
+      expect.objectContaining({ strategy: "merge_if_safe", rule: "people", because: "unanswered" }),
+    ]);
+  });
+
+  it("is not put to people where another resource of the same request is lost anyway", () => {
+    const scene = atWork(2, HELD_BY_2);
+    const lost = asks(REPORT, 5, { contest: contest([contestant(1, 5), holder(2, 3)]) });
+    expect(saidOf(scene.when(request(1, reviewed(1), lost)))).toEqual([
+      "conflict.detected",
+      "conflict.resolved",
+    ]);
+    expect(openOf(scene).reviews.size).toBe(0);
+  });
+});
+
+describe("an answer of people", () => {
+  it("that approves gives the requester the claim and ends the others'", () => {
+    const scene = asked();
+    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual([
+      ...["conflict.resolved", "claim.released", "claim.acquired"],
+    ]);
+    expect(resolutions(scene)).toEqual([
+      {
+        ...{ conflictId: conflictId(1), strategy: "manual_review", winner: "step-1", losers: ["step-2"] },
+        ...{ because: "approved", rule: "people" },
+      },
+    ]);
+    expect(tokensOf(scene)).toEqual([4]);
+    expect(openOf(scene).reviews.size).toBe(0);
+  });
+
+  it.each([
+    ["denied", "denied"],
+    ["unanswered", "unanswered"],
+    ["nobody_to_ask", "nobody-to-ask"],
+    ["withdrawn", "withdrawn"],
+  ] as const)("that is %s leaves the claims as they were", (said, because) => {
+    const scene = asked();
+    expect(saidOf(scene.when(answer(1, said, CLAIM)))).toEqual(["conflict.resolved"]);
+    expect(resolutions(scene)).toEqual([
+      { conflictId: conflictId(1), strategy: "manual_review", losers: ["step-1"], because, rule: "people" },
+    ]);
+    expect(tokensOf(scene)).toEqual([3]);
+  });
+
+  it.each<SettleReview["answer"]>(["approved", "denied", "withdrawn"])(
+    "A3: that comes a second time, as %s, changes nothing",
+    (said) => {
+      const scene = asked(answer(1, "approved", CLAIM));
+      expect(saidOf(scene.when(answer(1, said, { ...CLAIM, token: 5 })))).toEqual(["replay"]);
+    },
+  );
+
+  it("about a conflict that there is not changes nothing", () => {
+    expect(saidOf(asked().when(answer(2, "approved", CLAIM)))).toEqual(["replay"]);
+  });
+
+  it("about a conflict that the rules have ruled on changes nothing", () => {
+    const scene = atWork(2, HELD_BY_2, request(1, unasked));
+    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["replay"]);
+  });
+
+  it("that approves without a claim is withdrawn", () => {
+    const scene = asked();
+    expect(saidOf(scene.when(answer(1, "approved")))).toEqual(["conflict.resolved"]);
+    expect(resolutions(scene)).toEqual([expect.objectContaining({ because: "withdrawn" })]);
+  });
+
+  it("that approves renews the requester's own claim where that has not ended", () => {
+    const scene = atWork(2, request(1, asks(NOTES, 1, { expiresAtMs: at(60_000) })), HELD_BY_2);
+    scene.when(request(1, { ...reviewed(1), held: 1 }));
+    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual([
+      ...["conflict.resolved", "claim.released", "claim.renewed"],
+    ]);
+    expect(tokensOf(scene)).toEqual([1]);
+  });
+
+  it("A2: that approves gives a new claim where the requester's own one has ended", () => {
+    const scene = atWork(2, request(1, asks(NOTES, 1, { expiresAtMs: at(10_000) })), HELD_BY_2);
+    scene.when(request(1, reviewed(1)), 20_000);
+    scene.when(answer(1, "approved", CLAIM));
+    expect(tokensOf(scene)).toEqual([4]);
+    expect(payloadsOf(scene.log, "claim.released")).toContainEqual({
+      stepId: "step-1",
+      token: 1,
+      because: "expired",
+    });
+  });
+
+  it("that approves ends the claims of those, too, who came while people thought about it", () => {
+    const scene = asked(complete(2), spawn("late"));
+    scene.when(request(3, asks("file:/work", 4)));
+    expect(saidOf(scene.when(answer(1, "approved", { ...CLAIM, token: 5 })))).toEqual([
+      ...["conflict.resolved", "claim.released", "claim.acquired"],
+    ]);
+    expect(tokensOf(scene)).toEqual([5]);
+  });
+
+  it("that approves does not end the claim of a step of another coordination", () => {
+    const scene = atWork(1);
+    const foreign = contest([contestant(1, 4), holder(2, 3, { coordinationId: FOREIGN })], {
+      strategy: "manual_review",
+      reviewByMs: at(REVIEW_BY_MS),
+    });
+    scene.when(request(1, asks(NOTES, 4, { contest: foreign })));
+    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["conflict.resolved", "claim.acquired"]);
+  });
+});
+
+describe("a question that nobody waits for any more", () => {
+  it.each<readonly [string, Command, readonly string[]]>([
+    ["completes", complete(1), ["step.completed", "conflict.resolved"]],
+    ["fails", fail(1), ["step.failed", "conflict.resolved"]],
+  ])("is withdrawn when its step %s", (_, end, types) => {
+    const scene = asked();
+    expect(saidOf(scene.when(end))).toEqual(types);
+    expect(resolutions(scene)).toEqual([expect.objectContaining({ because: "withdrawn", rule: "people" })]);
+    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["replay"]);
+  });
+
+  it("stays open when only the step ends that stands against it", () => {
+    const scene = asked();
+    expect(saidOf(scene.when(complete(2)))).toEqual(["step.completed", "claim.released"]);
+    expect(openOf(scene).reviews.size).toBe(1);
+    expect(saidOf(scene.when(answer(1, "approved", CLAIM)))).toEqual(["conflict.resolved", "claim.acquired"]);
+  });
+
+  it("of the owner is withdrawn with the turn, and with the coordination", () => {
+    const owners = (): Scene => atWork(2, HELD_BY_2, request(OWNER_STEP_ID, reviewed(OWNER_STEP_ID)));
+    const turn = owners();
+    turn.when(release({ stepId: OWNER_STEP_ID, because: "turn_ended" }));
+    expect(resolutions(turn)).toEqual([
+      expect.objectContaining({ losers: [OWNER_STEP_ID], because: "withdrawn" }),
+    ]);
+    const whole = owners();
+    whole.when(complete(1));
+    whole.when(complete(2));
+    expect(saidOf(whole.when(SETTLE))).toEqual(["conflict.resolved", "coordination.terminal"]);
+  });
+
+  it("is not withdrawn by the release of single claims", () => {
+    const scene = asked();
+    expect(saidOf(scene.when(release({ tokens: [3] })))).toEqual(["claim.released"]);
+    expect(openOf(scene).reviews.size).toBe(1);
+  });
+});
+
+describe("looking after questions", () => {
+  const CLOSES_MS = REVIEW_BY_MS + GRACE_MS;
+  const closing = (scene: Pick<Scene, "state">, ms: number): string[] =>
+    planDispatch(scene.state, at(ms)).flatMap((effect) =>
+      effect.kind === "closeReview" ? effect.conflictId : [],
+    );
+
+  it("one that was not answered is closed when the host had its time to tell of the answer", () => {
+    const scene = asked();
+    expect(closing(scene, CLOSES_MS - 1)).toEqual([]);
+    expect(closing(scene, CLOSES_MS)).toEqual([conflictId(1)]);
+    scene.when(answer(1, "unanswered"));
+    expect(closing(scene, CLOSES_MS)).toEqual([]);
+  });
+
+  it("each has an effect of its own, the same every time", () => {
+    const scene = asked();
+    scene.when(request(1, reviewed(1, at(REVIEW_BY_MS), REPORT)));
+    const ids = planDispatch(scene.state, at(CLOSES_MS)).map(({ effectId }) => effectId);
+    expect(ids).toEqual([1, 2].map((number) => `co-1:review:${conflictId(number)}`));
+    expect(planDispatch(scene.state, at(CLOSES_MS + 9)).map(({ effectId }) => effectId)).toEqual(ids);
+  });
+
+  it("it is the next deadline where it is first, and hides no other one", () => {
+    const first = atWork(2, HELD_BY_2, request(1, reviewed(1, at(10_000))));
+    expect(nextDeadline(first.state)).toBe(at(10_000 + GRACE_MS));
+    expect(nextDeadline(first.state, at(10_000 + GRACE_MS))).toBe(at(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000));
+    const last = atWork(2, HELD_BY_2, request(1, reviewed(1, at(500_000))));
+    const overdue = at(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000);
+    expect(nextDeadline(last.state)).toBe(overdue);
+    expect(nextDeadline(last.state, at(TIMEOUT_MS + ACKNOWLEDGE_MS + 9_000))).toBe(at(500_000 + GRACE_MS));
+  });
+
+  it("it does not keep an idle coordination from its end, nor is it left out where the end comes later", () => {
+    const idle = atWork(2, HELD_BY_2, request(OWNER_STEP_ID, reviewed(OWNER_STEP_ID)), complete(1));
+    idle.when(complete(2), 10_000);
+    expect(nextDeadline(idle.state)).toBe(at(10_000 + SETTLE_MS));
+    const kinds = planDispatch(idle.state, at(10_000 + SETTLE_MS)).map(({ kind }) => kind);
+    expect(kinds).toEqual(["endCoordination"]);
+    // Whether the owner is still at work is not known here: the end may be put off, and the question is closed then.
+    const later = planDispatch(idle.state, at(CLOSES_MS)).map(({ kind }) => kind);
+    expect(later).toEqual(["closeReview", "endCoordination"]);
+    const early = atWork(
+      2,
+      HELD_BY_2,
+      request(OWNER_STEP_ID, reviewed(OWNER_STEP_ID, at(1_000))),
+      complete(1),
+    );
+    early.when(complete(2), 15_000);
+    expect(nextDeadline(early.state)).toBe(at(1_000 + GRACE_MS));
+    expect(closing(early, 1_000 + GRACE_MS)).toEqual([conflictId(1)]);
+  });
+
+  it("it is asked after beside the steps that are overdue", () => {
+    const scene = asked(spawn("late"));
+    const kinds = planDispatch(scene.state, at(CLOSES_MS)).map(({ kind }) => kind);
+    expect(kinds).toEqual(["askHost", "closeReview"]);
+  });
+
+  it("of a step of a plan is looked after as well as the plan", () => {
+    const a = "a" as StepId;
+    const steps = [plannedStep("a"), plannedStep("b", { retryBudget: 1, backoffMs: 60_000 })];
+    const scene = planScene(
+      openPlan({ steps: 2 }),
+      admit(...steps),
+      dispatch("a"),
+      dispatch("b"),
+      goWrong("b"),
+    );
+    const retryAtMs = nextDeadline(scene.state);
+    if (retryAtMs === undefined) throw new Error("b is not tried again");
+    scene.then(request(a, reviewed(a, at(2_000))));
+    expect(nextDeadline(scene.state)).toBe(at(2_000 + GRACE_MS));
+    expect(scene.plans(2_000 + GRACE_MS)).toEqual(["closeReview"]);
+    expect(nextDeadline(scene.state, at(2_000 + GRACE_MS))).toBe(retryAtMs);
+    expect(scene.plans(retryAtMs - at(0))).toEqual(["closeReview", "runStep b 2"]);
+  });
+});

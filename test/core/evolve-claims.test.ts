@@ -1,0 +1,262 @@
+import { describe, expect, it } from "vitest";
+import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
+import type { ClaimChange } from "../../src/agents/coordination/contracts/claim-entry.ts";
+import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import { covers, isFile } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { isFact, type FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
+import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
+import { holdingOf } from "../../src/agents/coordination/ledger/state.ts";
+import { CONFLICTS_NAME } from "../../src/agents/coordination/contracts/summary.ts";
+import { changedName, referencesOf } from "../../src/agents/coordination/ledger/summary.ts";
+import {
+  asks,
+  atWork,
+  change,
+  conflictId,
+  contest,
+  contestant,
+  holder,
+  NOTES,
+  openOf,
+  REPORT,
+  request,
+} from "./claims-scene.ts";
+import { at, stepId, type Scene } from "./scene.ts";
+
+const acquired = (step: number, token: number, resource = NOTES): FactDraft => ({
+  type: "claim.acquired",
+  payload: { stepId: stepId(step), resource, token, priority: "normal", expiresAtMs: at(60_000) },
+});
+const renewed = (step: number, token: number, expiresAtMs = at(90_000)): FactDraft => ({
+  type: "claim.renewed",
+  payload: { stepId: stepId(step), token, expiresAtMs },
+});
+const released = (step: number, token: number): FactDraft => ({
+  type: "claim.released",
+  payload: { stepId: stepId(step), token, because: "operator" },
+});
+const SIDES: Contestant[] = [contestant(1, 4), holder(2, 3)];
+const detected = (number = 1): FactDraft => ({
+  type: "conflict.detected",
+  payload: { conflictId: conflictId(number), resource: NOTES, claims: SIDES },
+});
+const resolved = (number = 1): FactDraft => ({
+  type: "conflict.resolved",
+  payload: { conflictId: conflictId(number), strategy: "owner_wins", losers: [stepId(1)], because: "x" },
+});
+const holdings = (scene: Scene): unknown => openOf(scene).holdings.toJS();
+
+describe("the claims of a coordination", () => {
+  it("are kept by their tokens, with what the step holds of each resource", () => {
+    const scene = atWork(2);
+    scene.happened([acquired(1, 3), acquired(2, 5), acquired(1, 8, REPORT)], 10_000);
+    expect(openOf(scene).claims.keySeq().toArray()).toEqual([3, 5, 8]);
+    expect(openOf(scene).claims.get(3)).toMatchObject({ acquiredAtMs: at(10_000), expiresAtMs: at(60_000) });
+    expect(holdings(scene)).toEqual({
+      [holdingOf(stepId(1), NOTES)]: 3,
+      [holdingOf(stepId(2), NOTES)]: 5,
+      [holdingOf(stepId(1), REPORT)]: 8,
+    });
+  });
+
+  it("keep their place and their time when they are renewed", () => {
+    const scene = atWork(2);
+    scene.happened([acquired(1, 3), acquired(2, 5)], 10_000);
+    scene.happened([renewed(1, 3)], 20_000);
+    expect(openOf(scene).claims.keySeq().toArray()).toEqual([3, 5]);
+    expect(openOf(scene).claims.get(3)).toMatchObject({ acquiredAtMs: at(10_000), expiresAtMs: at(90_000) });
+  });
+
+  it("go when they are released, and only the newest one takes what the step holds with it", () => {
+    const scene = atWork(1);
+    scene.happened([acquired(1, 3), acquired(1, 4)]);
+    scene.happened([released(1, 3)]);
+    expect(holdings(scene)).toEqual({ [holdingOf(stepId(1), NOTES)]: 4 });
+    scene.happened([released(1, 4)]);
+    expect(holdings(scene)).toEqual({});
+    expect(openOf(scene).claims.size).toBe(0);
+  });
+
+  it("may be the owner's", () => {
+    const scene = atWork(0);
+    scene.happened([
+      { ...acquired(1, 3), payload: { ...acquired(1, 3).payload, stepId: OWNER_STEP_ID } } as FactDraft,
+    ]);
+    expect(openOf(scene).claims.get(3)?.stepId).toBe(OWNER_STEP_ID);
+  });
+});
+
+describe("A2: a log is damaged in which", () => {
+  it.each<readonly [string, readonly FactDraft[]]>([
+    ["a token comes twice", [acquired(1, 3), acquired(2, 3)]],
+    ["a later claim has a smaller token", [acquired(1, 3), acquired(2, 2)]],
+    ["a token comes again after its release", [acquired(1, 3), released(1, 3), acquired(2, 3)]],
+    [
+      "a later claim has a smaller token than one that was released",
+      [acquired(1, 3), released(1, 3), acquired(2, 2)],
+    ],
+    ["a claim is renewed that never was", [renewed(1, 3)]],
+    ["a claim is renewed that was released", [acquired(1, 3), released(1, 3), renewed(1, 3)]],
+    ["a claim is renewed by another step", [acquired(1, 3), renewed(2, 3)]],
+    ["a claim is released twice", [acquired(1, 3), released(1, 3), released(1, 3)]],
+    ["a claim is released as another step's", [acquired(1, 3), released(2, 3)]],
+    ["a step claims that was never admitted", [acquired(7, 3)]],
+  ])("%s", (_, facts) => {
+    const scene = atWork(2);
+    expect(() => {
+      scene.happened(facts);
+    }).toThrow(/co-1:\d+$/u);
+  });
+});
+
+describe("A3: a log is damaged in which", () => {
+  it.each<readonly [string, readonly FactDraft[]]>([
+    ["a conflict is detected twice", [detected(), detected()]],
+    ["a conflict is detected again after its resolution", [detected(), resolved(), detected()]],
+    ["a conflict is resolved twice", [detected(), resolved(), resolved()]],
+    ["a conflict is resolved that never was", [detected(), resolved(2)]],
+  ])("%s", (_, facts) => {
+    const scene = atWork(2);
+    expect(() => {
+      scene.happened(facts);
+    }).toThrow(/A3/u);
+  });
+});
+
+describe("conflicts", () => {
+  it("of a ledger of 0.1.0, without a contest, fold as they did", () => {
+    const scene = atWork(2);
+    scene.happened([detected(), detected(2), resolved(2)]);
+    expect(
+      openOf(scene).conflicts.map(({ conflictId: id, resolution }) => [id, resolution?.because]),
+    ).toEqual([
+      [conflictId(1), undefined],
+      [conflictId(2), "x"],
+    ]);
+    expect(openOf(scene).reviews.size).toBe(0);
+  });
+
+  it("know the event that detected them, which is the cause of their resolution", () => {
+    const scene = atWork(2);
+    scene.happened([detected(), detected(2), resolved()]);
+    const [first] = openOf(scene).conflicts;
+    expect(scene.log.findLast(isFact)?.causationId).toBe(first?.detectedEventId);
+    expect(scene.log.find(({ type }) => type === "conflict.detected")?.eventId).toBe(first?.detectedEventId);
+  });
+});
+
+describe("changes", () => {
+  it("are kept by resource, the newest one only", () => {
+    const scene = atWork(2);
+    scene.when(change(1, "a"), 10_000);
+    scene.when(change(2, "b", { token: 7 }), 20_000);
+    scene.when(change(1, "c", { resource: REPORT }), 30_000);
+    expect(openOf(scene).changes.toJS()).toEqual({
+      [NOTES]: { stepId: "step-2", version: "b", token: 7, atMs: at(20_000) },
+      [REPORT]: { stepId: "step-1", version: "c", token: 1, atMs: at(30_000) },
+    });
+  });
+
+  it("that cannot be told change nothing of the state but what every event does", () => {
+    const scene = atWork(1, request(1, asks(NOTES, 1)));
+    const { claims, changes, conflicts, steps } = openOf(scene);
+    const unknown = { stepId: stepId(1), tool: "exec", because: "unreadable", action: "denied" } as const;
+    scene.happened([{ type: "write.undetermined", payload: unknown }]);
+    const after = openOf(scene);
+    expect([after.claims, after.changes, after.conflicts, after.steps]).toEqual([
+      claims,
+      changes,
+      conflicts,
+      steps,
+    ]);
+  });
+});
+
+describe("what is kept beside the log", () => {
+  const scene = atWork(2, request(1, asks(NOTES, 3, { expiresAtMs: at(60_000) })));
+  scene.when(request(1, asks(NOTES, 4, { held: 3, expiresAtMs: at(90_000) })));
+  scene.when(change(1, "a", { token: 3 }));
+  scene.when(request(2, asks(NOTES, 4, { contest: contest([contestant(2, 4), holder(1, 3)]) })));
+  scene.when({ type: "releaseClaims", because: "operator" });
+
+  it("of claims follows from their events alone", () => {
+    const changes: ClaimChange[] = scene.log.flatMap(claimChangesOf);
+    expect(changes).toEqual([
+      {
+        ...{ kind: "acquired", token: 3, resource: NOTES, stepId: "step-1", priority: "normal" },
+        ...{ acquiredAtMs: at(5_000), expiresAtMs: at(60_000) },
+      },
+      { kind: "renewed", token: 3, expiresAtMs: at(90_000) },
+      { kind: "released", token: 3 },
+    ]);
+  });
+
+  it("names who changed a resource last, and that there were conflicts", () => {
+    const names = scene.log.flatMap(referencesOf).filter(({ name }) => !/^(?:trace|child):/u.test(name));
+    expect(names).toEqual([
+      { name: changedName(NOTES), stepId: "step-1" },
+      { name: CONFLICTS_NAME, stepId: "step-2" },
+    ]);
+  });
+
+  it("names no conflict of a ledger of 0.1.0", () => {
+    const old = atWork(2);
+    old.happened([detected()]);
+    expect(old.log.flatMap(referencesOf).map(({ name }) => name)).not.toContain(CONFLICTS_NAME);
+  });
+});
+
+describe("the causes of these facts", () => {
+  it("are the step's own course, or the opening where it is the owner's", () => {
+    const scene = atWork(
+      1,
+      request(1, asks(NOTES, 1)),
+      request(OWNER_STEP_ID, asks(REPORT, 2)),
+      change(1, "a"),
+    );
+    const started = scene.log.find(({ type }) => type === "step.acknowledged")?.eventId;
+    const causes = scene.log
+      .filter(({ type }) => type === "claim.acquired" || type === "resource.changed")
+      .map(({ causationId }) => causationId);
+    expect(causes).toEqual([started, "co-1:0", started]);
+  });
+
+  it("of an end is the fact before it", () => {
+    const scene = atWork(1, request(1, asks(NOTES, 1), asks(REPORT, 2)));
+    scene.when({ type: "releaseClaims", because: "operator" });
+    const [first, second] = scene.log.slice(-2);
+    expect(first?.causationId).toBe(scene.log.at(-3)?.eventId);
+    expect(second?.causationId).toBe(first?.eventId);
+  });
+
+  it("the node of an event is its step", () => {
+    const scene = atWork(1, request(1, asks(NOTES, 1)), request(OWNER_STEP_ID, asks(REPORT, 2)));
+    expect(scene.log.slice(-2).map(({ nodeId }) => nodeId)).toEqual(["step-1", OWNER_STEP_ID]);
+  });
+});
+
+describe("a claim on one resource", () => {
+  it.each([
+    ["file:/work", "file:/work/notes.md"],
+    ["file:/work", "file:/work/deep/er/notes.md"],
+    ["file:/work", "file:/work"],
+    ["file:/", "file:/work"],
+    ["queue:build", "queue:build"],
+  ])("%s holds for %s", (held, resource) => {
+    expect(covers(held, resource)).toBe(true);
+  });
+
+  it.each([
+    ["file:/work", "file:/workshop"],
+    ["file:/work/notes.md", "file:/work"],
+    ["queue:build", "queue:build/fast"],
+    ["session:agent:main", "session:agent:main:main"],
+    ["file:/work", "queue:/work/a"],
+  ])("%s does not hold for %s", (held, resource) => {
+    expect(covers(held, resource)).toBe(false);
+  });
+
+  it("is one on a file by its name", () => {
+    expect(["file:/a", "queue:file:/a", "files:/a"].map(isFile)).toEqual([true, false, false]);
+  });
+});

@@ -1,0 +1,163 @@
+import { describe, expect, it } from "vitest";
+import { EDITS_MAX } from "../../src/plugins/openclaw/writes/read-file-call.ts";
+import { patch, proposed, reading, shown, targetsOf } from "./writes-calls.ts";
+
+const text = (value: string) => ({ kind: "text", text: value });
+const FAILS = { kind: "fails" };
+const update = (...lines: string[]) => patch("*** Update File: a", ...lines);
+
+describe("the files of a patch", () => {
+  it("are all that it adds, updates, deletes and moves, each once", async () => {
+    const params = patch(
+      "*** Add File: new.txt",
+      "+x",
+      "*** Delete File: old.txt",
+      "*** Update File: src/a.ts",
+      "*** Move to: src/b.ts",
+      "@@",
+      "-a",
+      "+b",
+      "*** Update File: ./src/../c.ts",
+      "-a",
+      "+b",
+      "*** Update File: c.ts",
+      "-d",
+      "+e",
+    );
+    expect(shown(await reading("apply_patch", params))).toEqual({
+      targets: [
+        ["/work/space/new.txt", false],
+        ["/work/space/old.txt", true],
+        ["/work/space/src/a.ts", false],
+        ["/work/space/src/b.ts", false],
+        ["/work/space/c.ts", false],
+      ],
+      reads: [],
+    });
+  });
+
+  it("are read from a here-document, too, and from lines that end in carriage returns", async () => {
+    const { input } = patch("*** Delete File: a");
+    const indented = input.replace("*** Delete", "  *** Delete");
+    for (const spelled of [
+      indented,
+      `<<'EOF'\n${input}\nEOF`,
+      input.replaceAll("\n", "\r\n"),
+      `\n${input}  \n\n`,
+    ])
+      expect(await proposed("apply_patch", { input: spelled }, "x")).toEqual({ kind: "deleted" });
+  });
+
+  it.each([
+    ["nothing", ""],
+    ["no patch", "hello"],
+    ["a patch without files", patch().input],
+    ["a code fence", `\`\`\`\n${patch("*** Delete File: a").input}\n\`\`\``],
+    ["a shell command", `apply_patch <<'EOF'\n${patch("*** Delete File: a").input}\nEOF`],
+    ["an update without changes", update().input],
+    ["a chunk without lines", update("@@").input],
+    ["a second chunk without its mark", update("@@", "-a", "junk", "+b").input],
+    ["a file without a name", patch("*** Delete File: ").input],
+    ["another word", patch("*** Rename File: a").input],
+  ])("are unreadable in %s; what the host derived is a hint", async (_name, input) => {
+    const derivedPaths = ["/work/space/a", "/work/space/b"];
+    expect(shown(await reading("apply_patch", { input }, { derivedPaths }))).toEqual({
+      targets: [
+        ["/work/space/a", true],
+        ["/work/space/b", true],
+      ],
+      reads: [],
+      undetermined: { because: "unreadable" },
+    });
+  });
+
+  it("are not what the host derived where the patch can be read", async () => {
+    const read = await reading("apply_patch", patch("*** Delete File: a"), { derivedPaths: ["/etc/x"] });
+    expect(shown(read)).toEqual({ targets: [["/work/space/a", true]], reads: [] });
+  });
+});
+
+describe("what a patch makes of a file", () => {
+  it("adds one where there is none", async () => {
+    expect(await proposed("apply_patch", patch("*** Add File: a", "+x", "+", "+y"))).toEqual(
+      text("x\n\ny\n"),
+    );
+    expect(await proposed("apply_patch", patch("*** Add File: a"))).toEqual(text(""));
+    expect(await proposed("apply_patch", patch("*** Add File: a", "+x"), "")).toEqual(FAILS);
+  });
+
+  it("deletes one that is there, and may add it again", async () => {
+    const both = patch("*** Delete File: a", "*** Add File: a", "+x");
+    expect(await proposed("apply_patch", patch("*** Delete File: a"), "x")).toEqual({ kind: "deleted" });
+    expect(await proposed("apply_patch", patch("*** Delete File: a"))).toEqual(FAILS);
+    expect(await proposed("apply_patch", both, "old")).toEqual(text("x\n"));
+  });
+
+  it("moves one away; what it makes of the other place depends on the first", async () => {
+    const params = patch("*** Update File: a", "*** Move to: b", "@@", "-x", "+y");
+    const [from, to] = await targetsOf("apply_patch", params);
+    expect(from?.propose?.("x\n")).toEqual({ kind: "deleted" });
+    expect(from?.propose?.("z\n")).toEqual(FAILS);
+    expect(to?.propose).toBeUndefined();
+    const onto = patch("*** Update File: a", "*** Move to: ./a", "@@", "-x", "+y");
+    expect(await proposed("apply_patch", onto, "x\n")).toEqual(text("y\n"));
+  });
+
+  it.each([
+    ["replaces lines", "a\nb\nc\n", ["@@", " a", "-b", "+B"], "a\nB\nc\n"],
+    ["needs no mark for the first chunk", "a\nb\n", ["-b", "+B"], "a\nB\n"],
+    ["looks behind a context line", "x\n1\ny\n1\n", ["@@ y", "-1", "+2"], "x\n1\ny\n2\n"],
+    ["takes several chunks in their order", "a\nb\nc\n", ["@@", "-a", "+1", "@@", "-c", "+3"], "1\nb\n3\n"],
+    ["adds behind a context line", "a\nb\n", ["@@ a", "+x"], "a\nx\nb\n"],
+    ["adds at the end without one", "a\nb\n", ["@@", "+x"], "a\nb\nx\n"],
+    ["adds at the end of an open last line", "a", ["@@", "+x"], "a\nx"],
+    ["takes a text at the end", "a\nb\na\n", ["@@", "-a", "+z", "*** End of File"], "a\nb\nz\n"],
+    ["drops an empty last line that is not there", "a\nb\n", ["@@", "-a", "+A", " b", ""], "A\nb\n"],
+    ["takes an empty line for a kept one", "a\n\nb\n", ["@@", " a", "", "-b", "+B"], "a\n\nB\n"],
+    ["overlooks blanks around lines", "  a  \nb\n", ["@@", " a", "-b", "+B"], "  a  \nB\n"],
+    ["overlooks typography", "“a” – b\nc\n", ["@@", ' "a" - b', "-c", "+C"], "“a” – b\nC\n"],
+    ["keeps carriage returns", "a\r\nb\r\n", ["@@", "-a", "+1", "+2"], "1\r\n2\r\nb\r\n"],
+    ["keeps each line's ending", "a\rb\nc\r\n", ["@@", "-a", "-b", "+1", "+2"], "1\r2\nc\r\n"],
+    ["keeps an open last line", "a\nb", ["@@", "-b", "+B"], "a\nB"],
+    ["keeps a byte order mark", "\uFEFFa\n", ["@@", "-a", "+b"], "\uFEFFb\n"],
+    ["leaves a text that would differ in its endings only", "a", ["@@", "-a", "+a", "+"], "a"],
+    ["prefers an exact line to a loose one", "a \na\n", ["@@", "-a", "+x"], "a \nx\n"],
+  ] as const)("%s", async (_name, before, lines, after) => {
+    expect(await proposed("apply_patch", update(...lines), before)).toEqual(text(after));
+  });
+
+  it.each([
+    ["lines that are not there", "a\n", ["@@", "-b", "+c"]],
+    ["lines that are there twice", "a\nb\na\n", ["@@", "-a", "+c"]],
+    ["lines that overlap themselves", "a\na\na\n", ["@@", "-a", "-a", "+c"]],
+    ["lines that are loosely there twice", "a \na\t\n", ["@@", "-a", "+c"]],
+    ["a context that is not there", "a\n", ["@@ z", "+c"]],
+    ["a context that is there twice", "a\na\n", ["@@ a", "+c"]],
+    ["chunks in the wrong order", "a\nb\n", ["@@", "-b", "+1", "@@", "-a", "+2"]],
+    ["an end that is elsewhere", "a\nb\n", ["@@", "-a", "+c", "*** End of File"]],
+    ["a hunk header of git", "a\n", ["@@ -1,1 +1,1 @@", "-a", "+b"]],
+  ] as const)("fails for %s", async (_name, before, lines) => {
+    expect(await proposed("apply_patch", update(...lines), before)).toEqual(FAILS);
+  });
+
+  it("is every update of it, one after the other", async () => {
+    const params = patch("*** Update File: a", "-x", "+y", "*** Update File: ./a", "-y", "+z");
+    expect(await proposed("apply_patch", params, "x\n")).toEqual(text("z\n"));
+    expect(await proposed("apply_patch", params)).toEqual(FAILS);
+  });
+
+  it("is not told for more chunks than a file is searched for", async () => {
+    const chunks = Array.from({ length: EDITS_MAX + 1 }, () => ["@@", "+x"]).flat();
+    const [target] = await targetsOf("apply_patch", update(...chunks));
+    expect(target).toMatchObject({ replaces: false });
+    expect(target?.propose).toBeUndefined();
+  });
+
+  it("is told in time for lines that almost repeat", async () => {
+    const before = "x\n".repeat(200_000);
+    const lines = Array.from({ length: 5_000 }, () => " x");
+    const startedMs = performance.now();
+    expect(await proposed("apply_patch", update("@@", ...lines, "-y"), before)).toEqual(FAILS);
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+  });
+});

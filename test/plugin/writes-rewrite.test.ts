@@ -1,0 +1,251 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { MergedFile } from "../../src/agents/coordination/runtime/write-call.ts";
+import { rewriteCall } from "../../src/plugins/openclaw/writes/rewrite-call.ts";
+import { patch, reading, targetsOf } from "./writes-calls.ts";
+
+type Params = Readonly<Record<string, unknown>>;
+
+async function rewritten(
+  tool: string,
+  params: unknown,
+  ...merged: MergedFile[]
+): Promise<Params | undefined> {
+  return rewriteCall(tool, params, await targetsOf(tool, params), merged);
+}
+
+const file = (current: string | undefined, merged: string, target = 0): MergedFile => ({
+  target,
+  current,
+  merged,
+});
+
+/** What the host's tool leaves, by the same reading that a call of a model gets. */
+async function left(
+  tool: string,
+  params: unknown,
+  current: string | undefined,
+  target = 0,
+): Promise<unknown> {
+  return (await reading(tool, params))?.targets[target]?.propose?.(current);
+}
+
+const lines = (ending: fc.Arbitrary<string>) =>
+  fc
+    .array(fc.tuple(fc.constantFrom("", "a", "b", "“c”", " d ", "+", "@@", "*** End Patch", "ﬁ"), ending), {
+      maxLength: 8,
+    })
+    .map((all) => all.flat().join(""));
+const fed = lines(fc.constant("\n"));
+const returned = lines(fc.constant("\r\n"));
+const mixed = lines(fc.constantFrom("\n", "\r\n", "\r", ""));
+const marked = fc.constantFrom("", "", "\uFEFF");
+
+describe("a rewritten `write`", () => {
+  const params = { path: "a.txt", content: "mine", more: 1 };
+
+  it("writes the merged text and is otherwise what it was", async () => {
+    expect(await rewritten("write", params, file("theirs", "both"))).toEqual({ ...params, content: "both" });
+    expect(await rewritten("write", params, file(undefined, ""))).toEqual({ ...params, content: "" });
+    expect(params.content).toBe("mine");
+  });
+
+  it("leaves any text exactly", async () => {
+    await fc.assert(
+      fc.asyncProperty(mixed, mixed, marked, async (current, merged, mark) => {
+        const call = await rewritten("write", params, file(current, mark + merged));
+        expect(await left("write", call, current)).toEqual({ kind: "text", text: mark + merged });
+      }),
+    );
+  });
+});
+
+describe("a rewritten `edit`", () => {
+  const params = { path: "a.txt", edits: [{ oldText: "a", newText: "b" }] };
+
+  it("replaces the whole file, which is there once whatever is in it", async () => {
+    expect(await rewritten("edit", params, file("\uFEFFa\r\na\r\n", "\uFEFFb\r\na\r\n"))).toEqual({
+      path: "a.txt",
+      edits: [{ oldText: "a\na\n", newText: "b\na\n" }],
+    });
+  });
+
+  it("replaces the changed lines only where the file mixes line endings", async () => {
+    expect(
+      await rewritten("edit", params, file("1\r\n2\n3\n4\r\n", "1\r\nnew\n2\n3\n4\r\n")),
+    ).toBeUndefined();
+    expect(await rewritten("edit", params, file("1\r\n2\n3\n4\r\n", "1\r\nx\ny\n3\n4\r\n"))).toEqual({
+      path: "a.txt",
+      edits: [{ oldText: "2\n", newText: "x\ny\n" }],
+    });
+  });
+
+  it.each([
+    ["there is no file", undefined, "x"],
+    ["the file is blank", " \n", "x"],
+    ["the endings would be others", "a\nb\n", "a\r\nb\r\n"],
+    ["the byte order mark would go", "\uFEFFa", "b"],
+    ["the text holds half a character", "a", "\ud83d"],
+  ])("is none where %s", async (_name, current, merged) => {
+    expect(await rewritten("edit", params, file(current, merged))).toBeUndefined();
+  });
+
+  it.each([
+    ["line feeds", fed],
+    ["carriage returns", returned],
+  ])("leaves any text of %s exactly, wherever there is something to replace", async (_name, text) => {
+    await fc.assert(
+      fc.asyncProperty(text, text, marked, async (current, merged, mark) => {
+        fc.pre(current.trim() !== "");
+        const call = await rewritten("edit", params, file(mark + current, mark + merged));
+        expect(await left("edit", call, mark + current)).toEqual({ kind: "text", text: mark + merged });
+      }),
+    );
+  });
+
+  it("leaves any text exactly or is none", async () => {
+    await fc.assert(
+      fc.asyncProperty(mixed, mixed, async (current, merged) => {
+        const call = await rewritten("edit", params, file(current, merged));
+        if (call) expect(await left("edit", call, current)).toEqual({ kind: "text", text: merged });
+      }),
+    );
+  });
+});
+
+describe("a rewritten `apply_patch`", () => {
+  const update = patch("*** Update File: @a", "@@", "-x", "+y");
+
+  it("replaces the whole file in place, under the name that the patch has for it", async () => {
+    expect(await rewritten("apply_patch", update, file("1\n2\n", "1\n3\n"))).toEqual(
+      patch("*** Update File: @a", "@@", "-1", "-2", "+1", "+3", "*** End of File"),
+    );
+  });
+
+  it("deletes it and makes it again where the tool would keep another end of the file", async () => {
+    expect(await rewritten("apply_patch", update, file("1", "2\n"))).toEqual(
+      patch("*** Delete File: @a", "*** Add File: @a", "+2"),
+    );
+  });
+
+  it("adds what is not there", async () => {
+    const params = patch("*** Add File: a", "+mine");
+    expect(await rewritten("apply_patch", params, file(undefined, "both\n"))).toEqual(
+      patch("*** Add File: a", "+both"),
+    );
+  });
+
+  it("does to the other files what it did, in their order, and each merged file once", async () => {
+    const params = patch(
+      "*** Delete File: old",
+      "*** Update File: a",
+      "-x",
+      "+y",
+      "*** Update File: from",
+      "*** Move to: to",
+      "@@ context",
+      "-x",
+      "",
+      "*** Update File: ./a",
+      "-z",
+      "+w",
+      "*** Add File: c",
+      "+mine",
+    );
+    const call = await rewritten(
+      "apply_patch",
+      params,
+      file("x\nz\n", "m\n", 1),
+      file(undefined, "both\n", 4),
+    );
+    expect(call).toEqual(
+      patch(
+        "*** Delete File: old",
+        "*** Update File: a",
+        "@@",
+        "-x",
+        "-z",
+        "+m",
+        "*** End of File",
+        "*** Update File: from",
+        "*** Move to: to",
+        "@@ context",
+        "-x",
+        "",
+        "*** Add File: c",
+        "+both",
+      ),
+    );
+  });
+
+  it.each([
+    ["the last line would have no end", update, file("1\n", "2")],
+    ["a new file would have an open last line", patch("*** Add File: a", "+x"), file(undefined, "x")],
+    ["the file is moved away", patch("*** Update File: a", "*** Move to: b", "-x", "+y"), file("x\n", "z\n")],
+    [
+      "the file is moved here",
+      patch("*** Update File: a", "*** Move to: b", "-x", "+y"),
+      file("x\n", "z\n", 1),
+    ],
+    ["the patch cannot be read", { input: "no patch" }, file("x\n", "z\n")],
+    [
+      "one of two files cannot be written",
+      patch("*** Delete File: a", "*** Delete File: b"),
+      file("1\n", "2", 1),
+    ],
+  ])("is none where %s", async (_name, params, merged) => {
+    expect(await rewritten("apply_patch", params, merged)).toBeUndefined();
+  });
+
+  it("leaves any text of line feeds exactly, of carriage returns where there were some", async () => {
+    const texts = fc.oneof(
+      fc.tuple(fed, fed),
+      fc.tuple(
+        returned.filter((text) => text !== ""),
+        returned,
+      ),
+    );
+    await fc.assert(
+      fc.asyncProperty(texts, marked, async ([current, merged], mark) => {
+        // A byte order mark alone is no line that a patch could leave.
+        fc.pre(mark === "" || merged !== "");
+        const call = await rewritten("apply_patch", update, file(mark + current, mark + merged));
+        expect(await left("apply_patch", call, mark + current)).toEqual({
+          kind: "text",
+          text: mark + merged,
+        });
+      }),
+    );
+  });
+
+  it("leaves any text exactly or is none", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.option(mixed, { nil: undefined }), mixed, async (current, merged) => {
+        const call = await rewritten("apply_patch", update, file(current, merged));
+        if (call) expect(await left("apply_patch", call, current)).toEqual({ kind: "text", text: merged });
+      }),
+    );
+  });
+});
+
+describe("no rewritten call", () => {
+  const params = { path: "a", content: "b", edits: [{ oldText: "a", newText: "b" }] };
+  const targets = [{ at: { path: "/work/space/a", folder: "/work/space" }, replaces: true }];
+
+  it.each([
+    ["another tool", "exec", params, [file("a", "b")]],
+    ["no merged file", "write", params, []],
+    ["a target that is not there", "write", params, [file("a", "b", 1)]],
+    ["two files of one target", "write", params, [file("a", "b"), file("a", "c")]],
+    ["parameters that are none", "write", null, [file("a", "b")]],
+    ["a list for parameters", "write", [], [file("a", "b")]],
+    ["an edit without its list", "edit", { path: "a" }, [file("a", "b")]],
+  ] as const)("comes of %s", (_name, tool, given, merged) => {
+    expect(rewriteCall(tool, given, targets, merged)).toBeUndefined();
+  });
+
+  it("writes into a resource that is no file", () => {
+    const queue = [{ at: { resource: "queue:a" }, replaces: false }];
+    expect(rewriteCall("apply_patch", patch("*** Delete File: a"), queue, [file("a", "b")])).toBeUndefined();
+  });
+});

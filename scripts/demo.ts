@@ -1,6 +1,7 @@
 /**
  * `npm run demo`: a real gateway with the packed plugin, a parent that spawns two subagents, one of which spawns a third,
- * then a plan of four steps, and the timelines of both. Without options the model is a scripted one on loopback.
+ * then a plan of four steps, then two steps that write the same file, and the timelines of all. Without options the model is
+ * a scripted one on loopback.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,13 +13,14 @@ import { ledgerPathIn, openLedgerForReading } from "../src/plugins/compose.ts";
 import { startGateway, type Gateway, type GatewayOptions } from "../test/support/gateway.ts";
 import { startScriptedModel, type ScriptedModel } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
+import { CONFLICT_PLAN, CONFLICT_RULES, refusalIn, untilConflict } from "./demo-conflict.ts";
 import { DEMO_PLAN, DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
 import { packInto } from "./pack.ts";
 
 const HELP = `Usage: npm run demo -- [options]
 
-Runs a parent agent that spawns two subagents, one of which spawns a third, and then a plan of four steps, in a real
-OpenClaw gateway in a temporary home, prints the timelines and stops everything.
+Runs a parent agent that spawns two subagents, one of which spawns a third, then a plan of four steps, and then two steps
+that write the same file, in a real OpenClaw gateway in a temporary home, prints the timelines and stops everything.
 
 Options:
   --keep                 leave the gateway up until Ctrl-C
@@ -55,7 +57,7 @@ async function main(): Promise<number> {
   try {
     say("Packing the plugin ...");
     const tarball = packInto(folder);
-    model = options.baseUrl ? undefined : await startScriptedModel({ rules: DEMO_RULES });
+    model = options.baseUrl ? undefined : await startScriptedModel({ rules: RULES });
     say("Installing it into a fresh OpenClaw home and starting the gateway ...");
     gateway = await startGateway({
       plugin: { kind: "packed", tarball },
@@ -69,11 +71,12 @@ async function main(): Promise<number> {
     const spawned = await runTask(gateway, patienceMs);
     show(gateway, spawned);
     say(`Running a plan: ${styleText("italic", DEMO_PLAN.objective)}`);
-    const planned = await runPlan(gateway, patienceMs);
+    const planned = await runPlan(gateway, DEMO_PLAN, patienceMs);
     show(gateway, planned);
+    const contested = await runConflict(gateway, model, patienceMs);
     report(gateway, planned, performance.now() - startedAt);
     if (options.keep) await keep(gateway);
-    return [spawned, planned].every(({ summary }) => summary.status === "success") ? 0 : 1;
+    return [spawned, planned, contested].every(({ summary }) => summary.status === "success") ? 0 : 1;
   } finally {
     await gateway?.stop();
     await model?.close();
@@ -82,6 +85,7 @@ async function main(): Promise<number> {
   }
 }
 
+const RULES = [...DEMO_RULES, ...CONFLICT_RULES];
 const CONFIG = { coordination: { phase1: { enabled: true, settleMs: 1_500 } } };
 
 function readOptions(): Options | undefined {
@@ -141,9 +145,32 @@ async function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> 
   return newestOnceEnded(gateway, patienceMs);
 }
 
-async function runPlan(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
-  await gateway.call("coordination.plan.run", { plan: DEMO_PLAN });
+async function runPlan(gateway: Gateway, plan: object, patienceMs: number): Promise<RunEntry> {
+  await gateway.call("coordination.plan.run", { plan });
   return newestOnceEnded(gateway, patienceMs);
+}
+
+/** A real model may do as it likes, and need not meet the other; the scripted one does. */
+async function runConflict(
+  gateway: Gateway,
+  scripted: ScriptedModel | undefined,
+  patienceMs: number,
+): Promise<RunEntry> {
+  say(`Two steps, one file: ${styleText("italic", CONFLICT_PLAN.objective)}`);
+  const ended = runPlan(gateway, CONFLICT_PLAN, patienceMs);
+  const ledger = ["--ledger", ledgerPathIn(gateway.stateDir)];
+  if (scripted) {
+    await Promise.race([untilConflict(gateway, patienceMs), ended]);
+    process.stdout.write("\n");
+    cli("claims", ...ledger);
+  }
+  const entry = await ended;
+  const refusal = scripted && refusalIn(scripted);
+  if (refusal !== undefined) process.stdout.write(`\nThe second one was told: ${refusal}\n`);
+  process.stdout.write("\n");
+  cli("conflicts", ...ledger);
+  show(gateway, entry);
+  return entry;
 }
 
 function newestOnceEnded(gateway: Gateway, patienceMs: number): Promise<RunEntry> {

@@ -55,6 +55,7 @@ describe("status", () => {
       },
       running: 0,
       openSteps: 0,
+      openConflicts: 0,
       health: { state: "ok", uncoordinatedSpawns: 0 },
     });
     expect(readdirSync(state.path)).toEqual([]);

@@ -4,7 +4,9 @@
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */
 import { addCancel } from "./cancel-command.ts";
+import { addClaims } from "./claims-command.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
+import { addConflicts } from "./conflicts-command.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addEvents } from "./events-command.ts";
 import { addList } from "./list-command.ts";
@@ -23,6 +25,8 @@ const ADDITIONS = [
   addShow,
   addTimeline,
   addEvents,
+  addConflicts,
+  addClaims,
   addVerify,
   addPlan,
   addCancel,

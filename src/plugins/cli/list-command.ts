@@ -120,8 +120,9 @@ function stepsOf({ total, open, failed }: Listed["steps"]): string {
   return parts.length > 0 ? `${total} (${parts.join(", ")})` : count(total, "step");
 }
 
-/** How many characters tell the listed ids apart. */
-function uniqueChars(ids: readonly string[]): number {
+/** How many characters tell the listed ids apart; one may be there several times. */
+export function uniqueChars(listed: readonly string[]): number {
+  const ids = [...new Set(listed)];
   const longest = ids.reduce((chars, id) => Math.max(chars, id.length), 0);
   let chars = Math.min(ID_CHARS_MIN, longest);
   while (chars < longest && new Set(ids.map((id) => id.slice(0, chars))).size < ids.length) chars += 1;

@@ -41,3 +41,17 @@ export function shorten(text: string, cells: number, unicode: boolean): string {
   }
   return cells > 0 ? cut + ellipsis : "";
 }
+
+/** Cuts the text to at most this many cells, from its beginning: the end of a path tells more. */
+export function shortenStart(text: string, cells: number, unicode: boolean): string {
+  if (cellsOf(text) <= cells) return text;
+  if (cells <= 0) return "";
+  const kept: string[] = [];
+  let used = 1;
+  for (const { segment } of [...graphemes.segment(text)].reverse()) {
+    used += WIDE.test(segment) ? 2 : 1;
+    if (used > cells) break;
+    kept.push(segment);
+  }
+  return (unicode ? "…" : "~") + kept.reverse().join("");
+}

@@ -3,12 +3,15 @@ import { stripVTControlCharacters } from "node:util";
 import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
 import type { Lane } from "../../agents/coordination/contracts/envelope.ts";
 import type { Terminal } from "./cli-host.ts";
+import type { ChangeLog } from "./conflict-log.ts";
+import { OUTCOME_TONES, type Outcome } from "./conflict-text.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration, instant } from "./quantities.ts";
 import { isDelivery, shownName } from "./step-name.ts";
 import { barOf, ticksOf, type Axis } from "./time-axis.ts";
-import type { Timeline, TimelineRow } from "./timeline.ts";
+import { conflictCells, conflictNotes, conflictSign } from "./timeline-conflicts.ts";
+import type { Timeline, TimelineConflict, TimelineRow } from "./timeline.ts";
 
 const COLUMNS = { min: 60, max: 200, narrow: 80 } as const;
 const DURATION_CELLS = 7;
@@ -19,6 +22,8 @@ export interface TimelinePicture {
   readonly view: CoordinationView;
   /** Absent once the text was deleted. */
   readonly objective: string | null;
+  /** Present where there were conflicts. */
+  readonly log?: ChangeLog;
   /** How the user calls the commands. */
   readonly program: string;
 }
@@ -32,10 +37,12 @@ interface Drawing {
 export function renderTimeline(picture: TimelinePicture, terminal: Terminal): string {
   const columns = Math.min(Math.max(terminal.columns, COLUMNS.min), COLUMNS.max);
   const drawing: Drawing = { terminal, paint: paintFor(terminal), columns };
-  const { rows } = picture.timeline;
-  const body = rows.length > 0 ? chart(picture.timeline, drawing) : ["no step was admitted yet"];
-  const waits = waitsOf(picture, drawing);
-  return `${[...header(picture, drawing), "", ...body, "", ...waits, legend(rows, drawing)].join("\n")}\n`;
+  const body =
+    picture.timeline.rows.length > 0 ? chart(picture.timeline, drawing) : ["no step was admitted yet"];
+  const { timeline, log, program } = picture;
+  const conflicts = log ? conflictNotes(log, timeline, { ...drawing, program }) : [];
+  const notes = [...waitsOf(picture, drawing), ...conflicts];
+  return `${[...header(picture, drawing), "", ...body, "", ...notes, legend(timeline, drawing)].join("\n")}\n`;
 }
 
 function header(
@@ -49,7 +56,7 @@ function header(
     `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", duration(timeline.durationMs))}`,
     count(timeline.rows.filter((row) => !isDelivery(row)).length, "step") +
       (failed > 0 ? `, ${paint.tone("bad", `${failed} failed`)}` : ""),
-    ...(view.conflicts.length > 0 ? [count(view.conflicts.length, "conflict")] : []),
+    ...conflictsFact(view, paint),
     ...(view.escalations.length > 0 ? [count(view.escalations.length, "escalation")] : []),
     `started ${instant(timeline.startedAtMs)}`,
   ];
@@ -65,6 +72,14 @@ function header(
     paint.tone("strong", shorten(title, columns, terminal.unicode)),
     ...wrap(facts, dot, columns),
     ...wrap(ids, dot, columns).map((line) => paint.tone("faint", line)),
+  ];
+}
+
+function conflictsFact({ conflicts }: CoordinationView, paint: Paint): string[] {
+  const open = conflicts.filter(({ resolution }) => !resolution).length;
+  if (conflicts.length === 0) return [];
+  return [
+    count(conflicts.length, "conflict") + (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
   ];
 }
 
@@ -94,6 +109,7 @@ function chart(timeline: Timeline, drawing: Drawing): string[] {
   const layout = layOut(timeline, labels, drawing);
   const ticks = ticksOf(layout.axis);
   const grid = new Set(ticks.map(({ cell }) => cell));
+  const marks = conflictCells(timeline.conflicts ?? [], layout.axis);
   let scale = "";
   for (const { cell, label } of ticks) scale = scale.padEnd(cell) + label;
   const cells = { name: "STEP", agent: "AGENT", lane: "LANE" };
@@ -104,7 +120,8 @@ function chart(timeline: Timeline, drawing: Drawing): string[] {
     const [name = "", agentCell = "", lane = ""] = columnsOf(shown, layout, terminal);
     const text = `${name}  ${agentCell}  ${paint.lane(row.lane, lane)}  ${paint.stepSign(row.status)} `;
     const took = paint.stepStatus(row.status, tookText(row).padStart(DURATION_CELLS));
-    return `${text}${barRow(row, { axis: layout.axis, grid, drawing })}  ${took}`;
+    const bar = barRow(row, { axis: layout.axis, grid, drawing, marks: marks.get(row.stepId) });
+    return `${text}${bar}  ${took}`;
   });
   return [paint.tone("faint", head.trimEnd()), ...rows];
 }
@@ -163,24 +180,20 @@ function shortTree(tree: string, unicode: boolean): string {
   return tree.length <= TREE_CELLS_MAX ? tree : (unicode ? "…" : "~") + tree.slice(1 - TREE_CELLS_MAX);
 }
 
-type Ink = "void" | "wait" | "tried" | "work";
+type Ink = "void" | "wait" | "tried" | "work" | Outcome;
 
 interface BarParts {
   readonly axis: Axis;
   /** The cells with a tick. */
   readonly grid: ReadonlySet<number>;
   readonly drawing: Drawing;
+  /** The cells with a conflict. */
+  readonly marks: ReadonlyMap<number, TimelineConflict> | undefined;
 }
 
-function barRow(row: TimelineRow, { axis, grid, drawing }: BarParts): string {
-  const { terminal, paint } = drawing;
-  const cells = Array.from({ length: axis.cells }, (_, cell): { ink: Ink; text: string } => ({
-    ink: "void",
-    text: grid.has(cell) ? (terminal.unicode ? "┊" : ":") : " ",
-  }));
-  for (const { ink, cell, text } of inksOf(row, axis, terminal.unicode))
-    for (let offset = 0; offset < text.length; offset += 1)
-      cells[cell + offset] = { ink, text: text.charAt(offset) };
+function barRow(row: TimelineRow, parts: BarParts): string {
+  const { paint } = parts.drawing;
+  const cells = cellsFor(row, parts);
   let line = "";
   for (let from = 0; from < cells.length;) {
     const ink = cells[from]?.ink ?? "void";
@@ -193,13 +206,32 @@ function barRow(row: TimelineRow, { axis, grid, drawing }: BarParts): string {
   return line;
 }
 
+interface Cell {
+  readonly ink: Ink;
+  readonly text: string;
+}
+
+/** Conflicts stand on top of everything. */
+function cellsFor(row: TimelineRow, { axis, grid, drawing, marks }: BarParts): readonly Cell[] {
+  const { unicode } = drawing.terminal;
+  const cells = Array.from({ length: axis.cells }, (_, cell): Cell => {
+    return { ink: "void", text: grid.has(cell) ? (unicode ? "┊" : ":") : " " };
+  });
+  for (const { ink, cell, text } of inksOf(row, axis, unicode))
+    for (let offset = 0; offset < text.length; offset += 1)
+      cells[cell + offset] = { ink, text: text.charAt(offset) };
+  for (const [cell, { outcome }] of marks ?? []) cells[cell] = { ink: outcome, text: conflictSign(unicode) };
+  return cells;
+}
+
 function inked(
   ink: Ink,
   text: string,
   { row, paint }: { readonly row: TimelineRow; readonly paint: Paint },
 ): string {
   if (ink === "work") return paint.lane(row.lane, text);
-  return paint.tone(ink === "tried" ? "warning" : "faint", text);
+  if (ink === "void" || ink === "wait") return paint.tone("faint", text);
+  return paint.tone(ink === "tried" ? "warning" : OUTCOME_TONES[ink], text);
 }
 
 interface Stroke {
@@ -298,7 +330,7 @@ function shellWord(word: string): string {
   return /^[\w.:@/-]+$/u.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-function legend(rows: readonly TimelineRow[], { terminal, paint, columns }: Drawing): string {
+function legend({ rows, conflicts = [] }: Timeline, { terminal, paint, columns }: Drawing): string {
   const block = terminal.unicode ? "█" : "=";
   const lanes = LANES.map((lane) => {
     const steps = rows.filter((row) => row.lane === lane).length;
@@ -309,7 +341,8 @@ function legend(rows: readonly TimelineRow[], { terminal, paint, columns }: Draw
   );
   const isTried = rows.some((row) => row.earlier || row.status === "backoff" || row.status === "blocked");
   const tried = isTried ? [`${paint.tone("warning", triedSign(terminal.unicode))} failed attempt`] : [];
-  const parts = [`lanes  ${lanes.join("  ")}`, [...statuses, ...tried].join("  ")];
+  const clash = conflicts.length > 0 ? [`${conflictSign(terminal.unicode)} conflict`] : [];
+  const parts = [`lanes  ${lanes.join("  ")}`, [...statuses, ...tried, ...clash].join("  ")];
   const shown = parts.filter((part) => part !== "");
   const oneLine = shown.join("     ");
   return cellsOf(stripVTControlCharacters(oneLine)) <= columns && columns >= COLUMNS.narrow

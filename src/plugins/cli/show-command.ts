@@ -2,11 +2,14 @@
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
 import { earlierAttempts } from "./attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
+import { readChangeLog, type ChangeLog } from "./conflict-log.ts";
+import { fields } from "./fields.ts";
 import { findCoordination, textOf, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { bytes, count, duration, instant } from "./quantities.ts";
 import { renderTimeline } from "./render-timeline.ts";
+import { claimLines, claimsText, conflictLines, conflictsText } from "./show-claims.ts";
 import { runCommand, withExamples, withReaderOptions, writeJson, type ReaderOptions } from "./run-command.ts";
 import { isDelivery, shownName } from "./step-name.ts";
 import { timelineOf } from "./timeline.ts";
@@ -35,22 +38,28 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
   await withLedger(host, options, async (reader) => {
     const view = await findCoordination(reader, id);
     const objective = await textOf(reader, view.objective);
-    if (options.json) await writeJson(host, { ...view, objective });
-    else await host.stdout.write(renderCoordination(view, objective, host));
+    const log = await readChangeLog(reader, view.coordinationId);
+    const { conflicts, changes } = log;
+    if (options.json) await writeJson(host, { ...view, conflicts, changes, objective });
+    else await host.stdout.write(renderCoordination({ view, objective, log }, host));
   });
 }
 
 async function timeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const view = await findCoordination(reader, id);
-    const rows = timelineOf(view, host.now(), await earlierAttempts(reader, view));
+    const attempts = await earlierAttempts(reader, view);
+    const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
+    const rows = timelineOf(view, host.now(), { attempts, ...(log && { log }) });
     if (options.json) {
       await writeJson(host, rows);
       return;
     }
     const objective = await textOf(reader, view.objective);
     const { program, stdout } = host;
-    await stdout.write(renderTimeline({ timeline: rows, view, objective, program }, stdout.terminal));
+    await stdout.write(
+      renderTimeline({ timeline: rows, view, objective, program, ...(log && { log }) }, stdout.terminal),
+    );
   });
 }
 
@@ -61,11 +70,18 @@ interface Page {
   readonly now: number;
 }
 
-function renderCoordination(view: CoordinationView, objective: string | null, host: CliHost): string {
+interface Shown {
+  readonly view: CoordinationView;
+  readonly objective: string | null;
+  readonly log: ChangeLog;
+}
+
+function renderCoordination({ view, objective, log }: Shown, host: CliHost): string {
   const { terminal }: { readonly terminal: Terminal } = host.stdout;
   const paint = paintFor(terminal);
   const text = (value: string): string => printable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
+  const page: Page = { paint, text, now: host.now() };
   const title = objective === null ? "(the objective is no longer kept)" : text(objective);
   const ended = endedAtMs === undefined ? "" : `, ended ${instant(endedAtMs)}`;
   const took = endedAtMs === undefined ? "" : ` (${duration(endedAtMs - createdAtMs)})`;
@@ -78,10 +94,14 @@ function renderCoordination(view: CoordinationView, objective: string | null, ho
       ["trace", text(trace.traceId ?? "")],
       ["after", text(trace.causalRef ?? "")],
       ["plan", view.plan ? planText(view.plan) : ""],
-      ["conflicts", view.conflicts.length > 0 ? String(view.conflicts.length) : ""],
+      ["conflicts", conflictsText(log)],
+      ["claims", claimsText(view, page.now)],
+      ["changes", log.changes > 0 ? count(log.changes, "write") : ""],
       ["escalations", view.escalations.length > 0 ? String(view.escalations.length) : ""],
     ]),
-    ...view.steps.flatMap((step) => ["", ...renderStep(step, { paint, text, now: host.now() })]),
+    ...conflictLines(log, terminal),
+    ...claimLines(view, { names: log.names, now: page.now, terminal }),
+    ...view.steps.flatMap((step) => ["", ...renderStep(step, page)]),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -156,11 +176,4 @@ function stepTitle(step: StepView, { paint, text }: Page): string {
     ...(attempt > 1 ? [`attempt ${attempt}${attempts}`] : []),
   ];
   return parts.join("  ");
-}
-
-/** Fields without a value are left out. */
-function fields(paint: Paint, entries: readonly (readonly [string, string])[]): string[] {
-  return entries
-    .filter(([, value]) => value !== "")
-    .map(([name, value]) => `  ${paint.tone("faint", name.padEnd(11))} ${value}`);
 }

@@ -8,6 +8,7 @@ import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { bytes, count, instant } from "./quantities.ts";
+import { newestConflicts } from "./find-conflicts.ts";
 import { runningCoordinations } from "./running.ts";
 import {
   errorJson,
@@ -75,9 +76,24 @@ function blockerIn({ pluginEnabled, excluded }: Switches): string | undefined {
 }
 
 type Contents = { readonly error?: object } & (
-  | { readonly coordinations: number; readonly running: number; readonly openSteps: number }
-  | { readonly coordinations: null; readonly running: null; readonly openSteps: null }
+  | {
+      readonly coordinations: number;
+      readonly running: number;
+      readonly openSteps: number;
+      readonly openConflicts: number;
+    }
+  | {
+      readonly coordinations: null;
+      readonly running: null;
+      readonly openSteps: null;
+      readonly openConflicts: null;
+    }
 );
+
+const UNKNOWN = { coordinations: null, running: null, openSteps: null, openConflicts: null } as const;
+
+/** Of more, it is enough to know that there are many. */
+const CONFLICTS_MAX = 1_000;
 
 async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Contents> {
   try {
@@ -89,12 +105,14 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
         running += 1;
         openSteps += summary.steps.open;
       }
-      return { coordinations: newest?.ordinal ?? 0, running, openSteps };
+      const open = await newestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
+      return { coordinations: newest?.ordinal ?? 0, running, openSteps, openConflicts: open.length };
     });
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
-    if (error.code === "LEDGER_NOT_FOUND") return { coordinations: 0, running: 0, openSteps: 0 };
-    return { coordinations: null, running: null, openSteps: null, error: errorJson(error) };
+    if (error.code === "LEDGER_NOT_FOUND")
+      return { coordinations: 0, running: 0, openSteps: 0, openConflicts: 0 };
+    return { ...UNKNOWN, error: errorJson(error) };
   }
 }
 
@@ -109,7 +127,7 @@ function sizeOf(path: string): number {
 function render(status: Status, terminal: Terminal): string {
   const paint = paintFor(terminal);
   const { configPath } = status;
-  const contents = runningText(status);
+  const contents = runningText(status, paint);
   const field = (name: string, value: string): string => `${paint.tone("faint", name.padEnd(13))} ${value}`;
   const lines = [
     ...alarm(status, paint, terminal),
@@ -153,8 +171,10 @@ function ledgerText({ ledger }: Status, paint: Paint): string {
     : `${size}, ${count(ledger.coordinations, "coordination")}`;
 }
 
-function runningText({ running, openSteps }: Status): string | undefined {
-  return running === null ? undefined : `${count(running, "coordination")}, ${count(openSteps, "open step")}`;
+function runningText({ running, openSteps, openConflicts }: Status, paint: Paint): string | undefined {
+  if (running === null) return undefined;
+  const open = openConflicts > 0 ? `, ${paint.tone("warning", count(openConflicts, "open conflict"))}` : "";
+  return `${count(running, "coordination")}, ${count(openSteps, "open step")}${open}`;
 }
 
 function healthText({ health }: Status, paint: Paint): string {

@@ -1,8 +1,9 @@
 /** Owns: a coordination as rows on one time axis, children behind their parents. Does not own: how it is drawn. */
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
-import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
-
+import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { Attempt, Attempts } from "./attempts.ts";
+import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
+import { outcomeOf, type Outcome } from "./conflict-text.ts";
 
 type Shared =
   | "stepId"
@@ -36,14 +37,34 @@ export interface EarlierAttempt {
   readonly durationMs: number;
 }
 
+export interface TimelineConflict {
+  readonly conflictId: string;
+  /** Who asked; absent in ledgers of 0.1.0. */
+  readonly stepId?: StepId;
+  readonly resource: string;
+  readonly detectedMs: number;
+  /** What came of it for who asked. */
+  readonly outcome: Outcome;
+  readonly winner?: StepId;
+  readonly winnerCoordinationId?: CoordinationId;
+  readonly because?: string;
+}
+
 export interface Timeline extends Pick<CoordinationView, "coordinationId" | "status"> {
   readonly startedAtMs: EpochMs;
   readonly endedAtMs?: EpochMs;
   readonly durationMs: number;
   readonly rows: readonly TimelineRow[];
+  /** In the order of the log; absent where there are none. */
+  readonly conflicts?: readonly TimelineConflict[];
 }
 
-export function timelineOf(view: CoordinationView, now: EpochMs, attempts?: Attempts): Timeline {
+export interface Past {
+  readonly attempts?: Attempts;
+  readonly log?: ChangeLog;
+}
+
+export function timelineOf(view: CoordinationView, now: EpochMs, { attempts, log }: Past = {}): Timeline {
   const { coordinationId, status, createdAtMs, endedAtMs } = view;
   const untilMs = endedAtMs ?? latest(view, now);
   const rows = inTreeOrder(view.steps).map(({ step, depth }) =>
@@ -56,6 +77,27 @@ export function timelineOf(view: CoordinationView, now: EpochMs, attempts?: Atte
     ...(endedAtMs !== undefined && { endedAtMs }),
     durationMs: Math.max(0, untilMs - createdAtMs),
     rows,
+    ...(log && { conflicts: log.conflicts.map((conflict) => timelineConflict(conflict, createdAtMs)) }),
+  };
+}
+
+function timelineConflict(conflict: ConflictRecord, startedAtMs: number): TimelineConflict {
+  const { conflictId, contest, resource, detectedAtMs, resolution } = conflict;
+  return {
+    conflictId,
+    ...(contest && { stepId: contest.requester }),
+    resource,
+    detectedMs: Math.max(0, detectedAtMs - startedAtMs),
+    outcome: outcomeOf(conflict),
+    ...(resolution && rulingIn(resolution)),
+  };
+}
+
+function rulingIn({ winner, winnerCoordinationId, because }: Resolution): Partial<TimelineConflict> {
+  return {
+    ...(winner && { winner }),
+    ...(winnerCoordinationId && { winnerCoordinationId }),
+    because,
   };
 }
 

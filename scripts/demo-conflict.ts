@@ -1,0 +1,70 @@
+/** Owns: the third part of the demo: two steps of a plan that write the same file, ruled on before the second write happens. */
+import type { Gateway } from "../test/support/gateway.ts";
+import { textOf, type Rule, type ScriptedModel, type Turn } from "../test/support/scripted-model.ts";
+import { waitFor } from "../test/support/wait-for.ts";
+import { ledgerPathIn, openLedgerForReading } from "../src/plugins/compose.ts";
+
+const DRAFT_TASK =
+  "Write one sentence about version 2.0 to notes.md with the tool write, and answer with it.";
+const REVIEW_TASK =
+  "Write the word reviewed to notes.md with the tool write, and answer with what came of it.";
+
+export const CONFLICT_PLAN = {
+  coordinationId: "one-file",
+  objective: "Let two agents write the same file at the same time.",
+  ownerSession: "agent:main:demo",
+  deadlineMs: 600_000,
+  conflictPolicy: { strategy: "owner_wins" },
+  failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+  defaults: { timeoutMs: 240_000 },
+  steps: [
+    { stepId: "draft", agent: "main", task: DRAFT_TASK },
+    { stepId: "review", agent: "main", task: REVIEW_TASK },
+  ],
+} as const;
+
+/** `draft` writes first and works on; `review` comes in between. */
+export const CONFLICT_RULES: readonly Rule[] = [
+  task(
+    DRAFT_TASK,
+    { delayMs: 300, call: [write("Version 2.0 runs plans.\n")] },
+    { delayMs: 3_500, say: "Version 2.0 runs plans." },
+  ),
+  task(
+    REVIEW_TASK,
+    { delayMs: 1_600, call: [write("reviewed\n")] },
+    { delayMs: 600, say: "Somebody else holds notes.md; I left it as it is." },
+  ),
+];
+
+function task(phrase: string, ...turns: Turn[]): Rule {
+  return { when: (text) => text.includes(phrase), turns };
+}
+
+function write(content: string): NonNullable<Turn["call"]>[number] {
+  return { name: "write", args: { path: "notes.md", content } };
+}
+
+/** Resolves when the two have met, while the first of them is still at work. */
+export function untilConflict({ stateDir }: Gateway, timeoutMs: number): Promise<unknown> {
+  return waitFor(
+    async () => {
+      const ledger = await openLedgerForReading(ledgerPathIn(stateDir));
+      try {
+        return (await ledger.holders("conflicts", 1))[0];
+      } finally {
+        await ledger.close();
+      }
+    },
+    { what: "the two steps to meet", timeoutMs, everyMs: 100 },
+  );
+}
+
+/** What the model of the refused call was told; tool results are JSON. */
+export function refusalIn({ requests }: ScriptedModel): string | undefined {
+  const told = requests.flatMap(({ body }) => body.messages).filter(({ role }) => role === "tool");
+  const [sentence] = told.flatMap((message) => REFUSAL.exec(textOf(message)) ?? []);
+  return sentence?.replaceAll('\\"', '"');
+}
+
+const REFUSAL = /Coordination refused this call: .*?\(conflict [^)]*\)\./u;

@@ -1,0 +1,123 @@
+/** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
+import type { LedgerReader } from "../compose.ts";
+import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
+import { partyName } from "./conflict-text.ts";
+import { uniqueChars } from "./list-command.ts";
+import { withLedger } from "./open-ledger.ts";
+import { paintFor } from "./paint.ts";
+import { cellsOf, fit, printable, shortenStart } from "./printable.ts";
+import { duration, instant } from "./quantities.ts";
+import { addRelease } from "./release-command.ts";
+import { concerns, resourceText } from "./resource-text.ts";
+import {
+  runCommand,
+  wholeNumber,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "./run-command.ts";
+
+const LIMIT_MAX = 100_000;
+const PAGE = 500;
+
+interface ClaimsOptions extends ReaderOptions {
+  readonly resource?: string;
+  readonly all?: boolean;
+  readonly limit: string;
+}
+
+type ClaimEntry = Awaited<ReturnType<LedgerReader["claims"]>>[number];
+type Listed = ReturnType<typeof listedOf>;
+
+export function addClaims(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("claims"))
+    .description("List what steps have claimed, by token")
+    .option("--resource <path>", "only what concerns this file or folder, or this name such as queue:mail")
+    .option("--all", "with claims whose lease has ended")
+    .option("--limit <n>", "at most this many", "200")
+    .action((options: ClaimsOptions) => runCommand(host, options, () => claims(host, options)));
+  withExamples(command, host, [
+    "claims",
+    "claims --resource src/report.md",
+    "claims --all --json",
+    "claims release 17",
+  ]);
+  addRelease(command, host);
+}
+
+async function claims(host: CliHost, options: ClaimsOptions): Promise<void> {
+  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const now = host.now();
+  const isConcerned = options.resource === undefined ? () => true : concerns(options.resource);
+  await withLedger(host, options, async (reader) => {
+    const listed: Listed[] = [];
+    for await (const entry of allClaims(reader)) {
+      const claim = listedOf(entry, now);
+      if (!isConcerned(claim.resource) || (claim.expired && options.all !== true)) continue;
+      listed.push(claim);
+      if (listed.length > limit) break;
+    }
+    const shown = listed.slice(0, limit);
+    if (options.json) await writeJson(host, shown);
+    else await host.stdout.write(renderClaims(shown, { ...host.stdout, now, isMore: listed.length > limit }));
+  });
+}
+
+async function* allClaims(reader: Pick<LedgerReader, "claims">): AsyncGenerator<ClaimEntry> {
+  for (let after = 0; ;) {
+    const page = await reader.claims({ after, limit: PAGE });
+    yield* page;
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    after = last.token;
+  }
+}
+
+function listedOf(
+  { token, resource, runId, stepId, priority, acquiredAtMs, expiresAtMs }: ClaimEntry,
+  now: number,
+) {
+  const expired = expiresAtMs <= now;
+  return { token, resource, coordinationId: runId, stepId, priority, acquiredAtMs, expiresAtMs, expired };
+}
+
+interface Page {
+  readonly terminal: Terminal;
+  readonly now: number;
+  readonly isMore: boolean;
+}
+
+const RESOURCE_CELLS_MIN = 20;
+const STEP_CELLS_MAX = 20;
+const UNTIL_CELLS = 10;
+
+function renderClaims(listed: readonly Listed[], { terminal, now, isMore }: Page): string {
+  if (listed.length === 0) return "nothing is claimed\n";
+  const { unicode, columns } = terminal;
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, unicode);
+  const idChars = uniqueChars(listed.map(({ coordinationId }) => coordinationId));
+  const id = Math.max("COORDINATION".length, idChars);
+  const token = String(listed.at(-1)?.token ?? "").length;
+  const steps = listed.map((claim) => text(partyName(new Map(), { stepId: claim.stepId })));
+  const step = Math.min(STEP_CELLS_MAX, Math.max(4, ...steps.map(cellsOf)));
+  const since = instant(0).length;
+  const tokenCells = Math.max(5, token);
+  const resource = Math.max(RESOURCE_CELLS_MIN, columns - tokenCells - id - step - since - UNTIL_CELLS - 10);
+  const heading = `${"TOKEN".padStart(tokenCells)}  ${"COORDINATION".padEnd(id)}  ${"STEP".padEnd(step)}  ${"SINCE".padEnd(since)}  ${"UNTIL".padEnd(UNTIL_CELLS)}  RESOURCE`;
+  const lines = listed.map((claim, index) => {
+    const until = claim.expired ? "expired" : `in ${duration(claim.expiresAtMs - now)}`;
+    const line = [
+      String(claim.token).padStart(tokenCells),
+      fit(text(claim.coordinationId).slice(0, idChars), id, unicode),
+      fit(steps[index] ?? "", step, unicode),
+      instant(claim.acquiredAtMs),
+      until.padEnd(UNTIL_CELLS),
+      shortenStart(text(resourceText(claim.resource)), resource, unicode),
+    ].join("  ");
+    return claim.expired ? paint.tone("faint", line) : line;
+  });
+  const more = isMore ? ["and more: raise --limit, or narrow it with --resource"] : [];
+  return `${[paint.tone("faint", heading), ...lines, ...more].join("\n")}\n`;
+}

@@ -1,0 +1,12 @@
+import type { Paint } from "./paint.ts";
+
+/** Fields without a value are left out. */
+export function fields(
+  paint: Paint,
+  entries: readonly (readonly [string, string])[],
+  nameCells = 11,
+): string[] {
+  return entries
+    .filter(([, value]) => value !== "")
+    .map(([name, value]) => `  ${paint.tone("faint", name.padEnd(nameCells))} ${value}`);
+}

@@ -1,0 +1,176 @@
+import { symlinkSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
+import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { NASTY, PRODUCTION, recordConflicts, WRITERS } from "./recorded-conflicts.ts";
+import { runCli, type CliResult, type CliSetting } from "./run-cli.ts";
+
+let folder: TempFolder;
+const ledger = (): string => folder.file("ledger.sqlite");
+const notes = (): string => folder.file("notes.md");
+/** The leases of the first two claims have ended, that of the third has not. */
+const LATE_MS = TEST_EPOCH_MS + 315_000;
+
+beforeAll(async () => {
+  folder = tempFolder();
+  await recordConflicts(ledger(), folder.path);
+  symlinkSync(folder.path, folder.file("link"));
+});
+
+afterAll(() => {
+  folder[Symbol.dispose]();
+});
+
+async function claims(args: readonly string[] = [], setting: CliSetting = {}): Promise<string> {
+  const { stdout, stderr, exitCode } = await runCli(["claims", ...args, "--ledger", ledger()], {
+    nowMs: TEST_EPOCH_MS + 30_000,
+    ...setting,
+  });
+  expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
+  return stdout;
+}
+
+async function tokens(args: readonly string[] = [], setting: CliSetting = {}): Promise<number[]> {
+  const listed = JSON.parse(await claims([...args, "--json"], setting)) as { token: number }[];
+  return listed.map(({ token }) => token);
+}
+
+describe("claims", () => {
+  test("stand by token, with who holds what since when and for how long", async () => {
+    const lines = (await claims([], { terminal: { columns: 200 } })).trimEnd().split("\n");
+    expect(lines[0]).toMatch(/^TOKEN {2}COORDINATION {2}STEP +SINCE +UNTIL +RESOURCE$/u);
+    expect(lines[1]).toBe(`    1  co-1f0c7a52   step-1  2026-01-02 03:04:15Z  in 4m 40s   ${notes()}`);
+    expect(lines.slice(1).map((line) => Number(line.slice(0, 5)))).toEqual([1, 2, 3]);
+  });
+
+  test("as JSON have exact times and say whether the lease has ended", async () => {
+    expect(JSON.parse(await claims(["--json", "--resource", PRODUCTION]))).toEqual([
+      {
+        ...{ token: 2, resource: PRODUCTION, coordinationId: WRITERS, stepId: "step-1", priority: "normal" },
+        ...{ acquiredAtMs: TEST_EPOCH_MS + 14_000, expiresAtMs: TEST_EPOCH_MS + 314_000, expired: false },
+      },
+    ]);
+  });
+
+  test("whose lease has ended are there with --all only, and marked", async () => {
+    expect(await tokens([], { nowMs: LATE_MS })).toEqual([3]);
+    expect(await tokens(["--all"], { nowMs: LATE_MS })).toEqual([1, 2, 3]);
+    expect(await claims(["--all"], { nowMs: LATE_MS })).toMatch(/^ +2 .* expired +queue:production$/mu);
+  });
+
+  test("can be those that concern a file, a folder or a name", async () => {
+    expect(await tokens(["--resource", notes()])).toEqual([1]);
+    expect(await tokens(["--resource", folder.path])).toEqual([1]);
+    expect(await tokens(["--resource", folder.file("link/notes.md")])).toEqual([1]);
+    expect(await tokens(["--resource", `${notes()}/below`])).toEqual([1]);
+    expect(await tokens(["--resource", folder.file("other.md")])).toEqual([]);
+    expect(await tokens(["--resource", folder.file("notes")])).toEqual([]);
+    expect(await tokens(["--resource", PRODUCTION])).toEqual([2]);
+    expect(await claims(["--resource", "queue:none"])).toBe("nothing is claimed\n");
+  });
+
+  test("that are too many are cut, and it says so", async () => {
+    expect(await tokens(["--limit", "2"])).toEqual([1, 2]);
+    expect(await claims(["--limit", "2"])).toContain(
+      "\nand more: raise --limit, or narrow it with --resource\n",
+    );
+    expect(await claims(["--limit", "3"])).not.toContain("and more");
+  });
+
+  test("cannot harm the terminal", async () => {
+    const listed = await claims();
+    expect(listed.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\u202e]/u);
+    expect(await claims([], { terminal: { unicode: false } })).toMatch(/^[\x20-\x7e\n]+$/u);
+    expect(await tokens(["--resource", `queue:${NASTY}`])).toEqual([3]);
+  });
+
+  test("take no argument that is not a command", async () => {
+    expect((await runCli(["claims", "everything", "--ledger", ledger()])).exitCode).not.toBe(0);
+  });
+
+  test.each([["claims"], ["claims", "release"]])("%s %s has help with examples", async (...command) => {
+    const { stdout, exitCode } = await runCli([...command, "--help"]);
+    expect(exitCode).toBe(0);
+    expect(stdout).toContain("$ openclaw coordination claims release 17");
+  });
+});
+
+describe("claims release", () => {
+  const PAYLOAD = {
+    token: 7,
+    coordinationId: "co-1",
+    stepId: "draft",
+    resource: "file:/work/\u001b[2Jnotes.md",
+  };
+  const calls: unknown[][] = [];
+  const answering =
+    (answer: GatewayAnswer): GatewayCaller =>
+    (...call) => {
+      calls.push(call);
+      return Promise.resolve(answer);
+    };
+  const release = (args: readonly string[], setting: CliSetting = {}): Promise<CliResult> => {
+    calls.length = 0;
+    return runCli(["claims", "release", ...args], {
+      gateway: answering({ ok: true, payload: PAYLOAD }),
+      ...setting,
+    });
+  };
+
+  test("asks the gateway, and says what the effect is", async () => {
+    const { stdout, exitCode } = await release(["7"]);
+    expect(calls).toEqual([["coordination.claims.release", { token: 7 }]]);
+    expect({ stdout, exitCode }).toEqual({
+      exitCode: 0,
+      stdout:
+        "released claim 7 of step draft on /work/\ufffd[2Jnotes.md\n" +
+        "The step keeps working; its next write of this is ruled on anew.\n" +
+        "See openclaw coordination show co-1\n",
+    });
+  });
+
+  test.each([[["7", "--json"]], [["--json", "7"]]])("as %j tells programs the same", async (args) => {
+    expect(JSON.parse((await release(args)).stdout)).toEqual({ ok: true, ...PAYLOAD });
+  });
+
+  test("asks people first where there are any, unless told not to", async () => {
+    const questions: string[] = [];
+    const confirm = (question: string): Promise<boolean> => {
+      questions.push(question);
+      return Promise.resolve(false);
+    };
+    expect(await release(["7"], { confirm })).toMatchObject({ exitCode: 1, stdout: "nothing was changed\n" });
+    expect(calls).toEqual([]);
+    expect(questions).toEqual([expect.stringContaining("End claim 7? The step keeps working")]);
+    expect(await release(["7", "--yes"], { confirm })).toMatchObject({ exitCode: 0 });
+    expect(await release(["7"], { confirm: () => Promise.resolve(true) })).toMatchObject({ exitCode: 0 });
+    expect(questions).toHaveLength(1);
+  });
+
+  test.each(["0", "-1", "1.5", "seven", ""])("refuses the token %j without asking anybody", async (token) => {
+    const { exitCode } = await release(["--", token]);
+    expect(exitCode).toBe(1);
+    expect(calls).toEqual([]);
+  });
+
+  test("of a claim that has ended says so", async () => {
+    const message = "token: there is no claim 7; it has ended already, or there never was one";
+    const gateway = answering({ ok: false, code: "INPUT_INVALID", message });
+    const { stderr, exitCode } = await release(["7"], { gateway });
+    expect({ stderr, exitCode }).toEqual({
+      exitCode: 1,
+      stderr: `error INPUT_INVALID: ${message}. Correct the fields that the message names.\n`,
+    });
+  });
+
+  test.each([
+    ["GATEWAY_UNREACHABLE", "Start it with `openclaw gateway run`"],
+    ["COORDINATION_OFF", "Run `openclaw coordination enable`"],
+  ] as const)("says what to do about %s", async (code, advice) => {
+    const gateway: GatewayCaller = () => Promise.reject(new CoordinationError(code, "it is not there"));
+    const { stderr, exitCode } = await release(["7"], { gateway });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(advice);
+  });
+});

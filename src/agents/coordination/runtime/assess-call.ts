@@ -9,10 +9,10 @@ import type { ContentInput } from "../ports/content-store.ts";
 import type { FileLook } from "../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import { findOpposition, type Opposition, type OppositionParts } from "./find-opposition.ts";
-import { mergeChange } from "./merge-change.ts";
+import { mergeChange, type MergedChange } from "./merge-change.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { MergedFile, Proposed, WriteTarget } from "./write-call.ts";
-import type { CallUnderWay, WritesUnderWay } from "./writes-under-way.ts";
+import type { CallUnderWay, ChangeUnderWay, WritesUnderWay } from "./writes-under-way.ts";
 
 /** A target that is known by its resource, with its place in the call. */
 export interface LocatedTarget {
@@ -158,11 +158,14 @@ async function merged(
   const { participant, target, policies } = about;
   const look: FileLook = common.look ?? { kind: "unreadable" };
   const own = parts.underWay.ofOwn(participant.session, target.resource, parts.clock.now());
-  const base = own ? undefined : (found.base ?? (await baseOfFirst(parts, found)));
-  const change = await mergeChange(parts, {
-    ...{ propose: target.propose, look, base },
-    isBeingWritten: common.underWay !== undefined || own !== undefined,
-  });
+  const isBeingWritten = common.underWay !== undefined;
+  const change =
+    own && !isBeingWritten
+      ? changeOfOwn(parts, target, own)
+      : await mergeChange(parts, {
+          ...{ propose: target.propose, look, isBeingWritten },
+          base: found.base ?? (await baseOfFirst(parts, found)),
+        });
   const contest = { ...emptyContest, ...found.contest, ...strategyFor(target.resource, policies) };
   const withEvidence = { ...contest, merge: change.evidence };
   const ruling = arbitrate(contestOf(participant.stepId, withEvidence));
@@ -171,8 +174,26 @@ async function merged(
     ...common,
     request: { ...request, contest: { ...withEvidence, ...reviewed } },
     ruling,
-    ...(change.text !== undefined && written(target, { look, text: change.text })),
+    ...(change.text !== undefined && own && { text: change.text }),
+    ...(change.text !== undefined && !own && written(target, { look, text: change.text })),
   };
+}
+
+/**
+ * The host runs all hooks of a message before the first of its calls: an edit is of what the call before it will leave, which
+ * the tools do in their order. A whole text knows nothing of what was merged into that.
+ */
+function changeOfOwn(
+  { refOf }: AssessParts,
+  { propose, replaces }: LocatedTarget,
+  own: ChangeUnderWay,
+): MergedChange {
+  const proposed = own.text === undefined || replaces ? undefined : propose?.(own.text);
+  if (proposed?.kind !== "text" || own.text === undefined)
+    return { evidence: { kind: "obstacle", obstacle: "being_written" } };
+  const before = `sha256:${refOf(own.text).sha256}`;
+  const merged = `sha256:${refOf(proposed.text).sha256}`;
+  return { evidence: { kind: "clean", base: before, current: before, merged }, text: proposed.text };
 }
 
 const emptyContest = { cause: "overlap", claims: [] } as const;

@@ -32,7 +32,7 @@ describe("claims in a ledger file", () => {
     const { holders } = prepareReads(database);
     for (const statement of [overlapping, all, ofRun, holder, renew, release, holders]) {
       const steps = planOf(database, statement);
-      expect(steps.filter((step) => /^SCAN (?!json_each)/u.test(step))).toEqual([]);
+      expect(steps.filter((step) => /^SCAN (?!json_each|\(subquery)/u.test(step))).toEqual([]);
       expect(steps.filter((step) => step.startsWith("SEARCH")).length).toBeGreaterThan(0);
     }
     database.close();

@@ -39,6 +39,16 @@ describe("a change of a file that another step has changed since", () => {
     ]);
   });
 
+  it("is refused also where the clock was put back meanwhile", async () => {
+    await using s = await start();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    s.clock.jump(s.clock.now() - 10_000);
+    await s.does(write(s, b, { "notes.md": "v1\n" }));
+    await s.ends(b);
+    expect(refused(await s.does(edit(s, a, ["notes.md", "v1", "v2"]))).sentence).toContain("step-2");
+  });
+
   it("is refused for an edit, too, where the session saw it before", async () => {
     await using s = await start();
     const { a } = await changedBySecond(s, "v0\nmore\n");
@@ -138,6 +148,18 @@ describe("a change of a file that somebody outside has changed since", () => {
     expect((await s.does(write(s, a, { "notes.md": "a\n" }))).kind).toBe("granted");
   });
 
+  it("is told from a change that the session itself made before", async () => {
+    await using s = await start();
+    const a = await s.child("a");
+    await s.does(write(s, a, { "notes.md": "a\n" }));
+    s.put("notes.md", "a\nperson\n");
+    expect((await s.does(edit(s, a, ["notes.md", "a\n", "b\n"]))).kind).toBe("granted");
+    s.put("notes.md", "person again\n");
+    expect(refused(await s.does(write(s, a, { "notes.md": "c\n" }))).sentence).toContain(
+      "by somebody outside",
+    );
+  });
+
   it("is made where the session has run a shell command since, which may have done it", async () => {
     await using s = await start();
     const a = await s.child("a");
@@ -185,6 +207,16 @@ describe("a session's own changes", () => {
     await s.runs(second, { kind: "granted" });
     expect((await s.does(write(s, a, { "notes.md": "3\n" }))).kind).toBe("granted");
     expect(s.events("resource.changed")).toHaveLength(3);
+  });
+
+  it("do not stand against it either before their end is told", async () => {
+    await using s = await start();
+    const a = await s.child("a");
+    await s.does(read(s, a, "notes.md"));
+    const first = write(s, a, { "notes.md": "1\n" });
+    await s.ask(first);
+    first.tools(undefined);
+    expect(await s.ask(write(s, a, { "notes.md": "2\n" }))).toEqual({ kind: "granted" });
   });
 
   it("are recorded only where there is something else in the file than before", async () => {

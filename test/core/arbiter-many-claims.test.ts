@@ -105,3 +105,23 @@ describe("who takes a folder over", () => {
     },
   );
 });
+
+describe("who wants a folder", () => {
+  it("is ruled against also by who holds one thing in it, beside thousands that another step holds", async () => {
+    await using s = await scene({ conflicts: { strategy: "priority_wins" } });
+    await s.plan([
+      { stepId: "low", priority: "low" },
+      { stepId: "normal" },
+      { stepId: "high", priority: "high" },
+    ]);
+    for (let first = 0; first < 4_500; first += PER_CALL) {
+      const names = Array.from({ length: PER_CALL }, (_, index) => `src/${first}/${index}`);
+      const call = write(s, s.sessionOf("low"), Object.fromEntries(names.map((name) => [name, "x"])));
+      expect((await s.ask(call)).kind).toBe("granted");
+      await s.coordinator.arbiter.callEnded(call.callKey);
+    }
+    await s.does(write(s, s.sessionOf("high"), { "src/high": "x" }));
+    expect((await s.ask(write(s, s.sessionOf("normal"), { src: "x" }))).kind).toBe("refused");
+    expect((await s.holders("src/high")).at(-1)).toBe("plan-1/high");
+  });
+});

@@ -97,6 +97,22 @@ describe("merge_if_safe", () => {
     expect(await s.holders("notes.md")).toEqual(["co-1/step-1", "co-2/step-1"]);
   });
 
+  it("lets two edits of one message follow each other into the merged file", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    const edits = [edit(s, b, ["notes.md", "three", "THREE"]), edit(s, b, ["notes.md", "five", "FIVE"])];
+    const answers = [];
+    for (const call of edits) answers.push(await s.ask(call));
+    for (const [index, answer] of answers.entries()) {
+      expect(answer.kind).toBe("granted");
+      const call = edits[index];
+      if (call) await s.runs(call, answer);
+    }
+    expect(s.text("notes.md")).toBe(BOTH.replace("three", "THREE"));
+  });
+
   it("waits for a call that is under way and merges with what it left", async () => {
     await using s = await merging();
     const [a, b] = [await s.child("a"), await s.child("b")];
@@ -187,6 +203,18 @@ describe("what is not merged is for people:", () => {
     await s.ask(first);
     await s.coordinator.arbiter.callEnded(first.callKey);
     expect(refused(await s.does(write(s, b, { "notes.md": "b\n" }))).sentence).toContain(`(${because})`);
+  });
+
+  it("a second whole text in one message, which knows nothing of what was merged into the first", async () => {
+    await using s = await merging();
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": FIRST }));
+    const first = write(s, b, { "notes.md": LAST });
+    const allowed = await s.ask(first);
+    expect(refused(await s.ask(write(s, b, { "notes.md": LAST }))).sentence).toContain("(being-written)");
+    await s.runs(first, allowed);
+    expect(s.text("notes.md")).toBe(BOTH);
   });
 
   it("calls whose tool cannot be made to write the merged text", async () => {

@@ -60,14 +60,16 @@ describe("a call that people are asked about", () => {
     expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
   });
 
-  it("is the same question while it is open", async () => {
+  it("is a question of its own, also beside another one about the same file", async () => {
     const { s, call, review } = await asking();
     await using _ = s;
-    const same = reviewed(await s.ask({ ...call, callKey: "again" }));
-    expect(s.events("conflict.detected")).toHaveLength(1);
+    const other = reviewed(await s.ask({ ...call, callKey: "other" }));
     await review.settle("denied");
-    await same.settle("denied");
-    expect(answersOf(s)).toEqual(["denied"]);
+    await other.settle("approved");
+    expect(answersOf(s)).toEqual(["denied", "approved"]);
+    expect(await s.holders("notes.md")).toEqual(["co-1/@owner"]);
+    await review.settle("approved");
+    expect(answersOf(s)).toEqual(["denied", "approved"]);
   });
 
   it("that nobody answered is closed by the sweep, also after a restart", async () => {

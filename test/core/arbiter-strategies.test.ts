@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { named, read, refused, reviewed, write, edit } from "./arbiter-calls.ts";
-import { realSceneFiles, scene, LEASE_MS } from "./arbiter-scene.ts";
+import { realSceneFiles, scene, LEASE_MS, type Scene } from "./arbiter-scene.ts";
 
 describe("owner_wins", () => {
   it("lets who holds the file go on and refuses the next ones, who are told by whom and until when", async () => {
@@ -214,9 +214,10 @@ describe("a session", () => {
     await using s = await scene();
     const a = await s.child("a");
     await s.does(write(s, a, { "notes.md": "1" }));
+    await s.clock.advance(1_000);
     await s.does(write(s, a, { "notes.md": "2" }));
     expect(s.events("claim.renewed")).toEqual([]);
-    await s.clock.advance(LEASE_MS - 1_000);
+    await s.clock.advance(LEASE_MS - 2_000);
     await s.does(write(s, a, { "notes.md": "3" }));
     await s.clock.advance(LEASE_MS - 1_000);
     expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
@@ -231,5 +232,35 @@ describe("a session", () => {
     expect(await s.does(write(s, a, { "notes.md": "2" }))).toEqual({ kind: "granted" });
     expect(s.events("claim.acquired").map(({ token }) => token)).toEqual([1, 2]);
     expect(s.events("claim.released")).toMatchObject([{ token: 1, because: "expired" }]);
+  });
+
+  /** What happens once between the look at the claims and the record of the ruling. */
+  const interrupted = async (between: (s: Scene) => unknown): Promise<Scene> => {
+    let isOn = false;
+    const s: Scene = await scene({
+      wrap: (store) => ({
+        ...store,
+        overlapping: async (query) => {
+          const found = await store.overlapping(query);
+          if (isOn) await between(s);
+          isOn = false;
+          return found;
+        },
+      }),
+    });
+    const a = await s.child("a");
+    await s.does(write(s, a, { "notes.md": "1" }));
+    isOn = true;
+    expect(await s.does(write(s, a, { "notes.md": "2" }))).toEqual({ kind: "granted" });
+    return s;
+  };
+
+  it.each([
+    ["is released", (s: Scene) => s.coordinator.arbiter.release(1)],
+    ["runs out", (s: Scene) => s.clock.jump(s.clock.now() + LEASE_MS)],
+  ])("whose claim %s between the ruling and its record is ruled on again", async (_, between) => {
+    await using s = await interrupted(between);
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
+    expect(s.events("claim.acquired").map(({ token }) => token)).toEqual([1, 2]);
   });
 });

@@ -69,12 +69,12 @@ describe("a contest that people rule on", () => {
     expect(tokensOf(scene)).toEqual([3]);
   });
 
-  it("is asked once for the same claims while it is open, and anew when people have answered", () => {
+  it("is a question of its own for each call, whatever people said to the one before", () => {
     const scene = asked();
-    expect(saidOf(scene.when(request(1, reviewed(1))))).toEqual(["replay"]);
+    expect(saidOf(scene.when(request(1, reviewed(1))))).toEqual(["conflict.detected"]);
     scene.when(answer(1, "denied"));
     expect(saidOf(scene.when(request(1, reviewed(1))))).toEqual(["conflict.detected"]);
-    expect(openOf(scene).reviews.size).toBe(1);
+    expect(openOf(scene).reviews.size).toBe(2);
   });
 
   it("is lost at once where nobody can be asked", () => {

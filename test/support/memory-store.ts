@@ -87,7 +87,9 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
     overlapping: ({ resource, atMs, limit }) =>
       answer(() => {
         const held = [...ledger.claims.entries.values()].filter(({ expiresAtMs }) => expiresAtMs > atMs);
-        const claims = held.filter((claim) => overlap(claim.resource, resource)).slice(0, limit);
+        const overlapping = held.filter((claim) => overlap(claim.resource, resource));
+        const ofSteps = Map.groupBy(overlapping, ({ runId, stepId }) => JSON.stringify([runId, stepId]));
+        const claims = [...ofSteps.values()].flatMap(([earliest]) => earliest ?? []).slice(0, limit);
         return { claims, lastToken: ledger.claims.lastToken };
       }),
     claims: ({ after, limit, runId }) =>

@@ -56,21 +56,25 @@ function prepareNewest(database: Database): Statement<[], number> {
 export function prepareClaimReads(database: Database): ClaimReads {
   return {
     newest: prepareNewest(database),
-    // Tokens from the index alone first, and only the rows of those that are answered. `+` hides the names from the
-    // query planner as in `find`.
+    // From the index alone first, and only the rows of those that are answered. `+` hides the names from the query planner
+    // as in `find`.
     overlapping: database.prepare<[Reach & { atMs: number; limit: number }], ClaimRow>(
       `select ${COLUMNS}
        from claim
        join run using (run_key)
        where token in (
-         select token
-         from claim
-         where resource in (select value from json_each(@names)) and expires_at_ms > +@atMs
-         union all
-         select token
-         from claim
-         where resource >= +@from and resource < +@before and expires_at_ms > +@atMs
-         order by token
+         select min(token) as earliest
+         from (
+           select token, run_key, step_id
+           from claim
+           where resource in (select value from json_each(@names)) and expires_at_ms > +@atMs
+           union all
+           select token, run_key, step_id
+           from claim
+           where resource >= +@from and resource < +@before and expires_at_ms > +@atMs
+         )
+         group by run_key, step_id
+         order by earliest
          limit @limit
        )
        order by token`,

@@ -148,8 +148,8 @@ export interface ResourceRequest {
   readonly held?: number;
   readonly token: number;
   readonly expiresAtMs: EpochMs;
-  /** Claims of those that the requester works for, in this coordination: they end. */
-  readonly delegated?: readonly number[];
+  /** Steps of this coordination that the requester works for: what they hold of the resource ends. */
+  readonly delegated?: readonly StepId[];
   /** What the requester's change is based on, where that is known. */
   readonly base?: string;
   readonly current?: string;

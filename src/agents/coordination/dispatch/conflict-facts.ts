@@ -104,28 +104,30 @@ export function conflictIdAt({ coordinationId }: OpenCoordination, number: numbe
   return `${coordinationId}:conflict-${number}`;
 }
 
-/** The conflict that was recorded for the same claims on the same resource, and is open or was lost by the requester. */
+/**
+ * The conflict that was recorded for the same claims on the same resource, and was lost by the requester. Each question to people is a
+ * conflict of its own: what they answer to one call is no answer to the next.
+ */
 export function sameConflict(
   { conflicts }: OpenCoordination,
   stepId: StepId,
   request: ContestedRequest,
 ): Conflict | undefined {
+  if (request.contest.reviewByMs !== undefined) return undefined;
   return conflicts.findLast(
     (conflict) =>
+      conflict.contest?.reviewByMs === undefined &&
       conflict.resource === request.resource &&
       conflict.contest?.requester === stepId &&
-      stands(conflict, stepId, request.contest) &&
+      stands(conflict, stepId) &&
       evidenceOf(stepId, { ...conflict.contest, claims: conflict.claims }) ===
         evidenceOf(stepId, { ...request.contest, base: request.base, current: request.current }),
   );
 }
 
-/** What people answered is no answer to the next question; what the rules said of the same is. */
-function stands({ resolution }: Conflict, stepId: StepId, { reviewByMs }: ResourceContest): boolean {
-  if (!resolution) return true;
-  const hasWon = resolution.winner === stepId && resolution.winnerCoordinationId === undefined;
-  const isAskedAnew = resolution.rule === "people" && reviewByMs !== undefined;
-  return !hasWon && !isAskedAnew;
+/** The requester has not won it. */
+function stands({ resolution }: Conflict, stepId: StepId): boolean {
+  return !(resolution?.winner === stepId && resolution.winnerCoordinationId === undefined);
 }
 
 interface Versions {
@@ -144,4 +146,18 @@ function evidenceOf(
     )
     .sort();
   return JSON.stringify([given.cause, given.strategy, given.base, given.current, against]);
+}
+
+/** The newest question about a resource that the requester waits for. */
+export function openQuestion(
+  { conflicts, reviews }: OpenCoordination,
+  stepId: StepId,
+  resource: string,
+): Conflict | undefined {
+  return conflicts.findLast(
+    (conflict) =>
+      conflict.resource === resource &&
+      conflict.contest?.requester === stepId &&
+      reviews.has(conflict.conflictId),
+  );
 }

@@ -150,14 +150,7 @@ function grants(state: OpenCoordination, stepId: StepId, { ruled, now }: Ruled):
     const conflictId = conflictIdAt(state, conflicts);
     return [detection(stepId, request, { conflictId, now }), resolution(conflictId, request.contest, ruling)];
   });
-  return [
-    ...won,
-    ...[...new Set(ruled.flatMap(({ request }) => request.delegated ?? []))].flatMap((token) =>
-      releaseOf(state, token, "delegated"),
-    ),
-    ...endsOf(state, stepId, ruled),
-    ...claims(state, stepId, { ruled, now }),
-  ];
+  return [...won, ...endsOf(state, stepId, ruled), ...claims(state, stepId, { ruled, now })];
 }
 
 /** A claim on a folder covers several requests, and is renewed once. */
@@ -170,15 +163,28 @@ function claims(state: OpenCoordination, stepId: StepId, { ruled, now }: Ruled):
 
 /** Each claim ends once, whatever several requests take from it. */
 function endsOf(state: OpenCoordination, stepId: StepId, ruled: Ruled["ruled"]): FactDraft[] {
-  const ended = new Map<number, HeldClaim>();
+  const ends = new Map<number, FactDraft>();
   for (const { request, ruling } of ruled) {
-    if (ruling?.kind !== "granted") continue;
-    const losers = new Set(ruling.losers.filter(isOwn).map((loser) => loser.stepId));
-    losers.delete(stepId);
-    for (const claim of overlappingIn(state, request.resource))
-      if (losers.has(claim.stepId)) ended.set(claim.token, claim);
+    const reasons = reasonsToEnd(request, ruling);
+    if (reasons.size === 0) continue;
+    for (const claim of overlappingIn(state, request.resource)) {
+      const because = claim.stepId === stepId ? undefined : reasons.get(claim.stepId);
+      if (because && !ends.has(claim.token)) ends.set(claim.token, released(claim, because));
+    }
   }
-  return [...ended.values()].map((claim) => released(claim, "preempted"));
+  return [...ends.values()];
+}
+
+/** Whose claims end, and why. */
+function reasonsToEnd(
+  { delegated = [] }: ResourceRequest,
+  ruling: Ruling | undefined,
+): ReadonlyMap<StepId, "delegated" | "preempted"> {
+  const losers = ruling?.kind === "granted" ? ruling.losers.filter(isOwn) : [];
+  return new Map([
+    ...delegated.map((stepId) => [stepId, "delegated"] as const),
+    ...losers.map(({ stepId }) => [stepId, "preempted"] as const),
+  ]);
 }
 
 /** What is held of a resource in this coordination. */

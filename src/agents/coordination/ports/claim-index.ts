@@ -7,8 +7,9 @@ import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
  */
 export interface ClaimIndex {
   /**
-   * Claims on a resource, on what it is below of and on what is below it, whose lease has not ended at `atMs`, by token,
-   * at most `limit`; and the token of the newest claim ever acquired, 0 before the first.
+   * Who has claims on a resource, on what it is below of or on what is below it, whose lease has not ended at `atMs`: of each
+   * step the earliest such claim, by token, at most `limit`; and the token of the newest claim ever acquired, 0 before the
+   * first.
    */
   overlapping(query: {
     readonly resource: string;

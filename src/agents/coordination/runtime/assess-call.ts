@@ -139,7 +139,7 @@ function requestOf(
     ...(held && { held: held.token }),
     token: held?.token ?? lastToken + fresh + 1,
     expiresAtMs: isFresh ? held.expiresAtMs : leaseEnd,
-    ...(ended.length > 0 && { delegated: ended.map(({ token }) => token) }),
+    ...(ended.length > 0 && { delegated: ended.map(({ stepId }) => stepId) }),
     ...(base !== undefined && { base }),
     ...(look && "version" in look && { current: look.version }),
   };
@@ -164,7 +164,7 @@ async function merged(
       ? changeOfOwn(parts, target, own)
       : await mergeChange(parts, {
           ...{ propose: target.propose, look, isBeingWritten },
-          base: found.base ?? (await baseOfFirst(parts, found)),
+          base: found.base ?? (await baseOfFirst(parts, found, target.resource)),
         });
   const contest = { ...emptyContest, ...found.contest, ...strategyFor(target.resource, policies) };
   const withEvidence = { ...contest, merge: change.evidence };
@@ -199,9 +199,13 @@ function changeOfOwn(
 const emptyContest = { cause: "overlap", claims: [] } as const;
 
 /** Both sides began from what the resource was when it was claimed first. */
-async function baseOfFirst({ runs }: AssessParts, { holders }: Opposition): Promise<string | undefined> {
-  const [first] = holders;
-  const state = first && (await runs.state(first.runId));
+async function baseOfFirst(
+  { runs }: AssessParts,
+  { holders }: Opposition,
+  resource: string,
+): Promise<string | undefined> {
+  const first = holders.find((claim) => claim.resource === resource);
+  const state = first && (await runs.latest(first.runId));
   return state && state.kind !== "unopened" ? state.claims.get(first.token)?.base : undefined;
 }
 

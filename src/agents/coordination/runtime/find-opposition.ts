@@ -7,8 +7,8 @@ import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import { PRIORITIES } from "../contracts/envelope.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
-import { covers, isFile } from "../contracts/resource-names.ts";
-import type { ResourceChange, Step } from "../ledger/state.ts";
+import { isFile, resourceAndAbove } from "../contracts/resource-names.ts";
+import { holdingOf, type ResourceChange, type Step } from "../ledger/state.ts";
 import { changedName } from "../ledger/summary.ts";
 import type { FileLook } from "../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
@@ -16,7 +16,7 @@ import type { DeclaredResources } from "./declared-resources.ts";
 import type { KnownVersions, Seen } from "./known-versions.ts";
 import type { Participant, Participants } from "./participants.ts";
 
-/** More claims below one folder are not looked at. */
+/** More steps that hold something below one folder are not looked at. */
 const HOLDERS_MAX = 1_024;
 
 export interface Wanted {
@@ -34,7 +34,7 @@ export interface Opposition {
   /** The requester's own claim that covers the resource. */
   readonly held?: ClaimEntry;
   readonly lastToken: number;
-  /** Active claims of others, the earliest first. */
+  /** Of each other step its earliest active claim, the earliest first. */
   readonly holders: readonly ClaimEntry[];
   /** Active claims of those that the requester works for: what they hold, they had it work on. */
   readonly delegated: readonly ClaimEntry[];
@@ -53,7 +53,7 @@ export interface OppositionParts extends Pick<ArbiterParts, "store" | "runs"> {
 export async function findOpposition(parts: OppositionParts, wanted: Wanted): Promise<Opposition> {
   const { participant, resource, now } = wanted;
   const { claims, lastToken } = await parts.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
-  const held = claims.find((claim) => isOf(claim, participant) && covers(claim.resource, resource));
+  const held = await heldBy(parts, participant, { resource, now });
   const isSuperior = superiorsOf(parts, participant);
   const [delegated, holders] = partition(
     claims.filter((claim) => !isOf(claim, participant)),
@@ -64,7 +64,7 @@ export async function findOpposition(parts: OppositionParts, wanted: Wanted): Pr
   const base = parts.known.seen(participant.session, resource);
   const changer = await changerOf(parts, wanted);
   const against = [
-    ...firstOfEach(holders).map((claim) => holder(claim, { participant, declarers })),
+    ...holders.map((claim) => holder(claim, { participant, declarers })),
     ...(isDeclarer ? [] : declarersWithoutClaim(declarers, { participant, holders })),
   ];
   const stale = changer && !against.some((other) => isSame(other, changer)) ? [changer] : [];
@@ -76,14 +76,17 @@ export async function findOpposition(parts: OppositionParts, wanted: Wanted): Pr
   return { ...found, contest: { cause, claims: [...strongest(all), requester] } };
 }
 
-/** A step that holds several things below a folder stands there once, with its earliest claim. */
-function firstOfEach(holders: readonly ClaimEntry[]): ClaimEntry[] {
-  const byStep = new Map<string, ClaimEntry>();
-  for (const claim of holders) {
-    const key = JSON.stringify([claim.runId, claim.stepId]);
-    if (!byStep.has(key)) byStep.set(key, claim);
-  }
-  return [...byStep.values()];
+/** The requester's claim that covers the resource, as its own log has it, unless another process has ended it. */
+export async function heldBy(
+  { store }: Pick<OppositionParts, "store">,
+  { runId, stepId, state }: Participant,
+  { resource, now }: { readonly resource: string; readonly now: EpochMs },
+): Promise<ClaimEntry | undefined> {
+  const tokens = resourceAndAbove(resource).map((name) => state.holdings.get(holdingOf(stepId, name)) ?? 0);
+  const token = tokens.find((candidate) => (state.claims.get(candidate)?.expiresAtMs ?? 0) > now);
+  if (token === undefined) return undefined;
+  const [claim] = await store.claims({ runId, after: token - 1, limit: 1 });
+  return claim?.token === token && claim.expiresAtMs > now ? claim : undefined;
 }
 
 /** As many as a conflict can name: those of the highest priority, and of these the earliest. */
@@ -231,7 +234,7 @@ async function lastChange(
   resource: string,
 ): Promise<LastChange | undefined> {
   const found = await store.find(changedName(resource));
-  const state = found && (await runs.state(found.runId));
+  const state = found && (await runs.latest(found.runId));
   if (!found || !state || state.kind === "unopened") return undefined;
   const change = state.changes.get(resource);
   return change && { runId: found.runId, change, step: state.steps.get(change.stepId) };

@@ -1,13 +1,14 @@
 /** Owns: what is recorded of a ruling, and what the caller is answered. Nothing is answered that is not on disk (D1). */
 import type { ClaimEntry } from "../contracts/claim-entry.ts";
-import type { Command, ResourceRequest } from "../contracts/commands.ts";
+import type { Command, ResourceRequest, SettleReview } from "../contracts/commands.ts";
 import { CoordinationError, invariant } from "../contracts/errors.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
-import { sameConflict, type ContestedRequest } from "../dispatch/conflict-facts.ts";
+import { openQuestion, sameConflict, type ContestedRequest } from "../dispatch/conflict-facts.ts";
 import type { Coordination } from "../ledger/state.ts";
 import type { Arbitration } from "./arbiter.ts";
 import { rulingAgain } from "./ruling-again.ts";
 import type { Assessed } from "./assess-call.ts";
+import { heldBy } from "./find-opposition.ts";
 import { recordRefusedSentence, refusalSentence, reviewText } from "./conflict-sentence.ts";
 import type { Participant } from "./participants.ts";
 import type { Submitted } from "./run-log.ts";
@@ -99,29 +100,33 @@ export async function openReview(it: Arbitration, ruled: Ruled): Promise<WriteAn
   if (submitted?.kind === "refused") return notRecorded(submitted);
   invariant(submitted !== undefined, "A3: a reviewed call has a ruling");
   const asked = assessed.filter(({ ruling }) => ruling?.kind === "review");
-  const conflictIds = asked.flatMap(
-    ({ request }) => conflictIdOf(submitted.state, participant, request) ?? [],
+  const questions = new Map(
+    asked.flatMap(({ request: { resource } }) => {
+      const conflictId = questionIn(submitted.state, participant, resource);
+      return conflictId === undefined ? [] : [[resource, conflictId] as const];
+    }),
   );
   return {
     kind: "review",
     ...reviewText(asked, submitted.state),
     timeoutMs: it.conflicts.reviewMs,
-    settle: (answer) => settle(it, ruled, { conflictIds, answer }),
+    settle: (answer) => settle(it, ruled, { questions, answer }),
   };
 }
 
 interface Settling {
-  readonly conflictIds: readonly string[];
+  /** The conflict of each resource that people are asked about. */
+  readonly questions: ReadonlyMap<string, string>;
   readonly answer: ReviewAnswer;
 }
 
 /** An approved call happens at once, so it is under way from here. */
-function settle(it: Arbitration, ruled: Ruled, { conflictIds, answer }: Settling): Promise<void> {
+function settle(it: Arbitration, ruled: Ruled, { questions, answer }: Settling): Promise<void> {
   const { participant, assessed } = ruled;
   if (answer === "nobody_to_ask") it.cannotAsk(participant.session);
   if (answer !== "approved")
     return it.inTurn(async () => {
-      const closing = conflictIds.map((conflictId): Command => ({
+      const closing = [...questions.values()].map((conflictId): Command => ({
         type: "settleReview",
         conflictId,
         answer,
@@ -132,54 +137,52 @@ function settle(it: Arbitration, ruled: Ruled, { conflictIds, answer }: Settling
     const now = it.clock.now();
     const expiresAtMs = addMs(now, it.conflicts.leaseMs);
     const tokens: number[] = [];
-    for (const { request } of assessed)
-      tokens.push(await rulingAgain(() => claimNow(it, ruled, { request, expiresAtMs, now })));
+    for (const { request } of assessed) {
+      const conflictId = questions.get(request.resource);
+      const approved = { request, conflictId, expiresAtMs, now };
+      tokens.push(await rulingAgain(() => claimNow(it, ruled, approved)));
+    }
     beginCall(it, ruled, tokens);
   });
 }
 
 const CLAIMS_MAX = 1_024;
 
-async function claimNow(
-  it: Arbitration,
-  { participant }: Ruled,
-  given: { readonly request: ResourceRequest; readonly expiresAtMs: EpochMs; readonly now: EpochMs },
-): Promise<number> {
-  const { request, expiresAtMs, now } = given;
+interface Approved {
+  readonly request: ResourceRequest;
+  /** Absent where nobody stood against it. */
+  readonly conflictId: string | undefined;
+  readonly expiresAtMs: EpochMs;
+  readonly now: EpochMs;
+}
+
+async function claimNow(it: Arbitration, { participant }: Ruled, approved: Approved): Promise<number> {
+  const { request, conflictId, expiresAtMs, now } = approved;
   const { resource } = request;
   const { runId, stepId } = participant;
   const { claims, lastToken } = await it.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
-  const isOwn = (claim: ClaimEntry): boolean => claim.runId === runId && claim.stepId === stepId;
+  const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
   // Also who claimed it while people thought about it.
-  await endWithin(it, {
-    claims: claims.filter((claim) => !isOwn(claim)),
-    resource,
-    because: "preempted",
-  });
-  const held = claims.find((claim) => isOwn(claim) && claim.resource === resource)?.token;
-  const token = held ?? lastToken + 1;
-  const claim = { token, expiresAtMs };
-  const submitted = await it.runs.submit(runId, [await approval(it, participant, { request, claim, held })]);
+  await endWithin(it, { claims: others, resource, because: "preempted" });
+  const state = await it.runs.state(runId);
+  const held =
+    state.kind === "open" ? await heldBy(it, { ...participant, state }, { resource, now }) : undefined;
+  const claim = { token: held?.token ?? lastToken + 1, expiresAtMs };
+  const { contest: _, held: _held, ...rest } = request;
+  const uncontested = { ...rest, ...claim, ...(held && { held: held.token }) };
+  const question = conflictId !== undefined && settled(conflictId, claim);
+  const answered = question && (await it.runs.submit(runId, [question]));
+  // Nobody stood against it, or the question was closed before the answer came.
+  const submitted =
+    answered && answered.kind !== "replay"
+      ? answered
+      : await it.runs.submit(runId, [{ type: "requestResources", stepId, requests: [uncontested] }]);
   if (submitted.kind === "refused") notRecorded(submitted);
-  return token;
+  return claim.token;
 }
 
-/** What nobody stood against is claimed along with what people allowed. */
-async function approval(
-  it: Arbitration,
-  participant: Participant,
-  given: {
-    readonly request: ResourceRequest;
-    readonly claim: { readonly token: number; readonly expiresAtMs: EpochMs };
-    readonly held: number | undefined;
-  },
-): Promise<Command> {
-  const { request, claim, held } = given;
-  const conflictId = conflictIdOf(await it.runs.state(participant.runId), participant, request);
-  if (conflictId !== undefined) return { type: "settleReview", conflictId, answer: "approved", claim };
-  const { contest: _, held: _held, ...rest } = request;
-  const uncontested = { ...rest, ...claim, ...(held !== undefined && { held }) };
-  return { type: "requestResources", stepId: participant.stepId, requests: [uncontested] };
+function settled(conflictId: string, claim: NonNullable<SettleReview["claim"]>): SettleReview {
+  return { type: "settleReview", conflictId, answer: "approved", claim };
 }
 
 /** The step has ended, or too much is claimed; a claim that ended just now is ruled on again. */
@@ -207,6 +210,10 @@ function conflictIdOf(
 ): string | undefined {
   if (state.kind !== "open" || !isContested(request)) return undefined;
   return sameConflict(state, stepId, request)?.conflictId;
+}
+
+function questionIn(state: Coordination, { stepId }: Participant, resource: string): string | undefined {
+  return state.kind === "open" ? openQuestion(state, stepId, resource)?.conflictId : undefined;
 }
 
 function isContested(request: ResourceRequest): request is ContestedRequest {

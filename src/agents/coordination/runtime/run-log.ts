@@ -14,6 +14,7 @@ import { describeProblems, EVENT_BOUNDS, parseBounded } from "../contracts/valid
 import { decide } from "../dispatch/decide.ts";
 import type { Decision, RefusalCode } from "../dispatch/decision.ts";
 import { record } from "../dispatch/record.ts";
+import { evolve } from "../ledger/evolve.ts";
 import { claimChangesOf } from "../ledger/claim-changes.ts";
 import type { Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
@@ -28,6 +29,9 @@ const APPEND_ATTEMPTS_MAX = 6;
 const BUSY_ATTEMPTS_MAX = 2;
 /** Folded states kept in memory; open ones with an append under way are kept beyond it. */
 const STATES_MAX = 512;
+
+/** Events of other processes that are folded onto a known state. */
+const NEWER_MAX = 1_000;
 
 export interface RunLogParts {
   readonly store: LedgerStore;
@@ -50,6 +54,8 @@ export interface RunLog {
   ): Promise<Submitted>;
   /** The newest state, which may not be on disk yet. @throws CoordinationError */
   state(runId: CoordinationId): Promise<Coordination>;
+  /** The newest state with what other processes appended. @throws CoordinationError */
+  latest(runId: CoordinationId): Promise<Coordination>;
   /** Resolves when what `state` told is on disk, or could not be brought there. */
   settled(runId: CoordinationId): Promise<void>;
 }
@@ -98,6 +104,18 @@ export function createRunLog(parts: RunLogParts): RunLog {
 
   return {
     state: async (runId) => (await load(runId)).state,
+    latest: async (runId) => {
+      const entry = await load(runId);
+      // With an append under way compare-and-set will tell.
+      if (entry.appending > 0) return entry.state;
+      const { state } = entry;
+      const newer = await parts.store.read(runId, { from: state.nextSequence, limit: NEWER_MAX });
+      if (newer.length === 0 || entry.state !== state) return entry.state;
+      // So much news is read anew.
+      if (newer.length === NEWER_MAX) return readState(parts.store, runId);
+      entry.state = newer.reduce<Coordination>(evolve, state);
+      return entry.state;
+    },
     settled: async (runId) => {
       await entries.get(runId)?.durable;
     },

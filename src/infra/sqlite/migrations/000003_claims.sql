@@ -12,8 +12,8 @@ create table claim (
   expires_at_ms integer not null
 ) strict;
 
--- With the expiry, so that what lies below a folder is found without its rows: a third of the time.
-create index claim_by_resource on claim (resource, expires_at_ms);
+-- With all that is asked of it, so that who holds something below a folder is found without the rows: a third of the time.
+create index claim_by_resource on claim (resource, expires_at_ms, run_key, step_id);
 
 create index claim_by_run on claim (run_key);
 

@@ -1,0 +1,94 @@
+/** What arbitration remembers in one process: bounded, and of the newest. */
+import { describe, expect, it } from "vitest";
+import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { createKnownVersions } from "../../src/agents/coordination/runtime/known-versions.ts";
+import type { Participant } from "../../src/agents/coordination/runtime/participants.ts";
+import {
+  createWritesUnderWay,
+  type CallUnderWay,
+} from "../../src/agents/coordination/runtime/writes-under-way.ts";
+
+const session = (name: string | number): SessionKey => `agent:main:subagent:${name}` as SessionKey;
+const at = (ms: number): EpochMs => ms as EpochMs;
+
+describe("what sessions have seen", () => {
+  it("is the newest of each file, and of each session its own", () => {
+    const known = createKnownVersions();
+    known.see(session(1), "file:/a", { version: "v1", atMs: at(1) });
+    known.see(session(1), "file:/a", { version: "v2", atMs: at(2) });
+    known.touchAnything(session(2), at(3));
+    expect(known.seen(session(1), "file:/a")).toEqual({ version: "v2", atMs: 2 });
+    expect(known.seen(session(2), "file:/a")).toBeUndefined();
+    expect([known.touchedAtMs(session(1)), known.touchedAtMs(session(2))]).toEqual([undefined, 3]);
+  });
+
+  it("is forgotten of the session and the file that were used least lately", () => {
+    const known = createKnownVersions();
+    const seen = { version: "v", atMs: at(1) };
+    for (let index = 0; index < 2_000; index += 1) known.see(session(index), "file:/a", seen);
+    known.see(session(0), "file:/b", seen);
+    known.see(session("new"), "file:/a", seen);
+    expect(known.seen(session(0), "file:/a")).toBeDefined();
+    expect(known.seen(session(1), "file:/a")).toBeUndefined();
+    for (let index = 0; index < 4_000; index += 1) known.see(session(0), `file:/many/${index}`, seen);
+    expect(known.seen(session(0), "file:/a")).toBeUndefined();
+    expect(known.seen(session(0), "file:/many/0")).toBeDefined();
+  });
+});
+
+describe("calls under way", () => {
+  const call = (key: string, resource: string, token = 1): CallUnderWay => ({
+    ...{ callKey: key, tool: "write", atMs: at(0), mayTouchAnything: false },
+    participant: { session: session(key) } as Participant,
+    changes: [{ resource, token, before: "absent", text: key }],
+  });
+
+  it("are in the way of others on the same file, above and below it, never of their own session", () => {
+    const underWay = createWritesUnderWay();
+    underWay.begin(call("a", "file:/src/lib"));
+    for (const resource of ["file:/src/lib", "file:/src", "file:/src/lib/deep"])
+      expect(underWay.ofOthers(session("b"), resource, at(1))?.callKey).toBe("a");
+    expect(underWay.ofOthers(session("b"), "file:/src/libs", at(1))).toBeUndefined();
+    expect(underWay.ofOthers(session("a"), "file:/src/lib", at(1))).toBeUndefined();
+    expect(underWay.ofOwn(session("a"), "file:/src/lib", at(1))?.text).toBe("a");
+  });
+
+  it("are taken once, are in the way until they are over, and then wake who waits, once", () => {
+    const underWay = createWritesUnderWay();
+    let woken = 0;
+    underWay.begin(call("a", "file:/a"));
+    const taken = underWay.take("a");
+    expect(underWay.take("a")).toBeUndefined();
+    expect(underWay.ofOthers(session("b"), "file:/a", at(1))).toBeDefined();
+    underWay.onFree(() => (woken += 1));
+    const cancel = underWay.onFree(() => (woken += 100));
+    cancel();
+    if (taken) underWay.end(taken);
+    underWay.freed([7]);
+    expect(woken).toBe(1);
+    expect(underWay.ofOthers(session("b"), "file:/a", at(1))).toBeUndefined();
+  });
+
+  it("are in nobody's way any more when their claim has ended, but can still be told over", () => {
+    const underWay = createWritesUnderWay();
+    let woken = 0;
+    underWay.begin(call("a", "file:/a", 7));
+    underWay.onFree(() => (woken += 1));
+    underWay.freed([]);
+    expect([woken, underWay.ofOthers(session("b"), "file:/a", at(1))?.callKey]).toEqual([0, "a"]);
+    underWay.freed([7]);
+    expect([woken, underWay.ofOthers(session("b"), "file:/a", at(1))]).toEqual([1, undefined]);
+    expect(underWay.take("a")?.callKey).toBe("a");
+  });
+
+  it("whose end nobody tells are forgotten in time, and by number", () => {
+    const underWay = createWritesUnderWay();
+    underWay.begin(call("a", "file:/a"));
+    const hour = at(60 * 60_000);
+    expect(underWay.ofOthers(session("b"), "file:/a", hour)).toBeUndefined();
+    expect(underWay.ofOwn(session("a"), "file:/a", hour)).toBeUndefined();
+    for (let index = 0; index < 10_000; index += 1) underWay.begin(call(`n${index}`, "file:/n"));
+    expect(underWay.take("a")).toBeUndefined();
+    expect(underWay.take("n9999")).toBeDefined();
+  });
+});

@@ -1,0 +1,116 @@
+import { hash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import type { FileLook } from "../../src/agents/coordination/ports/resource-files.ts";
+import {
+  mergeChange,
+  type Mergeable,
+  type MergedChange,
+} from "../../src/agents/coordination/runtime/merge-change.ts";
+import type { Proposed } from "../../src/agents/coordination/runtime/write-call.ts";
+import { lineMerge } from "../../src/infra/merge/line-merge.ts";
+import { versionOf } from "./arbiter-scene.ts";
+
+const BASE = "one\n-\ntwo\n";
+const KEPT = new Map([[versionOf(BASE).slice("sha256:".length), BASE]]);
+
+const parts = {
+  content: { get: (sha256: string) => Promise.resolve(KEPT.get(sha256)) },
+  textMerge: () => Promise.resolve(lineMerge()),
+  refOf: (text: string) => ({ sha256: hash("sha256", text), bytes: text.length }),
+};
+
+const text = (of: string): FileLook => ({ kind: "text", version: versionOf(of), text: of });
+const ABSENT: FileLook = { kind: "absent", version: "absent" };
+const writes = (what: string) => (): Proposed => ({ kind: "text", text: what });
+const edits =
+  (from: string, to: string) =>
+  (before: string | undefined): Proposed =>
+    before?.includes(from) ? { kind: "text", text: before.replace(from, to) } : { kind: "fails" };
+
+async function said(change: Partial<Mergeable>): Promise<string | undefined> {
+  const merged: MergedChange = await mergeChange(parts, {
+    ...{ propose: writes("x\n"), look: text(BASE), base: versionOf(BASE), isBeingWritten: false },
+    ...change,
+  });
+  if (merged.evidence.kind === "obstacle") {
+    expect(merged.text).toBeUndefined();
+    return merged.evidence.obstacle;
+  }
+  expect(merged.evidence.merged).toBe(versionOf(merged.text ?? ""));
+  return merged.text;
+}
+
+describe("a merge", () => {
+  it.each<readonly [string, Partial<Mergeable>, string]>([
+    [
+      "of a write with what others wrote",
+      { look: text("ONE\n-\ntwo\n"), propose: writes("one\n-\nTWO\n") },
+      "ONE\n-\nTWO\n",
+    ],
+    ["of a file that nobody has changed is what was proposed", { propose: writes("new\n") }, "new\n"],
+    [
+      "of an edit with what others wrote",
+      { look: text("ONE\n-\ntwo\n"), propose: edits("two", "2") },
+      "ONE\n-\n2\n",
+    ],
+    [
+      "of an edit that fits only what is there now was made with it in view",
+      { look: text("ONE\n-\ntwo\n"), propose: edits("ONE", "1") },
+      "1\n-\ntwo\n",
+    ],
+    [
+      "of a file that is still to be created",
+      { look: ABSENT, base: undefined, propose: writes("new\n") },
+      "new\n",
+    ],
+    [
+      "of a file that was not there and still is not",
+      { look: ABSENT, base: "absent", propose: writes("n\n") },
+      "n\n",
+    ],
+    [
+      "of two who created the same text",
+      { look: text("same\n"), base: "absent", propose: writes("same\n") },
+      "same\n",
+    ],
+  ])("%s", async (_, change, result) => {
+    expect(await said(change)).toBe(result);
+  });
+});
+
+describe("there is no merge", () => {
+  it.each<readonly [string, Partial<Mergeable>, string]>([
+    [
+      "where both changed the same lines",
+      { look: text("a\n-\ntwo\n"), propose: writes("b\n-\ntwo\n") },
+      "overlapping_changes",
+    ],
+    [
+      "where both created a file",
+      { look: text("a\n"), base: "absent", propose: writes("b\n") },
+      "overlapping_changes",
+    ],
+    ["while somebody writes it", { isBeingWritten: true }, "being_written"],
+    ["where the base is not known", { base: undefined, look: text("a\n") }, "no_base"],
+    ["where nobody kept the base", { base: versionOf("gone"), look: text("a\n") }, "no_base"],
+    ["of what is no text", { look: { kind: "other", version: "v", because: "not_text" } }, "not_text"],
+    ["of what is too large", { look: { kind: "other", version: "v", because: "too_large" } }, "too_large"],
+    ["of a folder", { look: { kind: "folder", version: "folder" } }, "not_a_file"],
+    ["of what cannot be read", { look: { kind: "unreadable" } }, "not_a_file"],
+    ["of a deletion", { look: text("a\n-\ntwo\n"), propose: () => ({ kind: "deleted" }) }, "not_a_file"],
+    ["of a change that nobody can foretell", { look: text("a\n-\ntwo\n"), propose: undefined }, "not_a_file"],
+    ["of a file that somebody deleted", { look: ABSENT, propose: writes("b\n") }, "not_a_file"],
+    [
+      "of an edit of a file that is not there",
+      { look: ABSENT, base: "absent", propose: edits("a", "b") },
+      "not_a_file",
+    ],
+    [
+      "of an edit that fits neither what was there nor what is there",
+      { look: text("a\n"), propose: edits("nowhere", "x") },
+      "does_not_apply",
+    ],
+  ])("%s", async (_, change, obstacle) => {
+    expect(await said(change)).toBe(obstacle);
+  });
+});

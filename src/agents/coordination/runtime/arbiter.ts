@@ -36,6 +36,8 @@ import { createWritesUnderWay, type CallUnderWay } from "./writes-under-way.ts";
 /** How long a call waits for another one that writes the same thing. */
 const UNDER_WAY_WAIT_MS = 2_000;
 const UNANSWERABLE_MAX = 1_000;
+/** Somebody may have come since. */
+const UNANSWERABLE_MS = 10 * 60_000;
 
 export interface Arbiter {
   /** Whether the session takes part at all; cheap, for calls that need more to be read. */
@@ -62,17 +64,22 @@ export interface Arbitration extends AssessParts {
 }
 
 export function createArbiter(parts: ArbiterParts): Arbiter {
-  const unanswerable = new Set<string>();
+  const askedInVain = new Map<string, EpochMs>();
   const it: Arbitration = {
     ...parts,
     participants: createParticipants(parts),
     declared: createDeclaredResources(parts),
     known: createKnownVersions(),
     underWay: createWritesUnderWay(),
-    unanswerable,
+    unanswerable: {
+      has: (session) => {
+        const atMs = askedInVain.get(session);
+        return atMs !== undefined && parts.clock.now() < atMs + UNANSWERABLE_MS;
+      },
+    },
     cannotAsk: (session) => {
-      if (unanswerable.size >= UNANSWERABLE_MAX) unanswerable.clear();
-      unanswerable.add(session);
+      if (askedInVain.size >= UNANSWERABLE_MAX) askedInVain.clear();
+      askedInVain.set(session, parts.clock.now());
     },
     inTurn: oneByOne(),
   };

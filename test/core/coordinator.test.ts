@@ -330,7 +330,7 @@ describe("the end of a coordination", () => {
     await coordinator.endChild(child, { outcome: "completed" });
     await w.clock.advance(HOUR);
     expect(of(w, "coordination.terminal")).toEqual([]);
-    coordinator.turnEnded(OWNER, "run-1");
+    await coordinator.turnEnded(OWNER, "run-1");
     await w.clock.advance(w.settings.settleMs - 1);
     expect(of(w, "coordination.terminal")).toEqual([]);
     await w.clock.advance(w.settings.settleMs + 2);

@@ -148,13 +148,23 @@ function claimsAfter(before: Claims, { runId, claims = [] }: AppendRequest, atMs
       entries.set(lastToken, { ...claim, runId });
       continue;
     }
-    const claim = entries.get(change.token);
-    if (claim?.runId !== runId) throw claimConflict(change);
-    if (change.kind === "renewed" && claim.expiresAtMs <= atMs) throw claimConflict(change);
+    const claim = heldBy(runId, { entries, change, atMs });
+    if (!claim) throw claimConflict(change);
     if (change.kind === "released") entries.delete(change.token);
     else entries.set(change.token, { ...claim, expiresAtMs: change.expiresAtMs });
   }
   return { entries, lastToken };
+}
+
+/** A claim that has run out is not renewed. */
+function heldBy(
+  runId: CoordinationId,
+  given: { readonly entries: Claims["entries"]; readonly change: ClaimChange; readonly atMs: number },
+): ClaimEntry | undefined {
+  const { entries, change, atMs } = given;
+  const claim = entries.get(change.token);
+  if (claim?.runId !== runId) return undefined;
+  return change.kind === "renewed" && claim.expiresAtMs <= atMs ? undefined : claim;
 }
 
 function claimConflict({ kind, token }: ClaimChange): CoordinationError {

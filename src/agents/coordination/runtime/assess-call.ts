@@ -97,7 +97,8 @@ async function assess(parts: AssessParts, about: About): Promise<Assessed> {
   const look = resource.startsWith("file:") ? await parts.files.look(resource) : undefined;
   const own = parts.underWay.ofOwn(participant.session, resource, now);
   const underWay = parts.underWay.ofOthers(participant.session, resource, now);
-  const wanted = { participant, resource, look, replaces, isOwnUnderWay: own !== undefined, now };
+  const isUnderWay = own !== undefined || underWay !== undefined;
+  const wanted = { participant, resource, look, replaces, isUnderWay, now };
   const found = await findOpposition(parts, wanted);
   const applied = strategyFor(resource, policies);
   const { holders, delegated } = found;

@@ -25,8 +25,8 @@ export interface Wanted {
   readonly look: FileLook | undefined;
   /** The whole content is replaced. */
   readonly replaces: boolean;
-  /** The session changes it already in a call that has not ended. */
-  readonly isOwnUnderWay: boolean;
+  /** A call that changes it has not ended, the session's own or another's: what it is now, nobody has recorded yet. */
+  readonly isUnderWay: boolean;
   readonly now: EpochMs;
 }
 
@@ -189,9 +189,9 @@ async function changerOf(parts: OppositionParts, wanted: Wanted): Promise<Contes
   return seen && wanted.replaces ? outsider(parts, { participant, seenAtMs: seen.atMs, look }) : undefined;
 }
 
-/** Content that a version tells, and that no earlier call of the session is about to change. */
-function comparable({ resource, look, isOwnUnderWay }: Wanted): Looked | undefined {
-  if (!isFile(resource) || isOwnUnderWay) return undefined;
+/** Content that a version tells, and that no call is about to change. */
+function comparable({ resource, look, isUnderWay }: Wanted): Looked | undefined {
+  if (!isFile(resource) || isUnderWay) return undefined;
   return look?.kind === "unreadable" ? undefined : look;
 }
 

@@ -1,0 +1,173 @@
+/** What a merge does to a call in the real gateway: several files of one patch, changes that came between, and what cannot merge. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Turn } from "../support/scripted-model.ts";
+import { stepNamed, type Stage } from "./stage.ts";
+import {
+  begin,
+  calls,
+  child,
+  conflictsIn,
+  edit,
+  ended,
+  expectSound,
+  fileOf,
+  gate,
+  meet,
+  open,
+  openWritesStage,
+  ownerOf,
+  patch,
+  pathOf,
+  put,
+  read,
+  REFUSED,
+  resultsOf,
+  run,
+  stepIdOf,
+  textIn,
+  write,
+} from "./writes-stage.ts";
+
+let stage: Stage;
+
+beforeAll(async () => {
+  stage = await openWritesStage({ strategy: "merge_if_safe" });
+});
+
+afterAll(() => stage.close());
+
+const LINES = "one\ntwo\nthree\nfour\nfive\n";
+
+/** The first changes files and stays at work; the second changes them after it. */
+async function after(label: string, first: readonly Turn[], second: readonly Turn[]) {
+  const both = ["first", "second"];
+  const at = (name: string): string => `${label} ${name}`;
+  const spawn = [
+    child(`${label}-first`, ...first, gate({ opens: [at("held")] }), meet(at("over"), "first", both)),
+    child(`${label}-second`, gate({ awaits: [at("held")] }), ...second, meet(at("over"), "second", both)),
+  ];
+  const state = await run(stage, label, { spawn });
+  return { state, events: await expectSound(stage, state) };
+}
+
+it("one patch of several files lands in each of them, beside what another agent did there", async () => {
+  put(stage, "patch/a.txt", LINES);
+  put(stage, "patch/b.txt", LINES);
+  const { events } = await after(
+    "patch",
+    [calls(edit("patch/a.txt", "one", "one by first"), write("patch/b.txt", LINES.replace("two", "2")))],
+    [
+      calls(
+        patch(
+          ...["*** Update File: patch/a.txt", "@@", "-five", "+five by second"],
+          ...["*** Add File: patch/c.txt", "+c by second"],
+          ...["*** Update File: patch/b.txt", "@@ two", " three", "-four", "+4"],
+        ),
+      ),
+    ],
+  );
+  expect(resultsOf(stage, "patch-second")[1]).not.toMatch(REFUSED);
+  expect(textIn(stage, "patch/a.txt")).toBe(
+    LINES.replace("one", "one by first").replace("five", "five by second"),
+  );
+  expect(textIn(stage, "patch/b.txt")).toBe(LINES.replace("two", "2").replace("four", "4"));
+  expect(textIn(stage, "patch/c.txt")).toBe("c by second\n");
+  expect(conflictsIn(events).map(({ resource, resolutions: [it] }) => [resource, it?.because])).toEqual([
+    [fileOf(stage, "patch/a.txt"), "merged"],
+    [fileOf(stage, "patch/b.txt"), "merged"],
+  ]);
+});
+
+it("one patch with a file that does not merge is refused as a whole", async () => {
+  put(stage, "whole/a.txt", LINES);
+  put(stage, "whole/b.txt", LINES);
+  const { events } = await after(
+    "whole",
+    [calls(read("whole/a.txt"), read("whole/b.txt")), calls(write("whole/b.txt", "all new\n"))],
+    [
+      calls(
+        patch(
+          ...["*** Update File: whole/a.txt", "@@", "-one", "+1"],
+          ...["*** Update File: whole/b.txt", "@@", "-five", "+5"],
+          ...["*** Add File: whole/c.txt", "+c"],
+        ),
+      ),
+    ],
+  );
+  const sentence = resultsOf(stage, "whole-second")[1];
+  const [conflict, ...more] = conflictsIn(events);
+  expect(more).toEqual([]);
+  expect(conflict).toMatchObject({
+    resource: fileOf(stage, "whole/b.txt"),
+    resolutions: [{ rule: "strategy" }],
+  });
+  expect(sentence).toMatch(REFUSED);
+  expect(sentence).toContain(`report conflict ${conflict?.conflictId}`);
+  expect(textIn(stage, "whole/a.txt")).toBe(LINES);
+  expect(textIn(stage, "whole/b.txt")).toBe("all new\n");
+  expect(textIn(stage, "whole/c.txt")).toBeUndefined();
+});
+
+it("a whole file that is based on an older version gets what came between", async () => {
+  put(stage, "between.txt", LINES);
+  const spawn = [
+    child(
+      "between-reader",
+      calls(read("between.txt")),
+      gate({ opens: ["between read"], awaits: ["between ended"] }),
+      calls(write("between.txt", LINES.replace("five", "five by the reader"))),
+    ),
+    child(
+      "between-other",
+      gate({ awaits: ["between read"] }),
+      calls(edit("between.txt", "one", "one by the other")),
+    ),
+  ];
+  await begin(stage, "between", { spawn });
+  await stage.until(ownerOf("between"), (it) => stepNamed(it, "between-other").phase.status === "completed");
+  await open(stage, "between ended");
+  const state = await ended(stage, "between");
+  const events = await expectSound(stage, state);
+  expect(textIn(stage, "between.txt")).toBe(
+    LINES.replace("one", "one by the other").replace("five", "five by the reader"),
+  );
+  expect(resultsOf(stage, "between-reader")[2]).toContain("Successfully wrote");
+  expect(conflictsIn(events)).toMatchObject([
+    {
+      contest: { cause: "stale_base", merge: { kind: "clean" } },
+      resolutions: [{ winner: stepIdOf(state, "between-reader"), losers: [], because: "merged" }],
+    },
+  ]);
+});
+
+it("keeps a file's own line endings", async () => {
+  put(stage, "crlf.txt", LINES.replaceAll("\n", "\r\n"));
+  await after(
+    "crlf",
+    [calls(edit("crlf.txt", "one", "one by first"))],
+    [calls(edit("crlf.txt", "five", "five by second"))],
+  );
+  const merged = LINES.replace("one", "one by first").replace("five", "five by second");
+  expect(textIn(stage, "crlf.txt")).toBe(merged.replaceAll("\n", "\r\n"));
+});
+
+it("does not merge what is no text", async () => {
+  const bytes = Buffer.from([0xff, 0x00, 0xfe, 0x0a]);
+  put(stage, "binary.dat", "");
+  writeFileSync(pathOf(stage, "binary.dat"), bytes);
+  const { events } = await after(
+    "binary",
+    // The tool does not edit what is no text; its claim stands.
+    [calls(edit("binary.dat", "old", "new"))],
+    [calls(write("binary.dat", "text\n"))],
+  );
+  expect(resultsOf(stage, "binary-second")[1]).toMatch(REFUSED);
+  expect(readFileSync(pathOf(stage, "binary.dat"))).toEqual(bytes);
+  expect(conflictsIn(events)).toMatchObject([
+    {
+      contest: { merge: { kind: "obstacle", obstacle: "not_text" } },
+      resolutions: [{ because: "not-text" }],
+    },
+  ]);
+});

@@ -1,0 +1,246 @@
+/** Contested writes of a session that people talk to: they are asked, or the session is told who can be; and what a crash leaves. */
+import { randomUUID } from "node:crypto";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import { connectOnUse, type GatewayClient, type Json } from "../support/gateway-client.ts";
+import type { SpawnArgs, Turn } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { stepNamed, type Known, type Stage } from "./stage.ts";
+import {
+  calls,
+  child,
+  conflictsIn,
+  ended,
+  expectHeld,
+  expectSound,
+  factsOf,
+  fileOf,
+  gate,
+  openWritesStage,
+  ownerOf,
+  pathOf,
+  REFUSED,
+  resultsOf,
+  run,
+  stepIdOf,
+  taskOf,
+  textIn,
+  write,
+  type Conflict,
+} from "./writes-stage.ts";
+
+const REVIEW_MS = 10_000;
+
+let stage: Stage;
+let approver: Approver | undefined;
+
+beforeAll(async () => {
+  stage = await openWritesStage({
+    overrides: [{ resource: "manual/**", strategy: "manual_review" }],
+    highRisk: ["secrets.txt"],
+    reviewMs: REVIEW_MS,
+  });
+});
+
+afterEach(() => {
+  approver?.client.close();
+  approver = undefined;
+});
+
+afterAll(() => stage.close());
+
+type Decision = "allow-once" | "deny" | "nothing";
+
+interface Approver {
+  readonly client: GatewayClient;
+  readonly asked: Json[];
+}
+
+/** A person at another client, who answers every question in the same way. */
+async function openApprover(decision: Decision): Promise<Approver> {
+  const asked: Json[] = [];
+  const client = connectOnUse(stage.gateway.port, stage.gateway.token, {
+    caps: ["approvals"],
+    hear: (event, payload) => {
+      if (event !== "plugin.approval.requested") return;
+      asked.push(payload);
+      if (decision === "nothing") return;
+      const params = { id: payload["id"], decision };
+      void client.request({ method: "plugin.approval.resolve", params, timeoutMs: 10_000 });
+    },
+  });
+  await client.request({ method: "health", params: {}, timeoutMs: 10_000 });
+  approver = { client, asked };
+  return approver;
+}
+
+/** Begins a turn as a person does who chats with the session. */
+async function chat(label: string, ...turns: readonly Turn[]): Promise<void> {
+  const params = { sessionKey: ownerOf(label), message: taskOf(label, turns), idempotencyKey: randomUUID() };
+  await stage.gateway.call("chat.send", params);
+}
+
+const HELD = "held\n";
+const WANTED = "wanted by the owner\n";
+
+/** A child that holds a file until a gate is open. */
+const holder = (label: string, file: string, ...more: readonly Turn[]): SpawnArgs =>
+  child(
+    `${label}-holder`,
+    calls(write(file, HELD)),
+    gate({ opens: [`${label} held`], awaits: [`${label} over`] }),
+    ...more,
+  );
+
+/** The owner's turn: a child holds the file, and the owner writes it, so often. */
+const wanting = (label: string, file: string, times = 1): Turn[] => [
+  { spawn: [holder(label, file)] },
+  gate({ awaits: [`${label} held`] }),
+  ...Array.from({ length: times }, () => calls(write(file, WANTED))),
+  gate({ opens: [`${label} over`] }),
+];
+
+async function onlyConflictOf(state: Known): Promise<Conflict> {
+  const [conflict, ...more] = conflictsIn(await expectSound(stage, state));
+  expect(more).toEqual([]);
+  if (!conflict) throw new Error("there is no conflict");
+  return conflict;
+}
+
+describe("a session that writes what its child holds", () => {
+  it("is refused like any other", async () => {
+    const state = await run(stage, "own", ...wanting("own", "own.txt"));
+    const conflict = await onlyConflictOf(state);
+    const by = `${stepIdOf(state, "own-holder")} ("own-holder")`;
+    expectHeld(resultsOf(stage, "own")[2], {
+      resource: fileOf(stage, "own.txt"),
+      by,
+      conflictId: conflict.conflictId,
+    });
+    expect(conflict).toMatchObject({
+      contest: { requester: OWNER_STEP_ID, strategy: "owner_wins" },
+      resolutions: [{ winner: stepIdOf(state, "own-holder"), losers: [OWNER_STEP_ID] }],
+    });
+    expect(textIn(stage, "own.txt")).toBe(HELD);
+  });
+});
+
+describe("people who are asked", () => {
+  it("allow the write: it happens, and the other's claim ends", async () => {
+    const { asked } = await openApprover("allow-once");
+    await chat("allowed", ...wanting("allowed", "manual/allowed.txt"));
+    const state = await ended(stage, "allowed");
+    const conflict = await onlyConflictOf(state);
+    const events = await stage.events(state);
+    expect(textIn(stage, "manual/allowed.txt")).toBe(WANTED);
+    expect(resultsOf(stage, "allowed")[2]).toContain("Successfully wrote");
+    const child1 = stepIdOf(state, "allowed-holder");
+    expect(conflict.resolutions).toMatchObject([
+      { winner: OWNER_STEP_ID, losers: [child1], because: "approved", rule: "people" },
+    ]);
+    expect(asked).toHaveLength(1);
+    const { request } = asked[0] as { request: { title: string; description: string } };
+    expect(request.title).toContain("manual/allowed.txt");
+    expect(request.description).toContain(pathOf(stage, "manual/allowed.txt"));
+    expect(request.description).toContain(`${child1} ("allowed-holder")`);
+    const [first] = factsOf(events, "claim.acquired");
+    expect(factsOf(events, "claim.released")).toContainEqual({
+      stepId: child1,
+      token: first?.token,
+      because: "preempted",
+    });
+    expect(factsOf(events, "resource.changed").map(({ stepId }) => stepId)).toEqual([child1, OWNER_STEP_ID]);
+  });
+
+  it("deny it: it does not happen, whatever the default strategy, where the file is high-risk", async () => {
+    await openApprover("deny");
+    await chat("denied", ...wanting("denied", "secrets.txt"));
+    const state = await ended(stage, "denied");
+    const conflict = await onlyConflictOf(state);
+    expect(textIn(stage, "secrets.txt")).toBe(HELD);
+    expect(resultsOf(stage, "denied")[2]).toContain("Denied by user");
+    expect(conflict).toMatchObject({
+      contest: { strategy: "manual_review", from: "high_risk" },
+      resolutions: [{ losers: [OWNER_STEP_ID], because: "denied", rule: "people" }],
+    });
+    expect(conflict.resolutions[0]?.winner).toBeUndefined();
+  });
+
+  it("do not answer in time: it does not happen", async () => {
+    await openApprover("nothing");
+    await chat("unanswered", ...wanting("unanswered", "manual/unanswered.txt"));
+    const conflict = await onlyConflictOf(await ended(stage, "unanswered"));
+    expect(textIn(stage, "manual/unanswered.txt")).toBe(HELD);
+    expect(conflict.resolutions).toMatchObject([{ losers: [OWNER_STEP_ID], because: "unanswered" }]);
+  });
+});
+
+describe("nobody who could be asked", () => {
+  it("is recorded, and the session is not asked about again but hears of a conflict's id", async () => {
+    await chat("nobody", ...wanting("nobody", "manual/nobody.txt", 2));
+    const [asked, unasked, ...more] = conflictsIn(await expectSound(stage, await ended(stage, "nobody")));
+    expect(more).toEqual([]);
+    expect(textIn(stage, "manual/nobody.txt")).toBe(HELD);
+    expect(asked?.resolutions).toMatchObject([
+      { losers: [OWNER_STEP_ID], because: "nobody-to-ask", rule: "people" },
+    ]);
+    expect(unasked?.resolutions).toMatchObject([
+      { losers: [OWNER_STEP_ID], because: "manual-review", rule: "strategy" },
+    ]);
+    const [, , first, second] = resultsOf(stage, "nobody");
+    expect(first).toContain("approval unavailable");
+    expect(second).toMatch(REFUSED);
+    expect(second).toContain(`report conflict ${unasked?.conflictId}`);
+  });
+});
+
+describe("kill -9 of the gateway while a file is held, refused and asked about", () => {
+  it("leaves nothing held and every conflict with one resolution", async () => {
+    const label = "killed";
+    const { asked } = await openApprover("nothing");
+    const spawn = [
+      child(
+        "killed-holder",
+        calls(write("killed.txt", HELD)),
+        calls(write("manual/killed.txt", HELD)),
+        gate({ opens: ["killed held"], awaits: ["never"] }),
+      ),
+      child(
+        "killed-loser",
+        gate({ awaits: ["killed held"] }),
+        calls(write("killed.txt", "by the loser\n")),
+        gate({ opens: ["killed lost"], awaits: ["never"] }),
+      ),
+    ];
+    await chat(
+      label,
+      { spawn },
+      gate({ awaits: ["killed lost"] }),
+      calls(write("manual/killed.txt", WANTED)),
+    );
+    await waitFor(() => asked.length > 0, { what: "the question", timeoutMs: 60_000 });
+    await stage.gateway.kill9();
+    expect((await stage.verify()).problems).toEqual([]);
+    await stage.restart();
+    const state = await stage.until(ownerOf(label), ({ kind }) => kind === "ended", 120_000);
+    const events = await expectSound(stage, state);
+    for (const name of ["killed-holder", "killed-loser"])
+      expect(stepNamed(state, name).phase.status).toBe("failed");
+    expect(conflictsIn(events)).toMatchObject([
+      { contest: { strategy: "owner_wins" }, resolutions: [{ because: "lease-holder" }] },
+      { contest: { strategy: "manual_review" }, resolutions: [{ losers: [OWNER_STEP_ID] }] },
+    ]);
+    expect(factsOf(events, "claim.released")).toMatchObject([
+      { because: "step_ended" },
+      { because: "step_ended" },
+    ]);
+    expect(textIn(stage, "manual/killed.txt")).toBe(HELD);
+  });
+
+  it("leaves the file to the next who wants it", async () => {
+    const spawn = [child("next-writer", calls(write("killed.txt", "by the next\n")))];
+    const events = await expectSound(stage, await run(stage, "next", { spawn }));
+    expect(conflictsIn(events)).toEqual([]);
+    expect(textIn(stage, "killed.txt")).toBe("by the next\n");
+  });
+});

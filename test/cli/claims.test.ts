@@ -1,6 +1,7 @@
 import { symlinkSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import { concerns } from "../../src/plugins/cli/resource-text.ts";
 import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, WRITERS } from "./recorded-conflicts.ts";
@@ -40,7 +41,9 @@ describe("claims", () => {
   test("stand by token, with who holds what since when and for how long", async () => {
     const lines = (await claims([], { terminal: { columns: 200 } })).trimEnd().split("\n");
     expect(lines[0]).toMatch(/^TOKEN {2}COORDINATION {2}STEP +SINCE +UNTIL +RESOURCE$/u);
-    expect(lines[1]).toBe(`    1  co-1f0c7a52   step-1  2026-01-02 03:04:15Z  in 4m 40s   ${notes()}`);
+    expect(lines[1]).toBe(
+      `    1  co-1f0c7a52   step-1 (draft)   2026-01-02 03:04:15Z  in 4m 40s   ${notes()}`,
+    );
     expect(lines.slice(1).map((line) => Number(line.slice(0, 5)))).toEqual([1, 2, 3]);
   });
 
@@ -67,7 +70,14 @@ describe("claims", () => {
     expect(await tokens(["--resource", folder.file("other.md")])).toEqual([]);
     expect(await tokens(["--resource", folder.file("notes")])).toEqual([]);
     expect(await tokens(["--resource", PRODUCTION])).toEqual([2]);
+    expect(await tokens(["--resource", PRODUCTION.toUpperCase()])).toEqual([2]);
     expect(await claims(["--resource", "queue:none"])).toBe("nothing is claimed\n");
+  });
+
+  test("concern a name of any kind, and one letter is the drive of a file", () => {
+    expect(concerns("my_db:customers")("my_db:customers")).toBe(true);
+    expect(concerns("My_DB:customers")("my_db:customers")).toBe(true);
+    expect(concerns("c:customers")("c:customers")).toBe(false);
   });
 
   test("that are too many are cut, and it says so", async () => {
@@ -110,8 +120,10 @@ describe("claims release", () => {
       calls.push(call);
       return Promise.resolve(answer);
     };
-  const release = (args: readonly string[], setting: CliSetting = {}): Promise<CliResult> => {
+  beforeEach(() => {
     calls.length = 0;
+  });
+  const release = (args: readonly string[], setting: CliSetting = {}): Promise<CliResult> => {
     return runCli(["claims", "release", ...args], {
       gateway: answering({ ok: true, payload: PAYLOAD }),
       ...setting,
@@ -154,14 +166,36 @@ describe("claims release", () => {
     expect(calls).toEqual([]);
   });
 
+  test.each([["--ledger", "copy.sqlite"], ["--resource", "notes.md"], ["--limit", "200"], ["--all"]])(
+    "refuses %s of the list, wherever it stands, without asking anybody",
+    async (...option) => {
+      for (const args of [
+        ["claims", "release", "7", ...option],
+        ["claims", ...option, "release", "7"],
+      ]) {
+        const { stderr, exitCode } = await runCli(args, {
+          gateway: answering({ ok: true, payload: PAYLOAD }),
+        });
+        expect(exitCode).toBe(1);
+        expect(stderr).toContain(`error INPUT_INVALID: ${option[0]}: it is for listing claims`);
+      }
+      const { stdout } = await runCli(["claims", "release", "7", ...option, "--json"]);
+      expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID" } });
+      expect(calls).toEqual([]);
+    },
+  );
+
   test("of a claim that has ended says so", async () => {
-    const message = "token: there is no claim 7; it has ended already, or there never was one";
-    const gateway = answering({ ok: false, code: "INPUT_INVALID", message });
-    const { stderr, exitCode } = await release(["7"], { gateway });
-    expect({ stderr, exitCode }).toEqual({
+    const message = "there is no claim 7; it has ended already, or there never was one";
+    const details = { refusal: "NO_SUCH_CLAIM" };
+    const gateway = answering({ ok: false, code: "REQUEST_REFUSED", message, details });
+    const advice = "Run `openclaw coordination claims` to see what is claimed.";
+    expect(await release(["7"], { gateway })).toMatchObject({
       exitCode: 1,
-      stderr: `error INPUT_INVALID: ${message}. Correct the fields that the message names.\n`,
+      stderr: `error REQUEST_REFUSED: ${message}. ${advice}\n`,
     });
+    const { stdout } = await release(["7", "--json"], { gateway });
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: "REQUEST_REFUSED", message, advice } });
   });
 
   test.each([

@@ -272,7 +272,7 @@ describe("a conflict of release 0.1.0", () => {
       /^2026-01-02 03:04:09Z {2}co-1:c-1 +\/a +owner_wins +- +step-1 won \(earliest-claim\)$/mu,
     );
     const story = await old(["conflicts", "co-1:c-1"]);
-    expect(story).toContain("Its evidence was not recorded: it is of release 0.1.0.");
+    expect(story).toContain("Its evidence is missing: it was recorded before arbitration.");
     expect(story).not.toMatch(/^ {2}(?:asked|cause|rule|base) /mu);
   });
 

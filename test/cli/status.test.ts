@@ -184,6 +184,26 @@ describe("doctor", () => {
     expect(failed).toEqual(["plugin", "conversation-access", "plugin-lists"]);
   });
 
+  test("warns of what is configured for tools that need no entry, and of no other", async () => {
+    using state = tempFolder();
+    const withTools = (...names: readonly string[]): object => {
+      const tools = Object.fromEntries(names.map((name) => [name, { paths: ["path"] }]));
+      const config = { coordination: { phase1: { conflicts: { tools } } } };
+      return enabledConfig({ plugins: { entries: { coordination: { config } } } });
+    };
+    const { ok, checks } = await doctor({
+      stateDir: state.path,
+      config: memoryConfig(withTools("deploy", "exec", "write")),
+    });
+    expect(ok).toBe(true);
+    expect(checks.find(({ name }) => name === "conflicts-tools")).toMatchObject({
+      status: "warn",
+      message: expect.stringContaining("no effect on write, exec:") as string,
+    });
+    const others = await doctor({ stateDir: state.path, config: memoryConfig(withTools("deploy")) });
+    expect(others.checks.map(({ name }) => name)).not.toContain("conflicts-tools");
+  });
+
   test("fails on a damaged ledger, with its advice", async () => {
     using state = tempFolder();
     mkdirSync(join(state.path, "coordination"));

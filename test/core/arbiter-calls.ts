@@ -88,6 +88,12 @@ export function shell(files: Files, session: SessionKey, does: () => void = () =
   return { ...call, mayTouchAnything: true, undetermined: { because: "undeclared" }, tools: does };
 }
 
+/** A shell command whose outputs are declared: a folder, or whatever it is. */
+export function output(files: Files, session: SessionKey, name: string): ToolCall {
+  const call = change(files, session, { tool: "exec", changes: [] });
+  return { ...call, targets: [{ at: { path: name, folder: files.folder }, replaces: true }] };
+}
+
 /** What a message to somebody, or a place in a queue, is. */
 export function named(files: Files, session: SessionKey, resource: string): ToolCall {
   const call = change(files, session, { tool: "sessions_send", changes: [] });

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
-import { write } from "./arbiter-calls.ts";
+import { output, write } from "./arbiter-calls.ts";
 import { host, scene, spawnChild, startCoordinator, valueFiles, type Store } from "./arbiter-scene.ts";
 
 const CLAIMS = 10_000;
@@ -46,7 +46,7 @@ afterAll(async () => {
 async function medianMs(kind: "granted" | "refused", nameOf: (index: number) => string): Promise<number> {
   const times: number[] = [];
   for (let index = 0; index < REPEATS; index += 1) {
-    const call = write(files, late, { [nameOf(index)]: "y" });
+    const call = output(files, late, nameOf(index));
     const began = performance.now();
     const answer = await coordinator.arbiter.request(call);
     times.push(performance.now() - began);
@@ -99,7 +99,7 @@ describe("who takes a folder over", () => {
       }
       await s.plan([{ stepId: "high", priority: "high" }], { ownerSession: "agent:main:other" });
       appends = 0;
-      expect(await s.ask(write(s, s.sessionOf("high"), { src: "x" }))).toEqual({ kind: "granted" });
+      expect(await s.ask(output(s, s.sessionOf("high"), "src"))).toEqual({ kind: "granted" });
       expect([...new Set(await s.holders("src"))]).toEqual(["plan-1/high"]);
       expect(appends).toBeLessThan(10);
     },
@@ -121,7 +121,7 @@ describe("who wants a folder", () => {
       await s.coordinator.arbiter.callEnded(call.callKey);
     }
     await s.does(write(s, s.sessionOf("high"), { "src/high": "x" }));
-    expect((await s.ask(write(s, s.sessionOf("normal"), { src: "x" }))).kind).toBe("refused");
+    expect((await s.ask(output(s, s.sessionOf("normal"), "src"))).kind).toBe("refused");
     expect((await s.holders("src/high")).at(-1)).toBe("plan-1/high");
   });
 });

@@ -38,9 +38,9 @@ describe("what sessions have seen", () => {
 
 describe("calls under way", () => {
   const call = (key: string, resource: string, token = 1): CallUnderWay => ({
-    ...{ callKey: key, tool: "write", atMs: at(0), mayTouchAnything: false },
+    ...{ callKey: key, tool: "write", atMs: at(0), mayTouchAnything: false, looks: [] },
     participant: { session: session(key) } as Participant,
-    changes: [{ resource, token, before: "absent", text: key }],
+    changes: [{ resource, replaces: true, isNew: true, token, before: "absent", text: key }],
   });
 
   it("are in the way of others on the same file, above and below it, never of their own session", () => {

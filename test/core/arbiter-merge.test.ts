@@ -171,7 +171,9 @@ describe("what is not merged is for people:", () => {
 
   it("changes of the same lines", async () => {
     await using s = await merging();
-    expect(await obstacle(s, "write")).toContain("a person must decide");
+    expect(await obstacle(s, "write")).toContain(
+      "could not be merged with theirs (overlapping-changes). Read it again",
+    );
     expect(s.events("conflict.resolved")).toMatchObject([
       { losers: ["step-2"], because: "overlapping-changes", rule: "strategy" },
     ]);
@@ -212,7 +214,9 @@ describe("what is not merged is for people:", () => {
     await s.does(write(s, a, { "notes.md": FIRST }));
     const first = write(s, b, { "notes.md": LAST });
     const allowed = await s.ask(first);
-    expect(refused(await s.ask(write(s, b, { "notes.md": LAST }))).sentence).toContain("(being-written)");
+    expect(refused(await s.ask(write(s, b, { "notes.md": LAST }))).sentence).toContain(
+      "is being changed just now",
+    );
     await s.runs(first, allowed);
     expect(s.text("notes.md")).toBe(BOTH);
   });
@@ -250,6 +254,6 @@ describe("what is not merged is for people:", () => {
     const second = s.does(write(s, b, { "notes.md": LAST }));
     await s.clock.advance(1_900);
     await s.clock.advance(200);
-    expect(refused(await second).sentence).toContain("(being-written)");
+    expect(refused(await second).sentence).toContain("is being changed just now");
   });
 });

@@ -179,7 +179,9 @@ describe("a call that people are asked about", () => {
     await review.settle("nobody_to_ask");
     expect(answersOf(s)).toEqual(["nobody-to-ask"]);
     const answer = refused(await s.ask(write(s, OWNER, { "notes.md": "o" })));
-    expect(answer.sentence).toMatch(/nobody can be asked from here.* report conflict co-1:conflict-\d/u);
+    expect(answer.sentence).toMatch(
+      /nobody can be asked from here.* report this in your result \(conflict co-1:conflict-\d\)/u,
+    );
     expect(answer.conflictId).toMatch(/^co-1:conflict-\d$/u);
   });
 

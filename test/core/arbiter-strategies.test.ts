@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { OWNER } from "../support/fake-clock-host.ts";
-import { named, read, refused, reviewed, write, edit } from "./arbiter-calls.ts";
+import { edit, named, output, read, refused, reviewed, write } from "./arbiter-calls.ts";
 import { realSceneFiles, scene, LEASE_MS, type Scene } from "./arbiter-scene.ts";
 
 describe("owner_wins", () => {
@@ -60,7 +60,7 @@ describe("owner_wins", () => {
     await using s = await scene();
     const [a, b] = [await s.child("a"), await s.child("b")];
     await s.does(write(s, a, { "src/lib/deep.ts": "a" }));
-    expect((await s.ask(write(s, b, { "src/lib": "b" }))).kind).toBe("refused");
+    expect((await s.ask(output(s, b, "src/lib"))).kind).toBe("refused");
     expect((await s.ask(write(s, b, { "src/lib/deep.ts/below": "b" }))).kind).toBe("refused");
     expect((await s.ask(write(s, b, { "src/lib/other.ts": "b" }))).kind).toBe("granted");
   });
@@ -155,7 +155,7 @@ describe("priority_wins", () => {
     await s.plan(steps);
     await s.does(write(s, s.sessionOf("low"), { "src/1": "l", "src/2": "l", elsewhere: "l" }));
     await s.does(write(s, s.sessionOf("normal"), { "src/3": "n" }));
-    expect(await s.ask(write(s, s.sessionOf("high"), { src: "h" }))).toEqual({ kind: "granted" });
+    expect(await s.ask(output(s, s.sessionOf("high"), "src"))).toEqual({ kind: "granted" });
     expect(await s.holders("src")).toEqual(["plan-1/high"]);
     expect(await s.holders("elsewhere")).toEqual(["plan-1/low"]);
   });
@@ -168,7 +168,7 @@ describe("manual_review", () => {
     expect((await s.does(write(s, a, { "notes.md": "a" }))).kind).toBe("granted");
     const answer = refused(await s.does(write(s, b, { "notes.md": "b" })));
     expect(answer.sentence).toContain("a person must decide who may change");
-    expect(answer.sentence).toContain("report conflict co-1:conflict-1 in your result");
+    expect(answer.sentence).toContain("report this in your result");
     expect(s.events("conflict.resolved")).toMatchObject([
       { losers: ["step-2"], because: "manual-review", rule: "strategy" },
     ]);

@@ -216,7 +216,7 @@ function commandsOf(state: OpenCoordination, act: Act, moment: Moment): Command[
     case "end":
       return [act.well ? complete(act.step) : fail(act.step)];
     case "undetermined": {
-      const told = { tool: "exec", because: "undeclared", action: "allowed" } as const;
+      const told = { tool: "exec", because: "undeclared", action: "denied" } as const;
       return [{ type: "recordUndetermined", stepId: whoIs(act.step), ...told }];
     }
     case "spawn": {

@@ -3,7 +3,7 @@ import { arbitrate } from "../../src/agents/coordination/arbitration/arbitrate.t
 import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictStrategy } from "../../src/agents/coordination/contracts/plan.ts";
-import { contestOf } from "../../src/agents/coordination/dispatch/decide-claims.ts";
+import { contestOf } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
 import type { Assessed } from "../../src/agents/coordination/runtime/assess-call.ts";
 import {
   givenUpSentence,
@@ -100,7 +100,7 @@ describe("the sentence for a refused call", () => {
 
   it("says to report the conflict where people must decide", () => {
     expect(sentence({ against: [holder("step-2")], strategy: "manual_review" }, "c-1")).toBe(
-      "Coordination refused this call: a person must decide who may change /work/notes.md (manual-review), and nobody can be asked from here. Go on with other work, and report conflict c-1 in your result.",
+      "Coordination refused this call: a person must decide who may change /work/notes.md, held by step-2 since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z (manual-review), and nobody can be asked from here. Go on with other work, and report this in your result (conflict c-1).",
     );
   });
 
@@ -121,12 +121,17 @@ describe("other sentences", () => {
       atMs: SINCE,
       mayTouchAnything: false,
       changes: [],
+      looks: [],
     };
     expect(underWaySentence("file:/work/notes.md", call)).toMatch(
       /\/work\/notes\.md is being changed just now by step-2.* \(write, since 2026-01-02T10:00:00Z\)\. Try again in a moment\.$/u,
     );
-    expect(undeterminedSentence("exec", undefined)).toContain("what exec would change cannot be told");
-    expect(undeterminedSentence("crm", 'a"b')).toContain('the extractor "a\\"b" of another plugin failed');
+    expect(undeterminedSentence("exec", { because: "undeclared" })).toContain(
+      "what exec would change cannot be told",
+    );
+    expect(undeterminedSentence("crm", { because: "extractor_failed", extractor: 'a"b' })).toContain(
+      'the extractor "a\\"b" of another plugin failed',
+    );
     expect(recordRefusedSentence("too many")).toBe("Coordination refused this call: too many.");
     expect(givenUpSentence("step-2")).toContain("attempt of step step-2 was given up");
   });

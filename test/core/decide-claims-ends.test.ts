@@ -141,7 +141,7 @@ describe("a change", () => {
     const scene = atWork(1);
     const unknown: Command = {
       ...{ type: "recordUndetermined", stepId: stepId(1), tool: "exec" },
-      ...{ because: "undeclared", action: "allowed" },
+      ...{ because: "undeclared", action: "denied" },
     };
     expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);
     expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);
@@ -161,15 +161,15 @@ describe("bounds", () => {
 
   it("a coordination holds so many claims and no more", () => {
     const state = openOf(atWork(1));
-    const one = request(1, asks(REPORT, BOUNDS.claimsPerCoordinationMax + 1));
-    const full = decide(holding(state, BOUNDS.claimsPerCoordinationMax), one, at(0));
+    const one = request(1, asks(REPORT, BOUNDS.claimsPerStepMax + 1));
+    const full = decide(holding(state, BOUNDS.claimsPerStepMax), one, at(0));
     expect(saidOf(full)).toEqual(["TOO_MANY_CLAIMS"]);
-    const room = decide(holding(state, BOUNDS.claimsPerCoordinationMax - 1), one, at(0));
+    const room = decide(holding(state, BOUNDS.claimsPerStepMax - 1), one, at(0));
     expect(saidOf(room)).toEqual(["claim.acquired"]);
   });
 
   it("a full coordination renews what it holds", () => {
-    const full = holding(openOf(atWork(1)), BOUNDS.claimsPerCoordinationMax);
+    const full = holding(openOf(atWork(1)), BOUNDS.claimsPerStepMax);
     const renewed = request(1, asks(NOTES, 9, { held: 1, expiresAtMs: at(LEASE_MS + 1) }));
     expect(saidOf(decide(full, renewed, at(0)))).toEqual(["claim.renewed"]);
   });

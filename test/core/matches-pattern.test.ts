@@ -58,6 +58,8 @@ describe("a pattern", () => {
     ["queue:*", "queue:a/b"],
     ["Queue:Build", "queue:build"],
     ["board:*", "board:card-7"],
+    ["my_db:*", "my_db:customers"],
+    ["c:*", "file:c:x"],
   ])("%s fits %s", (pattern, resource) => {
     expect(matchesPattern(resource, pattern)).toBe(true);
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import type { z } from "zod";
+import { z } from "zod";
 import { FACT_PAYLOADS, QM2_EVENT_TYPES } from "../../src/agents/coordination/contracts/facts.ts";
 import { OPENWOP_PAYLOADS } from "../../src/agents/coordination/contracts/openwop-events.ts";
 import { tableRows } from "./read-tables.ts";
@@ -16,6 +16,47 @@ function fieldsOf({ shape }: z.ZodObject): string {
     .join(", ");
 }
 
+/** The enums whose values the page lists in words; `verify` and readers rely on them. */
+const LISTED = [
+  "claim.released.because",
+  "write.undetermined.because",
+  "write.undetermined.action",
+  "conflict.detected.contest.cause",
+  "conflict.detected.contest.from",
+  "conflict.resolved.rule",
+  "step.skipped.because",
+  "step.outcome_refused.because",
+  "step.child_stopped.outcome",
+  "escalation.closed.resolution",
+  "coordination.terminal.status",
+] as const;
+
+/** The values of the enum at `type.field`, through what is optional or nested. */
+function valuesOf(name: string): readonly string[] {
+  const type = Object.keys(PAYLOADS).find((candidate) => name.startsWith(`${candidate}.`)) ?? "";
+  const fields = name.slice(type.length + 1).split(".");
+  const field = fields.reduce<unknown>(fieldIn, PAYLOADS[type]);
+  return (unwrapped(field) as z.ZodEnum).options.map(String);
+}
+
+function fieldIn(schema: unknown, field: string): unknown {
+  return (unwrapped(schema) as z.ZodObject).shape[field];
+}
+
+function unwrapped(schema: unknown): unknown {
+  return schema instanceof z.ZodOptional ? unwrapped(schema.unwrap()) : schema;
+}
+
+/** The page says "`type.field` is `a` (why), `b` or `c`." What is in brackets, or behind a semicolon, is about them. */
+function namedValues(name: string): string[] {
+  const text = page.replaceAll(/\s+/gu, " ");
+  const start = `\`${name}\` is `;
+  const from = text.indexOf(start);
+  if (from === -1) return [];
+  const sentence = text.slice(from + start.length).replaceAll(/\([^)]*\)/gu, "");
+  return quoted(/^.*?(?:[.;] |$)/u.exec(sentence)?.[0] ?? "");
+}
+
 const quoted = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
 
 describe("docs/events.md", () => {
@@ -26,6 +67,10 @@ describe("docs/events.md", () => {
 
   it("says what each event means", () => {
     for (const [type, meaning] of tableRows(page, "type")) expect(meaning, type).toMatch(/\S{2,}/u);
+  });
+
+  it.each(LISTED)("lists the values of %s, and no other", (name) => {
+    expect(namedValues(name).toSorted()).toEqual(valuesOf(name).toSorted());
   });
 
   it("has a projection of every fact, to types that there are", () => {

@@ -85,8 +85,8 @@ describe(METHOD, () => {
       expect(await release({ token })).toEqual({
         ok: false,
         error: {
-          code: "INPUT_INVALID",
-          message: `token: there is no claim ${token}; it has ended already, or there never was one`,
+          code: "REQUEST_REFUSED",
+          message: `there is no claim ${token}; it has ended already, or there never was one`,
           details: { refusal: "NO_SUCH_CLAIM" },
         },
       });

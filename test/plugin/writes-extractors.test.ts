@@ -101,6 +101,7 @@ describe("an extractor", () => {
     ["names a resource without a kind", () => ({ resources: ["customers"] })],
     ["names a resource in capitals", () => ({ resources: ["DB:x"] })],
     ["names a resource with line breaks", () => ({ resources: ["db:a\nb"] })],
+    ["names a drive", () => ({ resources: ["c:x"] })],
     ["names nothing of a kind", () => ({ resources: ["db:"] })],
     ["names too long a resource", () => ({ resources: [`db:${"x".repeat(BOUNDS.resourceCharsMax)}`] })],
     ["names too many resources", () => ({ resources: Array(BOUNDS.resourcesPerCallMax + 1).fill("db:x") })],

@@ -109,6 +109,8 @@ function configure(database: BetterSqlite3.Database, { path, mode }: OpenOptions
     expectPragma(database, path, { set: "synchronous = full", read: "synchronous", value: 2 });
   }
   database.pragma("foreign_keys = on");
+  // A text that was deleted must not stay readable in free pages.
+  database.pragma("secure_delete = on");
   if (Number(database.pragma("application_id", { simple: true })) !== APPLICATION_ID) {
     throw new CoordinationError("LEDGER_CORRUPT", `${path} is not a coordination ledger`);
   }

@@ -22,8 +22,8 @@ export async function askGateway(
 }
 
 /** @throws CoordinationError */
-export function throwAnswer(answer: GatewayAnswer & { readonly ok: false }): never {
-  throw new CoordinationError(...meaningOf(answer));
+export function throwAnswer(answer: Refused): never {
+  throw new GatewayRefusal(answer);
 }
 
 /** @throws CoordinationError where the gateway cannot be asked */
@@ -32,8 +32,29 @@ export function answerOf({ gateway }: CliHost, method: MethodName, params: objec
   throw new CoordinationError("GATEWAY_UNREACHABLE", "this program cannot call the gateway");
 }
 
+type Refused = GatewayAnswer & { readonly ok: false };
+
+/** What to do about a refusal where the advice of its code is for another one. */
+const ADVICE: ReadonlyMap<unknown, string> = new Map([
+  ["NO_SUCH_CLAIM", "Run `openclaw coordination claims` to see what is claimed."],
+]);
+
+class GatewayRefusal extends CoordinationError {
+  readonly #advice: string | undefined;
+
+  constructor(answer: Refused) {
+    super(...meaningOf(answer));
+    const { refusal } = (answer.details ?? {}) as { readonly refusal?: unknown };
+    this.#advice = ADVICE.get(refusal);
+  }
+
+  override get advice(): string {
+    return this.#advice ?? super.advice;
+  }
+}
+
 /** A code that only a newer plugin or the host itself knows is a refusal as well. */
-function meaningOf({ code, message }: GatewayAnswer & { readonly ok: false }): [ErrorCode, string] {
+function meaningOf({ code, message }: Refused): [ErrorCode, string] {
   return isErrorCode(code)
     ? [code, message]
     : ["REQUEST_REFUSED", `the gateway refused: ${message} (${code})`];

@@ -4,11 +4,11 @@ import { checkPlan } from "../../agents/coordination/plan/check-plan.ts";
 import type { PlanProblem } from "../../agents/coordination/plan/plan-problem.ts";
 import type { StepGraph } from "../../agents/coordination/plan/step-graph.ts";
 
-export type CheckedPlan =
+type CheckedPlan =
   | { readonly ok: true; readonly problems: readonly []; readonly summary: PlanSummary }
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 
-export type PlanSummary = ReturnType<typeof summaryOf>;
+type PlanSummary = ReturnType<typeof summaryOf>;
 
 /** `timeoutMs` is for steps to which the plan gives none. */
 export function checkedPlan(plan: unknown, timeoutMs?: number): CheckedPlan {

@@ -1,14 +1,17 @@
 /** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
+import { OWNER_STEP_ID, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { shownName } from "../../agents/coordination/contracts/resource-names.ts";
 import type { LedgerReader } from "../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
-import { partyName } from "./conflict-text.ts";
+import { readChangeLog } from "./conflict-log.ts";
+import { partyName, type Names } from "./conflict-text.ts";
 import { uniqueChars } from "./list-command.ts";
 import { withLedger } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
 import { cellsOf, fit, printable, shortenStart } from "./printable.ts";
 import { duration, instant } from "./quantities.ts";
 import { addRelease } from "./release-command.ts";
-import { concerns, resourceText } from "./resource-text.ts";
+import { concerns } from "./resource-text.ts";
 import {
   runCommand,
   wholeNumber,
@@ -60,7 +63,11 @@ async function claims(host: CliHost, options: ClaimsOptions): Promise<void> {
     }
     const shown = listed.slice(0, limit);
     if (options.json) await writeJson(host, shown);
-    else await host.stdout.write(renderClaims(shown, { ...host.stdout, now, isMore: listed.length > limit }));
+    else {
+      const isMore = listed.length > limit;
+      const steps = await stepTexts(reader, shown);
+      await host.stdout.write(renderClaims(shown, { ...host.stdout, steps, now, isMore }));
+    }
   });
 }
 
@@ -82,25 +89,40 @@ function listedOf(
   return { token, resource, coordinationId: runId, stepId, priority, acquiredAtMs, expiresAtMs, expired };
 }
 
+/** What holds each claim: by the id that `cancel` takes, then the name where it has one. */
+async function stepTexts(reader: LedgerReader, listed: readonly Listed[]): Promise<string[]> {
+  const names = new Map<CoordinationId, Names>();
+  for (const id of new Set(listed.map(({ coordinationId }) => coordinationId)))
+    names.set(id, (await readChangeLog(reader, id)).names);
+  return listed.map(({ coordinationId, stepId }) => {
+    const name = partyName(names.get(coordinationId) ?? new Map(), { stepId });
+    const isNamed = stepId !== OWNER_STEP_ID && name !== (stepId as string);
+    return isNamed ? `${stepId} (${name})` : name;
+  });
+}
+
 interface Page {
+  /** What stands for the step of each claim. */
+  readonly steps: readonly string[];
   readonly terminal: Terminal;
   readonly now: number;
   readonly isMore: boolean;
 }
 
 const RESOURCE_CELLS_MIN = 20;
-const STEP_CELLS_MAX = 20;
+const STEP_CELLS_MAX = 28;
 const UNTIL_CELLS = 10;
 
-function renderClaims(listed: readonly Listed[], { terminal, now, isMore }: Page): string {
+function renderClaims(listed: readonly Listed[], page: Page): string {
   if (listed.length === 0) return "nothing is claimed\n";
+  const { terminal, now, isMore } = page;
   const { unicode, columns } = terminal;
   const paint = paintFor(terminal);
   const text = (value: string): string => printable(value, unicode);
   const idChars = uniqueChars(listed.map(({ coordinationId }) => coordinationId));
   const id = Math.max("COORDINATION".length, idChars);
   const token = String(listed.at(-1)?.token ?? "").length;
-  const steps = listed.map((claim) => text(partyName(new Map(), { stepId: claim.stepId })));
+  const steps = page.steps.map(text);
   const step = Math.min(STEP_CELLS_MAX, Math.max(4, ...steps.map(cellsOf)));
   const since = instant(0).length;
   const tokenCells = Math.max(5, token);
@@ -114,7 +136,7 @@ function renderClaims(listed: readonly Listed[], { terminal, now, isMore }: Page
       fit(steps[index] ?? "", step, unicode),
       instant(claim.acquiredAtMs),
       until.padEnd(UNTIL_CELLS),
-      shortenStart(text(resourceText(claim.resource)), resource, unicode),
+      shortenStart(text(shownName(claim.resource)), resource, unicode),
     ].join("  ");
     return claim.expired ? paint.tone("faint", line) : line;
   });

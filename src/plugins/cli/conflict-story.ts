@@ -3,6 +3,7 @@ import type { Contestant } from "../../agents/coordination/contracts/arbitration
 import type { Terminal } from "./cli-host.ts";
 import type { ConflictRecord } from "./conflict-log.ts";
 import {
+  isRequester,
   outcomeText,
   partyName,
   requesterName,
@@ -41,7 +42,7 @@ export function renderConflict({ conflict, names }: FoundConflict, terminal: Ter
       entries.map(([name, value]) => [name, text(value)]),
     ),
     ...conflict.claims.flatMap((claim) => ["", ...claimantLines(conflict, { claim, names, paint, text })]),
-    ...(conflict.contest ? [] : ["", "Its evidence was not recorded: it is of release 0.1.0."]),
+    ...(conflict.contest ? [] : ["", "Its evidence is missing: it was recorded before arbitration."]),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -91,23 +92,23 @@ interface Claimant {
 function claimantLines(conflict: ConflictRecord, claimant: Claimant): string[] {
   const { claim, names, paint, text } = claimant;
   const { stepId, coordinationId } = claim;
-  const isRequester = coordinationId === undefined && stepId === conflict.contest?.requester;
+  const hasAsked = isRequester(conflict.contest, claim);
   const name = partyName(names, claim);
   const titles = [
     ...(name === (stepId as string) ? [] : [`(${coordinationId ? `${coordinationId} ` : ""}${stepId})`]),
-    ...(isRequester ? ["asked"] : []),
+    ...(hasAsked ? ["asked"] : []),
     ...(claim === winnerOf(conflict) ? ["won"] : []),
   ];
   return [
     `  ${paint.tone("strong", text(name))}${titles.length > 0 ? `  ${text(titles.join(" "))}` : ""}`,
-    `    ${text(factsOf(claim, isRequester))}`,
+    `    ${text(factsOf(claim, hasAsked))}`,
   ];
 }
 
 /** Who asks without holding a claim has the token that it would get. */
-function factsOf(claim: Contestant, isRequester: boolean): string {
+function factsOf(claim: Contestant, hasAsked: boolean): string {
   const { priority, claimedSequence, declared, expiresAtMs, changedAtMs } = claim;
-  const token = isRequester && expiresAtMs === undefined ? "would get token" : "token";
+  const token = hasAsked && expiresAtMs === undefined ? "would get token" : "token";
   const facts = [
     `priority ${priority}`,
     ...(claimedSequence > 0 ? [`${token} ${claimedSequence}`] : []),

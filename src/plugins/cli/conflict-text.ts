@@ -4,14 +4,14 @@
  */
 import type { Contestant } from "../../agents/coordination/contracts/arbitration.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type StepId } from "../../agents/coordination/contracts/ids.ts";
-import type { ConflictRecord } from "./conflict-log.ts";
+import type { ConflictRecord, Resolution } from "./conflict-log.ts";
 import type { Tone } from "./paint.ts";
 import { instant } from "./quantities.ts";
-import { shownName } from "./step-name.ts";
+import { stepName } from "./step-name.ts";
 
 export type Names = ReadonlyMap<StepId, string>;
 
-/** What came of a conflict for who asked; ledgers of 0.1.0 do not say who that was. */
+/** What came of a conflict for who asked; what was recorded before arbitration does not say who that was. */
 export type Outcome = "open" | "granted" | "refused" | "resolved";
 
 export const OUTCOME_TONES = {
@@ -24,15 +24,27 @@ export const OUTCOME_TONES = {
 export function outcomeOf({ contest, resolution }: ConflictRecord): Outcome {
   if (!resolution) return "open";
   if (!contest) return "resolved";
-  const { winner, winnerCoordinationId } = resolution;
-  return winner === contest.requester && winnerCoordinationId === undefined ? "granted" : "refused";
+  const winner = winningParty(resolution);
+  return winner && isRequester(contest, winner) ? "granted" : "refused";
 }
 
-/** Who got the resource, as it stands among the claims. Steps of two coordinations may have the same id. */
+type Party = Pick<Contestant, "stepId" | "coordinationId">;
+
+/** Steps of two coordinations may have the same id; who asked is of the conflict's own. */
+export function isRequester(contest: ConflictRecord["contest"], { stepId, coordinationId }: Party): boolean {
+  return coordinationId === undefined && stepId === contest?.requester;
+}
+
+function winningParty({ winner, winnerCoordinationId }: Resolution): Party | undefined {
+  if (winner === undefined) return undefined;
+  return { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
+}
+
+/** Who got the resource, as it stands among the claims. */
 export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | undefined {
-  const { winner, winnerCoordinationId } = resolution ?? {};
+  const winner = resolution && winningParty(resolution);
   return claims.find(
-    ({ stepId, coordinationId }) => stepId === winner && coordinationId === winnerCoordinationId,
+    ({ stepId, coordinationId }) => stepId === winner?.stepId && coordinationId === winner.coordinationId,
   );
 }
 
@@ -40,15 +52,12 @@ export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | u
 const SHORT_ID_CHARS = 11;
 
 /** A step as people know it, with the coordination where it is of another one. */
-export function partyName(
-  names: Names,
-  { stepId, coordinationId }: Pick<Contestant, "stepId" | "coordinationId">,
-): string {
+export function partyName(names: Names, { stepId, coordinationId }: Party): string {
   if (stepId === OUTSIDE_STEP_ID) return "somebody else";
   const ofIt = coordinationId === undefined ? "" : ` of ${coordinationId.slice(0, SHORT_ID_CHARS)}`;
   if (stepId === OWNER_STEP_ID) return `the owner${ofIt}`;
   const name = coordinationId === undefined ? names.get(stepId) : undefined;
-  return `${shownName({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
+  return `${stepName({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
 }
 
 /** Who asked; `-` where the ledger does not say. */
@@ -61,10 +70,9 @@ export function outcomeText(names: Names, conflict: ConflictRecord): string {
   const { resolution, contest } = conflict;
   if (!resolution)
     return contest?.reviewByMs === undefined ? "open" : `open until ${instant(contest.reviewByMs)}`;
-  const { winner, winnerCoordinationId, because } = resolution;
-  if (winner === undefined) return `refused (${because})`;
-  const party = { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
-  return `${partyName(names, party)} won (${because})`;
+  const winner = winningParty(resolution);
+  const what = winner ? `${partyName(names, winner)} won` : "refused";
+  return `${what} (${resolution.because})`;
 }
 
 export function strategyText({ contest, resolution }: ConflictRecord): string {

@@ -1,4 +1,5 @@
 /** Owns: `conflicts`. */
+import { shownName } from "../../agents/coordination/contracts/resource-names.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import {
   numberOf,
@@ -15,7 +16,6 @@ import { withLedger } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
 import { cellsOf, fit, printable, shorten, shortenStart } from "./printable.ts";
 import { instant } from "./quantities.ts";
-import { resourceText } from "./resource-text.ts";
 import {
   runCommand,
   wholeNumber,
@@ -95,7 +95,7 @@ function renderConflicts(found: readonly FoundConflict[], terminal: Terminal): s
   const idChars = uniqueChars(found.map(({ conflict }) => conflict.coordinationId));
   const rows = found.map(({ conflict, names }) => ({
     id: text(`${conflict.coordinationId.slice(0, idChars)}:${numberOf(conflict)}`),
-    resource: text(resourceText(conflict.resource)),
+    resource: text(shownName(conflict.resource)),
     strategy: text(strategyText(conflict)),
     asked: text(requesterName(names, conflict)),
     outcome: shorten(text(outcomeText(names, conflict)), OUTCOME_CELLS_MAX, unicode),

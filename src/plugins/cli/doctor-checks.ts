@@ -1,4 +1,5 @@
 /** Owns: what a healthy installation looks like. Each check is a function of what was found; finding it is `doctor`'s part. */
+import { HOST_TOOLS, type Phase1Config } from "../../agents/coordination/contracts/config.ts";
 import {
   ERROR_CODES,
   isCoordinationError,
@@ -77,11 +78,26 @@ export function configChecks(switches: Switches | undefined, program: string): C
       bad: excluded ?? "",
       advice: "Change plugins.allow or plugins.deny in OpenClaw's configuration.",
     }),
+    ...ignoredTools(phase1),
+  ];
+}
+
+/** Nothing where every entry has an effect. */
+function ignoredTools({ conflicts }: Phase1Config): Check[] {
+  const ignored = HOST_TOOLS.filter((tool) => Object.hasOwn(conflicts.tools, tool));
+  if (ignored.length === 0) return [];
+  return [
+    {
+      name: "conflicts-tools",
+      status: "warn",
+      message: `coordination.phase1.conflicts.tools has no effect on ${ignored.join(", ")}: what they change is known without it`,
+      advice: "Remove these entries; `tools` is for the tools of plugins.",
+    },
   ];
 }
 
 /** What `stat` says of a file or folder. */
-export interface FileFacts {
+interface FileFacts {
   readonly mode: number;
   readonly uid: number;
 }
@@ -137,7 +153,7 @@ export function diskCheck(freeBytes: number): Check {
   };
 }
 
-export interface HealthFacts {
+interface HealthFacts {
   readonly state: "ok" | "degraded";
   readonly failure?: { readonly code: string; readonly message: string; readonly atMs: number };
   readonly uncoordinatedSpawns: number;
@@ -184,6 +200,6 @@ export function overdueCheck(views: readonly CoordinationView[], now: number): C
   };
 }
 
-export function failed(name: string, { code, message, advice }: CoordinationError): Check {
+function failed(name: string, { code, message, advice }: CoordinationError): Check {
   return { name, status: "fail", message: `${code}: ${message}`, advice };
 }

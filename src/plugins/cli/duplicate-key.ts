@@ -1,6 +1,6 @@
 /** Owns: finding a key that an object of a JSON text has twice, which JSON.parse passes over. */
 
-export interface DuplicateKey {
+interface DuplicateKey {
   readonly key: string;
   readonly offset: number;
 }

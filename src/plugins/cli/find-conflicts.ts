@@ -14,7 +14,7 @@ export interface FoundConflict {
   readonly names: Names;
 }
 
-export interface ConflictQuery {
+interface ConflictQuery {
   readonly limit: number;
   /** Only those that people may still answer. */
   readonly isOpen: boolean;
@@ -66,7 +66,7 @@ function newestFirst(found: readonly FoundConflict[]): FoundConflict[] {
   return found.toSorted((a, b) => b.conflict.detectedAtMs - a.conflict.detectedAtMs);
 }
 
-export type Named =
+type Named =
   | { readonly kind: "coordination"; readonly runId: CoordinationId; readonly log: ChangeLog }
   | { readonly kind: "conflict"; readonly found: FoundConflict };
 

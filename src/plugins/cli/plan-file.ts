@@ -8,7 +8,7 @@ import type { PlanProblem } from "../../agents/coordination/plan/plan-problem.ts
 import { duplicateKeyIn } from "./duplicate-key.ts";
 import { bytes } from "./quantities.ts";
 
-export type Loaded =
+type Loaded =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 

@@ -1,9 +1,10 @@
 /** Owns: `claims release`. The claims of a running gateway are its to end: no command writes to its ledger. */
 import type { Command } from "commander";
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { shownName } from "../../agents/coordination/contracts/resource-names.ts";
 import { askGateway } from "./ask-gateway.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { printable } from "./printable.ts";
-import { resourceText } from "./resource-text.ts";
 import {
   runCommand,
   wholeNumber,
@@ -28,9 +29,22 @@ export function addRelease(parent: CommandGroup, host: CliHost): void {
     .action((token: string, _: ReleaseOptions, given: Command) => {
       // `--json` is an option of `claims`, too, which takes it wherever it stands.
       const options = given.optsWithGlobals<ReleaseOptions>();
-      return runCommand(host, options, () => release(host, token, options));
+      return runCommand(host, options, async () => {
+        refuseOptionsOfList(given);
+        await release(host, token, options);
+      });
     });
   withExamples(command, host, ["claims release 17", "claims release 17 --yes --json"]);
+}
+
+const OPTIONS_OF_LIST = ["ledger", "resource", "all", "limit"] as const;
+
+/** `claims` takes its options wherever they stand. @throws CoordinationError `INPUT_INVALID` */
+function refuseOptionsOfList({ parent }: Command): void {
+  const name = OPTIONS_OF_LIST.find((option) => parent?.getOptionValueSource(option) === "cli");
+  if (name === undefined) return;
+  const message = `--${name}: it is for listing claims; \`claims release\` ends a claim of the running gateway, by its token`;
+  throw new CoordinationError("INPUT_INVALID", message);
 }
 
 async function release(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
@@ -51,7 +65,7 @@ async function release(host: CliHost, text: string, options: ReleaseOptions): Pr
   }
   const shown = (value: unknown): string => printable(String(value), host.stdout.terminal.unicode);
   await writeLines(host, [
-    `released claim ${token} of step ${shown(stepId)} on ${shown(resourceText(String(resource)))}`,
+    `released claim ${token} of step ${shown(stepId)} on ${shown(shownName(String(resource)))}`,
     EFFECT,
     `See ${host.program} show ${shown(coordinationId)}`,
   ]);

@@ -8,7 +8,7 @@ import { OUTCOME_TONES, type Outcome } from "./conflict-text.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration, instant } from "./quantities.ts";
-import { isDelivery, shownName } from "./step-name.ts";
+import { isDelivery, stepName } from "./step-name.ts";
 import { barOf, ticksOf, type Axis } from "./time-axis.ts";
 import { conflictCells, conflictNotes, conflictSign } from "./timeline-conflicts.ts";
 import type { Timeline, TimelineConflict, TimelineRow } from "./timeline.ts";
@@ -17,7 +17,7 @@ const COLUMNS = { min: 60, max: 200, narrow: 80 } as const;
 const DURATION_CELLS = 7;
 const LANES: readonly Lane[] = ["control", "data", "escalation"];
 
-export interface TimelinePicture {
+interface TimelinePicture {
   readonly timeline: Timeline;
   readonly view: CoordinationView;
   /** Absent once the text was deleted. */
@@ -169,7 +169,7 @@ function labelsOf(rows: readonly TimelineRow[], unicode: boolean): string[] {
     for (let level = depth - 1; level > 0; level -= 1) tree = (follows[level] ? branch.through : "  ") + tree;
     follows.length = Math.min(follows.length, depth + 1);
     follows[depth] = true;
-    labels.push(shortTree(tree, unicode) + printable(shownName(row), unicode));
+    labels.push(shortTree(tree, unicode) + printable(stepName(row), unicode));
   }
   return labels.reverse();
 }
@@ -310,7 +310,7 @@ function waitsOf({ timeline, program }: TimelinePicture, { terminal, paint, colu
   );
   if (waiting.length === 0) return [];
   const lines = waiting.slice(0, WAITS_MAX).flatMap((row) => {
-    const line = `${printable(shownName(row), unicode)}: ${waitText(row)}`;
+    const line = `${printable(stepName(row), unicode)}: ${waitText(row)}`;
     const said = `${paint.stepSign(row.status)} ${shorten(line, columns - 2, unicode)}`;
     if (row.answerByMs === undefined) return [said];
     const words = [timeline.coordinationId, row.stepId].map((word) => printable(shellWord(word), unicode));

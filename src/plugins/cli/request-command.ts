@@ -5,7 +5,7 @@ import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { printable } from "./printable.ts";
 import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "./run-command.ts";
 
-export interface RequestCommand {
+interface RequestCommand {
   readonly name: string;
   readonly method: MethodName;
   readonly description: string;

@@ -1,21 +1,13 @@
-/** Owns: resources as people write them: files by their paths, everything else by its name. */
+/** Owns: resources as people ask for them: files by their paths, everything else by its name. */
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { covers } from "../../agents/coordination/contracts/resource-names.ts";
-
-const FILE = "file:";
-
-/** A scheme has at least two letters: one is a drive. */
-const NAMED = /^[a-z][a-z0-9+.-]+:/iu;
-
-/** A file without its scheme. */
-export function resourceText(resource: string): string {
-  return resource.startsWith(FILE) ? resource.slice(FILE.length) : resource;
-}
+import { covers, FILE, kindOf } from "../../agents/coordination/contracts/resource-names.ts";
 
 /** Whether a claim on a resource holds for what was asked for, or for something below it. */
 export function concerns(asked: string): (resource: string) => boolean {
-  const wanted = folded(NAMED.test(asked) ? asked : FILE + realPath(resolve(asked)).replaceAll("\\", "/"));
+  const wanted = folded(
+    kindOf(folded(asked)) === undefined ? FILE + realPath(resolve(asked)).replaceAll("\\", "/") : asked,
+  );
   return (resource) => covers(folded(resource), wanted) || covers(wanted, folded(resource));
 }
 

@@ -1,5 +1,6 @@
 /** Owns: what `show` tells of the conflicts and claims of a coordination. */
 import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
+import { shownName } from "../../agents/coordination/contracts/resource-names.ts";
 import type { Terminal } from "./cli-host.ts";
 import type { ChangeLog } from "./conflict-log.ts";
 import {
@@ -14,7 +15,6 @@ import {
 import { paintFor } from "./paint.ts";
 import { printable, shortenStart } from "./printable.ts";
 import { duration, instant } from "./quantities.ts";
-import { resourceText } from "./resource-text.ts";
 
 /** The newest ones; `conflicts` and `claims` list all. */
 const LINES_MAX = 10;
@@ -71,5 +71,5 @@ function withTitle(title: string, lines: readonly string[], all: number): string
 }
 
 function shortened(resource: string, unicode: boolean): string {
-  return shortenStart(printable(resourceText(resource), unicode), RESOURCE_CELLS_MAX, unicode);
+  return shortenStart(printable(shownName(resource), unicode), RESOURCE_CELLS_MAX, unicode);
 }

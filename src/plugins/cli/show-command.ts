@@ -11,7 +11,7 @@ import { bytes, count, duration, instant } from "./quantities.ts";
 import { renderTimeline } from "./render-timeline.ts";
 import { claimLines, claimsText, conflictLines, conflictsText } from "./show-claims.ts";
 import { runCommand, withExamples, withReaderOptions, writeJson, type ReaderOptions } from "./run-command.ts";
-import { isDelivery, shownName } from "./step-name.ts";
+import { isDelivery, stepName } from "./step-name.ts";
 import { timelineOf } from "./timeline.ts";
 
 export function addShow(parent: CommandGroup, host: CliHost): void {
@@ -169,7 +169,7 @@ function stepTitle(step: StepView, { paint, text }: Page): string {
   const because = skippedBecause === undefined ? "" : ` (${skippedBecause.replace("_", " ")})`;
   const attempts = retryBudget === undefined ? "" : ` of ${Math.max(attempt, retryBudget + 1)}`;
   const parts = [
-    `${paint.stepSign(status)} ${text(shownName({ stepId }))}`,
+    `${paint.stepSign(status)} ${text(stepName({ stepId }))}`,
     ...(name === undefined || name === stepId ? [] : [paint.tone("strong", text(name))]),
     paint.stepStatus(status, status.replace("_", " ")) + because,
     ...(durationMs === undefined ? [] : [duration(durationMs)]),

@@ -11,6 +11,6 @@ export function isDelivery({ stepId }: Named): boolean {
   return stepId === DELIVERY_STEP_ID;
 }
 
-export function shownName(step: Named): string {
+export function stepName(step: Named): string {
   return isDelivery(step) ? "delivery" : (step.name ?? step.stepId);
 }

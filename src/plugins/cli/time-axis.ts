@@ -5,7 +5,7 @@ export interface Axis {
   readonly cells: number;
 }
 
-export interface Tick {
+interface Tick {
   readonly cell: number;
   readonly label: string;
 }
@@ -54,7 +54,7 @@ function tickLabel(atMs: number): string {
     .join("");
 }
 
-export interface Bar {
+interface Bar {
   /** The first cell. */
   readonly cell: number;
   readonly text: string;

@@ -1,11 +1,11 @@
 /** Owns: conflicts in the picture of a timeline: a mark on the row of who asked, a line each below the chart. */
+import { shownName } from "../../agents/coordination/contracts/resource-names.ts";
 import type { Terminal } from "./cli-host.ts";
 import type { ChangeLog } from "./conflict-log.ts";
 import { numberOf, outcomeOf, outcomeText, OUTCOME_TONES, requesterName } from "./conflict-text.ts";
 import type { Paint } from "./paint.ts";
 import { cellsOf, printable, shorten, shortenStart } from "./printable.ts";
 import { duration } from "./quantities.ts";
-import { resourceText } from "./resource-text.ts";
 import type { Axis } from "./time-axis.ts";
 import type { Timeline, TimelineConflict } from "./timeline.ts";
 
@@ -52,7 +52,7 @@ export function conflictNotes(
       unicode,
     );
     const rest = Math.max(RESOURCE_CELLS_MIN, columns - 2 - cellsOf(before) - cellsOf(after));
-    const resource = shortenStart(printable(resourceText(conflict.resource), unicode), rest, unicode);
+    const resource = shortenStart(printable(shownName(conflict.resource), unicode), rest, unicode);
     const said = shorten(before + resource + after, columns - 2, unicode);
     return `${paint.tone(OUTCOME_TONES[outcomeOf(conflict)], conflictSign(unicode))} ${said}`;
   });

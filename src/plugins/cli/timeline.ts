@@ -30,7 +30,7 @@ export interface TimelineRow extends Pick<StepView, Shared> {
   readonly durationMs: number;
 }
 
-export interface EarlierAttempt {
+interface EarlierAttempt {
   readonly attempt: number;
   readonly status: Attempt["status"];
   readonly startMs: number;
@@ -39,7 +39,7 @@ export interface EarlierAttempt {
 
 export interface TimelineConflict {
   readonly conflictId: string;
-  /** Who asked; absent in ledgers of 0.1.0. */
+  /** Who asked; absent where it was recorded before arbitration. */
   readonly stepId?: StepId;
   readonly resource: string;
   readonly detectedMs: number;
@@ -59,7 +59,7 @@ export interface Timeline extends Pick<CoordinationView, "coordinationId" | "sta
   readonly conflicts?: readonly TimelineConflict[];
 }
 
-export interface Past {
+interface Past {
   readonly attempts?: Attempts;
   readonly log?: ChangeLog;
 }

@@ -15,8 +15,8 @@ export function releaseClaim(use: UsePlans, params: unknown): Promise<MethodAnsw
       const [claim] = await reads.claims({ after: token - 1, limit: 1 });
       const released = claim?.token === token ? await arbiter.release(token) : undefined;
       if (!claim || !released) {
-        const message = `token: there is no claim ${token}; it has ended already, or there never was one`;
-        return refused("INPUT_INVALID", message, { refusal: "NO_SUCH_CLAIM" });
+        const message = `there is no claim ${token}; it has ended already, or there never was one`;
+        return refused("REQUEST_REFUSED", message, { refusal: "NO_SUCH_CLAIM" });
       }
       const { stepId, resource } = claim;
       return answer({ token, coordinationId: released.runId, stepId, resource });

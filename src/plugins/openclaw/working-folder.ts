@@ -11,15 +11,13 @@ export type WorkingFolders = (session: string, agentId: string) => string;
 
 const SESSIONS_MAX = 1_000;
 
-/** A session's own folder is fixed when it is spawned; what the configuration says may change with a reload. */
+/** A session's own folder is fixed when it is spawned; what the configuration says may change at any time. */
 export function workingFolders(runtime: HostRuntime): WorkingFolders {
-  const known = recent<string>(SESSIONS_MAX);
+  const known = recent<Folders>(SESSIONS_MAX);
   return (sessionKey, agentId) => {
-    const before = known.get(sessionKey);
-    if (before !== undefined) return before;
-    const folder = folderOf(runtime, sessionKey, agentId);
-    known.set(sessionKey, folder);
-    return folder;
+    const own = known.get(sessionKey) ?? ownFolders(runtime, sessionKey, agentId);
+    known.set(sessionKey, own);
+    return folderOf(runtime, own, agentId);
   };
 }
 
@@ -28,18 +26,25 @@ interface Folders {
   readonly spawnedWorkspaceDir?: unknown;
 }
 
-function folderOf(runtime: HostRuntime, sessionKey: string, agentId: string): string {
+function ownFolders(runtime: HostRuntime, sessionKey: string, agentId: string): Folders {
   const entry: Folders | undefined = runtime.agent.session.getSessionEntry({
     sessionKey,
     agentId,
     readConsistency: "latest",
   });
+  return { spawnedCwd: entry?.spawnedCwd, spawnedWorkspaceDir: entry?.spawnedWorkspaceDir };
+}
+
+function folderOf(
+  runtime: HostRuntime,
+  { spawnedCwd, spawnedWorkspaceDir }: Folders,
+  agentId: string,
+): string {
   // The host's own types of its config disagree about `undefined`.
   const config = runtime.config.current() as Parameters<typeof runtime.agent.resolveAgentWorkspaceDir>[0];
   const { defaults, entries } = agentsIn(config);
-  const own = entries?.[agentId]?.cwd;
   return (
-    [entry?.spawnedCwd, own, defaults?.cwd, entry?.spawnedWorkspaceDir].find(isFolder) ??
+    [spawnedCwd, entries?.[agentId]?.cwd, defaults?.cwd, spawnedWorkspaceDir].find(isFolder) ??
     runtime.agent.resolveAgentWorkspaceDir(config, agentId)
   );
 }

@@ -38,13 +38,16 @@ export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
       try {
         return await parts.use((runtime) => ruleOn(parts, runtime, { event, ctx }));
       } catch (error) {
-        return goOnOrRefuse(parts.api, error, "call");
+        // Somebody must be able to look into what is wrong.
+        return event.toolName === "read" ? undefined : goOnOrRefuse(parts.api, error, "call");
       }
     },
     afterCall: async (event: AfterEvent, ctx: AfterContext): Promise<void> => {
-      if (!mayConcern(event.toolName)) return;
+      // Also of a tool that is not watched any more: the call may have been ruled on.
+      if (!currentRuntime()) return;
       await parts.quietly("after_tool_call", async (runtime) => {
-        await (await runtime.coordinator()).arbiter.callEnded(callKey(event, ctx));
+        const { arbiter } = await runtime.coordinator();
+        await arbiter.callEnded(callKey(event, ctx), { hasFailed: hasFailed(event) });
       });
     },
   };
@@ -56,6 +59,14 @@ function mayConcern(tool: string): boolean {
   if (!runtime) return false;
   const config = runtime.config.conflicts;
   return config.enabled && isWatched({ tool, config, extractors: extractorsOf });
+}
+
+const NOT_RUN: ReadonlySet<unknown> = new Set(["blocked", "skipped", "error"]);
+
+/** The host tells an error of a tool that failed, and by a status what it did not run. */
+function hasFailed({ error, result }: AfterEvent): boolean {
+  const details = (result as { readonly details?: { readonly status?: unknown } } | undefined)?.details;
+  return error !== undefined || NOT_RUN.has(details?.status);
 }
 
 interface Hooked {

@@ -6,6 +6,8 @@
  *
  * Patterns of plans are written by models: the time is at most the product of both lengths.
  */
+import { kindOf } from "../contracts/resource-names.ts";
+
 export function matchesPattern(resource: string, pattern: string): boolean {
   const { kind, name } = split(folded(resource));
   const wanted = split(folded(pattern));
@@ -54,11 +56,8 @@ function fits(parts: readonly string[], wanted: readonly string[], { any, one }:
   return wanted.slice(next).every((want) => want === any);
 }
 
-/** One letter is a drive. */
-const KINDS = /^([a-z][a-z0-9_-]+):/u;
-
 function split(name: string): { readonly kind: string; readonly name: string } {
-  const kind = KINDS.exec(name)?.[1];
+  const kind = kindOf(name);
   return kind === undefined ? { kind: "file", name } : { kind, name: name.slice(kind.length + 1) };
 }
 

@@ -24,14 +24,16 @@ export const BOUNDS = {
   claimsMax: 256,
   /** What one tool call may change. */
   resourcesPerCallMax: 256,
-  /** Held at once by the steps of one coordination. */
-  claimsPerCoordinationMax: 20_000,
+  /** Not released yet, expired ones included. */
+  claimsPerStepMax: 5_000,
   /** Over all patterns of a list: a model may have written them, and each is tried on every contested resource. */
   policyCharsMax: 8_192,
   conflictsPerCoordinationMax: 10_000,
   versionCharsMax: 128,
   /** What is in a larger file is not looked at: it is told from others by its size and times, and never merged. */
   mergeBytesMax: 5_000_000,
+  /** Kept of the files of one call for later merges. */
+  mergeBytesPerCallMax: 16_000_000,
   /** The host waits for an approval no longer. */
   reviewMsMax: 600_000,
   /** The host's own limit for the hook is longer by what is left for the ruling. */

@@ -82,6 +82,20 @@ const watchedToolSchema = z.strictObject({
 });
 export type WatchedTool = z.output<typeof watchedToolSchema>;
 
+/** Tools of the host whose calls are read as they are; an entry of `tools` has no effect on them. */
+export const HOST_TOOLS = [
+  "read",
+  "write",
+  "edit",
+  "apply_patch",
+  "nodes",
+  "exec",
+  "bash",
+  "process",
+  "terminal",
+  "sessions_send",
+] as const;
+
 /** What a shell command changes. Only an operator can declare it. */
 const declaredCommandSchema = z.strictObject({
   command: z
@@ -96,7 +110,6 @@ const declaredCommandSchema = z.strictObject({
       "Files and folders that it changes, from its working directory. An empty list: it changes nothing.",
     ),
 });
-export type DeclaredCommand = z.output<typeof declaredCommandSchema>;
 
 const conflictsSchema = arbiterPolicySchema.extend({
   strategy: conflictStrategySchema

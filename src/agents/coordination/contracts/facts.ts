@@ -279,6 +279,8 @@ export const FACT_PAYLOADS = {
       "preempted",
       /** A step that this one spawned, or runs for it, claimed the resource. */
       "delegated",
+      /** The call that acquired it changed nothing. */
+      "unused",
       "operator",
       "coordination_ended",
     ]),
@@ -296,10 +298,10 @@ export const FACT_PAYLOADS = {
   "write.undetermined": z.object({
     stepId: stepIdSchema,
     tool: shortName,
-    because: z.enum(["undeclared", "unreadable", "extractor_failed"]),
+    because: z.enum(["undeclared", "unreadable", "too_many", "extractor_failed"]),
     /** Who could not tell, where it was an extractor of a plugin. */
     extractor: shortName.optional(),
-    action: z.enum(["allowed", "asked", "denied"]),
+    action: z.enum(["asked", "denied"]),
   }),
   "conflict.detected": z.object({
     conflictId: z.string().min(1).max(BOUNDS.idCharsMax),

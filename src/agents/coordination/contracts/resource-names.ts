@@ -1,4 +1,21 @@
-const FILE = "file:";
+/**
+ * Owns: the names of resources: of what kind one is, what is below what, and how people read one. A name is `<kind>:<what>`;
+ * the one of a file is `file:` and its path.
+ */
+export const FILE = "file:";
+
+/** One letter is a drive. */
+const KIND = /^([a-z][a-z0-9_-]+):/u;
+
+/** `queue` of `queue:mail`; `undefined` for a path. Kinds are in lower case. */
+export function kindOf(name: string): string | undefined {
+  return KIND.exec(name)?.[1];
+}
+
+/** A resource as people read it: a file by its path alone. */
+export function shownName(resource: string): string {
+  return isFile(resource) ? resource.slice(FILE.length) : resource;
+}
 
 /** Whether a claim on one resource holds for another: it is the same, or a file below it. */
 export function covers(holder: string, resource: string): boolean {

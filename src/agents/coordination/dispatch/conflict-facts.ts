@@ -1,5 +1,5 @@
 /** Owns: the facts that a conflict becomes, and which conflicts are the same. A3 one resolution for each. */
-import { arbitrate, type Ruling } from "../arbitration/arbitrate.ts";
+import { arbitrate, type Contest, type Ruling } from "../arbitration/arbitrate.ts";
 import type { Contestant } from "../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest, SettleReview } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
@@ -9,6 +9,18 @@ import type { Conflict, OpenCoordination } from "../ledger/state.ts";
 
 /** A request that somebody stands against. */
 export type ContestedRequest = ResourceRequest & { readonly contest: ResourceContest };
+
+export function isContested(request: ResourceRequest): request is ContestedRequest {
+  return request.contest !== undefined;
+}
+
+/** Everything that the ruling on a request follows from. */
+export function contestOf(
+  requester: StepId,
+  { claims, strategy, merge }: Pick<ResourceContest, "claims" | "strategy" | "merge">,
+): Contest {
+  return { requester, claims, strategy, ...(merge && { merge }) };
+}
 
 export function detection(
   stepId: StepId,
@@ -58,7 +70,7 @@ export function resolutionByRules(conflict: Conflict): FactDraft | undefined {
   if (!contest || contest.reviewByMs !== undefined) return undefined;
   const { requester, strategy, cause, from, merge } = contest;
   const given: ResourceContest = { strategy, cause, from, claims, ...(merge && { merge }) };
-  const ruling = arbitrate({ requester, claims, strategy, ...(merge && { merge }) });
+  const ruling = arbitrate(contestOf(requester, given));
   if (ruling.kind === "merge") return undefined;
   if (ruling.kind !== "review") return resolution(conflictId, given, ruling);
   return unreviewed(requester, conflictId, { contest: given, because: ruling.because });
@@ -96,7 +108,7 @@ export function peopleSaid(
 }
 
 /** Who stands against the requester. */
-export function againstOf(claims: readonly Contestant[], requester: StepId): Contestant[] {
+function againstOf(claims: readonly Contestant[], requester: StepId): Contestant[] {
   return claims.filter(({ coordinationId, stepId }) => coordinationId !== undefined || stepId !== requester);
 }
 

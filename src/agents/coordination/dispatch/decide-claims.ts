@@ -4,14 +4,13 @@
  * A1 the ruling is `arbitrate`'s, on what is recorded with the conflict. A2 a write under a claim that has ended is refused.
  * A3 every conflict is resolved once: at once by the rules, by people, or when nobody waits for it any more.
  */
-import { arbitrate, type Contest, type Ruling } from "../arbitration/arbitrate.ts";
+import { arbitrate, type Ruling } from "../arbitration/arbitrate.ts";
 import type { Contestant } from "../contracts/arbitration.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import type {
   Command,
   ReleaseClaims,
   RequestResources,
-  ResourceContest,
   ResourceRequest,
   SettleReview,
 } from "../contracts/commands.ts";
@@ -22,7 +21,9 @@ import type { FactDraft } from "../contracts/run-event.ts";
 import { holdingOf, type Conflict, type HeldClaim, type OpenCoordination } from "../ledger/state.ts";
 import {
   conflictIdAt,
+  contestOf,
   detection,
+  isContested,
   peopleSaid,
   resolution,
   sameConflict,
@@ -47,11 +48,6 @@ export function decideOnClaims(state: OpenCoordination, command: ClaimCommand, n
     case "recordUndetermined":
       return record(state, command);
   }
-}
-
-/** What the contest of a request is, with everything that its ruling follows from. */
-export function contestOf(requester: StepId, { claims, strategy, merge }: ResourceContest): Contest {
-  return { requester, claims, strategy, ...(merge && { merge }) };
 }
 
 /** Ends the claims of a step whose attempt is over, and the questions that it waits for. */
@@ -107,15 +103,21 @@ function unacceptable(
     );
   const fresh = requests.filter(({ held }) => held === undefined);
   if (fresh.some(({ token }) => token <= state.newestToken)) return takenToken();
-  if (state.claims.size + fresh.length > BOUNDS.claimsPerCoordinationMax)
+  if (claimsAfter(state, stepId, fresh.length) > BOUNDS.claimsPerStepMax)
     return refuse(
       "TOO_MANY_CLAIMS",
-      `a coordination holds at most ${BOUNDS.claimsPerCoordinationMax} claims`,
+      `a step holds at most ${BOUNDS.claimsPerStepMax} claims; end it and go on in another`,
     );
   const contested = requests.filter(isContested).length;
   if (state.conflicts.length + contested > BOUNDS.conflictsPerCoordinationMax)
     return refuse("TOO_MANY_CONFLICTS", "the coordination has had too many conflicts; end the step");
   return undefined;
+}
+
+/** They are counted only where there are many. */
+function claimsAfter({ claims }: OpenCoordination, stepId: StepId, fresh: number): number {
+  if (claims.size + fresh <= BOUNDS.claimsPerStepMax) return 0;
+  return claims.count((claim) => claim.stepId === stepId) + fresh;
 }
 
 /** Another process of the ledger claimed something since the ruling was made. */
@@ -255,10 +257,6 @@ function heldUp(ruled: Ruled["ruled"]): HeldUp[] {
   );
   const isLost = held.some(({ ruling }) => ruling.kind === "refused");
   return held.filter(({ ruling }) => !isLost || ruling.kind === "refused");
-}
-
-function isContested(request: ResourceRequest): request is ContestedRequest {
-  return request.contest !== undefined;
 }
 
 function releaseClaims(state: OpenCoordination, command: ReleaseClaims): Decision {

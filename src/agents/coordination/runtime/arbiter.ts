@@ -23,7 +23,7 @@ import {
   type Assessed,
   type LocatedTarget,
 } from "./assess-call.ts";
-import { givenUpSentence, underWaySentence } from "./conflict-sentence.ts";
+import { givenUpSentence, heldSentence, underWaySentence } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
@@ -31,7 +31,8 @@ import { createParticipants, type Participant, type Participants } from "./parti
 import { rulingAgain } from "./ruling-again.ts";
 import { ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { Place, WriteAnswer, WriteCall } from "./write-call.ts";
-import { createWritesUnderWay, type CallUnderWay } from "./writes-under-way.ts";
+import { recordChanges, recordRest, type Ending, type Unrecorded } from "./record-changes.ts";
+import { createWritesUnderWay, type Looked } from "./writes-under-way.ts";
 
 /** How long a call waits for another one that writes the same thing. */
 const UNDER_WAY_WAIT_MS = 2_000;
@@ -45,7 +46,7 @@ export interface Arbiter {
   /** Rules on a call. @throws CoordinationError when the ruling could not be recorded. */
   request(call: WriteCall): Promise<WriteAnswer>;
   /** A call of `request` is over, however it went. */
-  callEnded(callKey: string): Promise<void>;
+  callEnded(callKey: string, ending?: Ending): Promise<void>;
   /** A turn of the session is over: so are its claims. */
   turnEnded(session: SessionKey): Promise<void>;
   /** Ends a claim for an operator. `undefined`: there is no such claim. */
@@ -59,6 +60,8 @@ export interface Arbiter {
 export interface Arbitration extends AssessParts {
   readonly participants: Participants;
   readonly cannotAsk: (session: SessionKey) => void;
+  /** Changes that are not on disk yet, the oldest first. */
+  readonly unrecorded: Unrecorded[];
   /** Runs `work` after all earlier work. */
   readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>;
 }
@@ -71,6 +74,7 @@ export function createArbiter(parts: ArbiterParts): Arbiter {
     declared: createDeclaredResources(parts),
     known: createKnownVersions(),
     underWay: createWritesUnderWay(),
+    unrecorded: [],
     unanswerable: {
       has: (session) => {
         const atMs = askedInVain.get(session);
@@ -86,7 +90,7 @@ export function createArbiter(parts: ArbiterParts): Arbiter {
   return {
     concerns: async (session) => (await it.participants.standingOf(session)).kind !== "none",
     request: (call) => request(it, call),
-    callEnded: (callKey) => callEnded(it, callKey),
+    callEnded: (callKey, ending = { hasFailed: false }) => callEnded(it, callKey, ending),
     turnEnded: (session) => turnEnded(it, session),
     release: (token) => release(it, token),
     appended: (events) => {
@@ -113,6 +117,8 @@ async function request(it: Arbitration, call: WriteCall): Promise<WriteAnswer> {
   switch (standing.kind) {
     case "none":
       return { kind: "free" };
+    case "ended":
+      return refuseWhatIsHeld(it, call);
     case "given_up":
       return call.targets.length > 0 || call.undetermined
         ? { kind: "refused", sentence: givenUpSentence(standing.stepId) }
@@ -122,29 +128,47 @@ async function request(it: Arbitration, call: WriteCall): Promise<WriteAnswer> {
   }
 }
 
+/** A child whose step is over has no claim any more, and cannot get one. */
+async function refuseWhatIsHeld(it: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+  const atMs = it.clock.now();
+  for (const { at } of call.targets) {
+    const resource = "resource" in at ? at.resource : await it.files.locate(at.path, at.folder);
+    const found =
+      resource === undefined ? undefined : await it.store.overlapping({ resource, atMs, limit: 1 });
+    const [claim] = found?.claims ?? [];
+    if (resource !== undefined && claim) return { kind: "refused", sentence: heldSentence(resource, claim) };
+  }
+  return { kind: "free" };
+}
+
 async function requestAs(it: Arbitration, participant: Participant, call: WriteCall): Promise<WriteAnswer> {
-  await lookAt(it, participant, call.reads);
+  const looks = await looksOf(it, call.reads);
   const { targets, isUnplaced } = await locate(it, participant, call);
   const doubt = await ruleOnUndetermined(it, { participant, call, isUnplaced });
   if (doubt?.kind === "refused") return doubt;
-  const isNothing = targets.length === 0 && !call.mayTouchAnything;
+  const isNothing = targets.length === 0 && looks.length === 0 && !call.mayTouchAnything;
   const answer: WriteAnswer = isNothing
     ? { kind: "free" }
-    : await ruleInTime(it, { participant, call, targets });
-  // People are asked about what could not be told once the rest is granted.
-  if (!doubt || answer.kind === "refused" || answer.kind === "review") return answer;
+    : await ruleInTime(it, { participant, call, targets, looks });
+  return doubt ? inDoubt(answer, doubt) : answer;
+}
+
+/** People are asked about what could not be told once the rest is granted. */
+function inDoubt(answer: WriteAnswer, doubt: WriteAnswer): WriteAnswer {
+  if (answer.kind === "refused" || answer.kind === "review") return answer;
   const params = answer.kind === "granted" ? answer.params : undefined;
   return { ...doubt, ...(params && { params }) };
 }
 
-/** What the session sees now is what its next change is based on. */
-async function lookAt(it: Arbitration, { session }: Participant, reads: readonly Place[]): Promise<void> {
+/** What the call would show to its session. */
+async function looksOf(it: Arbitration, reads: readonly Place[]): Promise<Looked[]> {
+  const looks: Looked[] = [];
   for (const place of reads) {
     const resource = "resource" in place ? undefined : await it.files.locate(place.path, place.folder);
     const look = resource === undefined ? undefined : await it.files.look(resource);
-    if (resource !== undefined && look && "version" in look)
-      it.known.see(session, resource, { version: look.version, atMs: it.clock.now() });
+    if (resource !== undefined && look && "version" in look) looks.push({ resource, version: look.version });
   }
+  return looks;
 }
 
 interface Located {
@@ -193,6 +217,7 @@ interface Request {
   readonly participant: Participant;
   readonly call: WriteCall;
   readonly targets: readonly LocatedTarget[];
+  readonly looks: readonly Looked[];
 }
 
 /** Rules again when what stood in the way has ended, as long as there is time. */
@@ -225,13 +250,14 @@ async function ruleOnce(
   given: Request,
   { beganAtMs }: { readonly beganAtMs: EpochMs },
 ): Promise<WriteAnswer | Later> {
+  await recordRest(it);
   const standing = await it.participants.standingOf(given.call.session);
   if (standing.kind !== "participant")
     return { kind: "refused", sentence: givenUpSentence(given.participant.stepId) };
   const { participant } = standing;
-  const { call, targets } = given;
+  const { call, targets, looks } = given;
   const assessed = writable(it, participant, call, await assessCall(it, participant, targets));
-  return mayWait(it, assessed, beganAtMs) ?? record(it, { participant, call, assessed });
+  return mayWait(it, assessed, beganAtMs) ?? record(it, { participant, call, assessed, looks });
 }
 
 function writable(
@@ -284,28 +310,13 @@ async function record(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
 }
 
 /** What the call left behind is recorded; where it was not run, nothing is. */
-async function callEnded(it: Arbitration, callKey: string): Promise<void> {
+async function callEnded(it: Arbitration, callKey: string, ending: Ending): Promise<void> {
   const call = it.underWay.take(callKey);
   if (!call) return;
   try {
-    await recordChanges(it, call);
+    await recordChanges(it, call, ending);
   } finally {
     it.underWay.end(call);
-  }
-}
-
-async function recordChanges(it: Arbitration, call: CallUnderWay): Promise<void> {
-  const { participant, tool, changes, mayTouchAnything } = call;
-  const { session, stepId, runId } = participant;
-  const now = it.clock.now();
-  if (mayTouchAnything) it.known.touchAnything(session, now);
-  for (const { resource, token, before } of changes) {
-    const look = resource.startsWith("file:") ? await it.files.look(resource) : undefined;
-    if (!look || !("version" in look) || look.kind === "folder") continue;
-    it.known.see(session, resource, { version: look.version, atMs: it.clock.now() });
-    if (look.version === before) continue;
-    const { version } = look;
-    await it.runs.submit(runId, [{ type: "recordChange", stepId, resource, version, tool, token }]);
   }
 }
 

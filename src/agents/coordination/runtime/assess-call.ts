@@ -1,18 +1,20 @@
 /** Owns: ruling on everything that one call would change, as it is now. Records nothing. */
 import { arbitrate, type Ruling } from "../arbitration/arbitrate.ts";
 import { strategyFor, type Policies } from "../arbitration/strategy-for.ts";
-import type { ResourceRequest } from "../contracts/commands.ts";
+import type { AppliedStrategy } from "../contracts/arbitration.ts";
+import type { ResourceContest, ResourceRequest } from "../contracts/commands.ts";
 import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
-import { contestOf } from "../dispatch/decide-claims.ts";
+import { isFile } from "../contracts/resource-names.ts";
+import { contestOf } from "../dispatch/conflict-facts.ts";
 import type { ContentInput } from "../ports/content-store.ts";
 import type { FileLook } from "../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import { findOpposition, type Opposition, type OppositionParts } from "./find-opposition.ts";
-import { mergeChange, type MergedChange } from "./merge-change.ts";
+import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { MergedFile, Proposed, WriteTarget } from "./write-call.ts";
-import type { CallUnderWay, ChangeUnderWay, WritesUnderWay } from "./writes-under-way.ts";
+import type { CallUnderWay, WritesUnderWay } from "./writes-under-way.ts";
 
 /** A target that is known by its resource, with its place in the call. */
 export interface LocatedTarget {
@@ -32,6 +34,8 @@ export interface Assessed {
   readonly merged?: MergedFile;
   /** What the call leaves in the file, where that is known. */
   readonly text?: string;
+  /** What its session takes that for, where others' changes are merged into it. */
+  readonly proposed?: string;
   readonly look: FileLook | undefined;
   /** Somebody else's call that changes it and has not ended. */
   readonly underWay?: CallUnderWay;
@@ -53,8 +57,11 @@ export async function assessCall(
   const policies = await policiesOf(parts, participant);
   const assessed: Assessed[] = [];
   for (const target of targets) {
+    const look = isFile(target.resource) ? await parts.files.look(target.resource) : undefined;
+    // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
+    if (look?.kind === "folder" && target.propose) continue;
     const fresh = assessed.filter(({ request }) => request.held === undefined).length;
-    assessed.push(await assess(parts, { participant, target, policies, fresh }));
+    assessed.push(await assess(parts, { participant, target, look, policies, fresh }));
   }
   return assessed;
 }
@@ -65,14 +72,12 @@ export function withoutMerges(
   participant: Participant,
   assessed: readonly Assessed[],
 ): Assessed[] {
+  const evidence = { kind: "obstacle", obstacle: "does_not_apply" } as const;
   return assessed.map((one) => {
-    const { merged: _, text: _text, ...rest } = one;
+    const { merged: _, text: _text, proposed: _proposed, ...common } = one;
     const { contest } = one.request;
     if (!one.merged || !contest) return one;
-    const unmerged = { ...contest, merge: { kind: "obstacle", obstacle: "does_not_apply" } } as const;
-    const ruling = arbitrate(contestOf(participant.stepId, unmerged));
-    const reviewed = reviewable(parts, participant, { ruling, now: parts.clock.now() });
-    return { ...rest, ruling, request: { ...one.request, contest: { ...unmerged, ...reviewed } } };
+    return contested(parts, participant, { common, request: one.request, contest, change: { evidence } });
   });
 }
 
@@ -85,36 +90,58 @@ async function policiesOf(parts: AssessParts, { state }: Participant): Promise<P
 interface About {
   readonly participant: Participant;
   readonly target: LocatedTarget;
+  readonly look: FileLook | undefined;
   readonly policies: Policies;
   /** Claims that the call gets before this one. */
   readonly fresh: number;
 }
 
 async function assess(parts: AssessParts, about: About): Promise<Assessed> {
-  const { participant, target, policies, fresh } = about;
+  const { participant, target, look, policies, fresh } = about;
   const { resource, replaces, propose } = target;
   const now = parts.clock.now();
-  const look = resource.startsWith("file:") ? await parts.files.look(resource) : undefined;
   const own = parts.underWay.ofOwn(participant.session, resource, now);
   const underWay = parts.underWay.ofOthers(participant.session, resource, now);
-  const isUnderWay = own !== undefined || underWay !== undefined;
-  const wanted = { participant, resource, look, replaces, isUnderWay, now };
-  const found = await findOpposition(parts, wanted);
+  const isUnderWay = (own ?? underWay) !== undefined;
+  const found = await findOpposition(parts, { participant, resource, look, replaces, isUnderWay, now });
   const applied = strategyFor(resource, policies);
   const { holders, delegated } = found;
-  const common = { target, look, holders, delegated, ...(underWay && { underWay }) };
   const request = requestOf(parts, { participant, resource, found, look, fresh, now });
-  const kept = applied.strategy === "merge_if_safe" ? contentOf(parts, look) : {};
-  if (!found.contest) {
-    const proposed = textOf(own?.text ?? (look?.kind === "text" ? look.text : undefined), propose);
-    return { ...common, ...kept, request, ruling: undefined, ...proposed };
-  }
+  const current = look?.kind === "text" ? look.text : undefined;
+  const common = {
+    ...{ target, look, holders, delegated },
+    ...(underWay && { underWay }),
+    ...keptFor(parts, applied, current),
+  };
+  const isMerging = applied.strategy === "merge_if_safe";
+  if (!found.contest)
+    return {
+      ...{ ...common, request, ruling: undefined },
+      ...(isMerging && textOf(own?.text ?? current, propose)),
+    };
   const contest = { ...found.contest, ...applied };
+  const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";
+  const change = isMerge ? await ruleOnMerge(parts, { ...common, found, own }) : {};
+  return contested(parts, participant, { common, request, contest, change });
+}
+
+/** Ruled with all that is known of the contest, the outcome of a merge included. */
+function contested(
+  parts: AssessParts,
+  participant: Participant,
+  given: {
+    readonly common: Omit<Assessed, "request" | "ruling">;
+    readonly request: ResourceRequest;
+    readonly contest: ResourceContest;
+    readonly change: MergeOutcome;
+  },
+): Assessed {
+  const { common, request, change } = given;
+  const { evidence, ...texts } = change;
+  const contest = { ...given.contest, ...(evidence && { merge: evidence }) };
   const ruling = arbitrate(contestOf(participant.stepId, contest));
-  if (ruling.kind === "merge")
-    return merged(parts, { about, found, common: { ...common, ...kept }, request });
-  const reviewed = reviewable(parts, participant, { ruling, now });
-  return { ...common, ...kept, request: { ...request, contest: { ...contest, ...reviewed } }, ruling };
+  const reviewed = reviewable(parts, participant, { ruling, now: parts.clock.now() });
+  return { ...common, ...texts, ruling, request: { ...request, contest: { ...contest, ...reviewed } } };
 }
 
 interface Requested {
@@ -146,88 +173,24 @@ function requestOf(
   };
 }
 
-async function merged(
-  parts: AssessParts,
-  given: {
-    readonly about: About;
-    readonly found: Opposition;
-    readonly common: Omit<Assessed, "request" | "ruling">;
-    readonly request: ResourceRequest;
-  },
-): Promise<Assessed> {
-  const { about, found, common, request } = given;
-  const { participant, target, policies } = about;
-  const look: FileLook = common.look ?? { kind: "unreadable" };
-  const own = parts.underWay.ofOwn(participant.session, target.resource, parts.clock.now());
-  const isBeingWritten = common.underWay !== undefined;
-  const change =
-    own && !isBeingWritten
-      ? changeOfOwn(parts, target, own)
-      : await mergeChange(parts, {
-          ...{ propose: target.propose, look, isBeingWritten },
-          base: found.base ?? (await baseOfFirst(parts, found, target.resource)),
-        });
-  const contest = { ...emptyContest, ...found.contest, ...strategyFor(target.resource, policies) };
-  const withEvidence = { ...contest, merge: change.evidence };
-  const ruling = arbitrate(contestOf(participant.stepId, withEvidence));
-  const reviewed = reviewable(parts, participant, { ruling, now: parts.clock.now() });
-  return {
-    ...common,
-    request: { ...request, contest: { ...withEvidence, ...reviewed } },
-    ruling,
-    ...(change.text !== undefined && own && { text: change.text }),
-    ...(change.text !== undefined && !own && written(target, { look, text: change.text })),
-  };
-}
-
-/**
- * The host runs all hooks of a message before the first of its calls: an edit is of what the call before it will leave, which
- * the tools do in their order. A whole text knows nothing of what was merged into that.
- */
-function changeOfOwn(
-  { refOf }: AssessParts,
-  { propose, replaces }: LocatedTarget,
-  own: ChangeUnderWay,
-): MergedChange {
-  const proposed = own.text === undefined || replaces ? undefined : propose?.(own.text);
-  if (proposed?.kind !== "text" || own.text === undefined)
-    return { evidence: { kind: "obstacle", obstacle: "being_written" } };
-  const before = `sha256:${refOf(own.text).sha256}`;
-  const merged = `sha256:${refOf(proposed.text).sha256}`;
-  return { evidence: { kind: "clean", base: before, current: before, merged }, text: proposed.text };
-}
-
-const emptyContest = { cause: "overlap", claims: [] } as const;
-
-/** Both sides began from what the resource was when it was claimed first. */
-async function baseOfFirst(
-  { runs }: AssessParts,
-  { holders }: Opposition,
-  resource: string,
-): Promise<string | undefined> {
-  const first = holders.find((claim) => claim.resource === resource);
-  const state = first && (await runs.latest(first.runId));
-  return state && state.kind !== "unopened" ? state.claims.get(first.token)?.base : undefined;
-}
-
-function written(
-  { index, propose }: LocatedTarget,
-  { look, text }: { readonly look: FileLook; readonly text: string },
-): Pick<Assessed, "merged" | "text"> {
-  const current = look.kind === "text" ? look.text : undefined;
-  const unchanged = propose?.(current);
-  if (unchanged?.kind === "text" && unchanged.text === text) return { text };
-  return { text, merged: { target: index, current, merged: text } };
-}
-
 function textOf(before: string | undefined, propose: LocatedTarget["propose"]): { readonly text?: string } {
   const proposed: Proposed | undefined = propose?.(before);
   return proposed?.kind === "text" ? { text: proposed.text } : {};
 }
 
-function contentOf({ refOf }: AssessParts, look: FileLook | undefined): Pick<Assessed, "content"> {
-  if (look?.kind !== "text") return {};
-  return { content: { ref: refOf(look.text), text: look.text, keepWhileRunning: true } };
+/** Where changes may be merged, what a file was before one is the base of later merges. */
+function keptFor(
+  parts: AssessParts,
+  { strategy }: AppliedStrategy,
+  current: string | undefined,
+): Pick<Assessed, "content"> {
+  if (strategy !== "merge_if_safe" || current === undefined) return {};
+  return { content: contentOf(parts, current) };
+}
+
+/** Kept until the coordination ends. */
+export function contentOf({ refOf }: Pick<ArbiterParts, "refOf">, text: string): ContentInput {
+  return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
 function reviewable(

@@ -1,8 +1,12 @@
 /** Owns: what the model of a refused call, or the person who is asked about one, reads. */
 import type { Contestant } from "../contracts/arbitration.ts";
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../contracts/ids.ts";
+import { shownName } from "../contracts/resource-names.ts";
 import type { Coordination } from "../ledger/state.ts";
 import type { Assessed } from "./assess-call.ts";
+import type { Undetermined } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";
 
 const START = "Coordination refused this call";
@@ -16,12 +20,39 @@ export function refusalSentence(
   const { ruling } = assessed;
   const resource = shownName(assessed.request.resource);
   const which = conflictId === undefined ? "" : ` (conflict ${conflictId})`;
-  if (ruling?.kind === "review")
-    return `${START}: a person must decide who may change ${resource} (${ruling.because}), and nobody can be asked from here. Go on with other work, and report conflict ${conflictId ?? "of this resource"} in your result.`;
+  if (ruling?.kind === "review") return reviewSentence(assessed, state, { because: ruling.because, which });
   const changers = changersOf(assessed);
   if (changers.length > 0)
-    return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read it; your change would undo that. Read it again and make your change to what it is now${which}.`;
+    return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read it; your change would undo that. ${READ_AGAIN}${which}.`;
   return `${START}: ${resource} is ${holding(assessed, state)}. Go on with other work and try again then; do not write it under another name${which}.`;
+}
+
+const READ_AGAIN = "Read it again and make your change to what it is now";
+
+/** What a merge could not do, the model itself often can. */
+const MENDABLE: ReadonlySet<string> = new Set(["overlapping-changes", "no-base", "does-not-apply"]);
+
+function reviewSentence(
+  assessed: Assessed,
+  state: Coordination,
+  { because, which }: { readonly because: string; readonly which: string },
+): string {
+  const resource = shownName(assessed.request.resource);
+  const held = heldBy(assessed, state);
+  if (MENDABLE.has(because))
+    return `${START}: ${resource} is wanted by others too${held}, and your change could not be merged with theirs (${because}). ${READ_AGAIN}${which}.`;
+  if (because === "being-written")
+    return `${START}: ${resource} is being changed just now${held}. Try again in a moment${which}.`;
+  return `${START}: a person must decide who may change ${resource}${held} (${because}), and nobody can be asked from here. Go on with other work, and report this in your result${which}.`;
+}
+
+/** Who holds it already, with the times. */
+function heldBy({ holders }: Assessed, state: Coordination): string {
+  const [first] = holders;
+  if (!first) return "";
+  const foreign = first.runId === state.coordinationId ? {} : { coordinationId: first.runId };
+  const name = nameOf({ ...first, ...foreign, claimedSequence: first.token }, state);
+  return `, held by ${name} since ${timeOf(first.acquiredAtMs)} until ${timeOf(first.expiresAtMs)}`;
 }
 
 /** Who has changed it already, where that is what stands in the way. */
@@ -42,6 +73,14 @@ function holding({ holders, ruling }: Assessed, state: Coordination): string {
   return `held by ${name} since ${since} until ${timeOf(claim.expiresAtMs)}, or until that step ends`;
 }
 
+/** For a session that takes no part any more. */
+export function heldSentence(
+  resource: string,
+  { runId, stepId, acquiredAtMs, expiresAtMs }: ClaimEntry,
+): string {
+  return `${START}: ${shownName(resource)} is held by ${stepId} of coordination ${runId} since ${timeOf(acquiredAtMs)} until ${timeOf(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
+}
+
 export function underWaySentence(resource: string, { participant, tool, atMs }: CallUnderWay): string {
   const name = nameOf(
     { stepId: participant.stepId, priority: "normal", claimedSequence: 0 },
@@ -50,10 +89,12 @@ export function underWaySentence(resource: string, { participant, tool, atMs }: 
   return `${START}: ${shownName(resource)} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
 }
 
-export function undeterminedSentence(tool: string, extractor: string | undefined): string {
-  return extractor === undefined
-    ? `${START}: what ${tool} would change cannot be told, and the operator allows no such call while other agents are at work. Use write, edit or apply_patch, or ask for the command to be declared in coordination.phase1.conflicts.commands.`
-    : `${START}: the extractor ${JSON.stringify(extractor)} of another plugin failed to say what ${tool} would change, so the call cannot be checked. Use another tool, or ask the operator to correct that plugin.`;
+export function undeterminedSentence(tool: string, { because, extractor }: Undetermined): string {
+  if (because === "too_many")
+    return `${START}: it changes more than ${BOUNDS.resourcesPerCallMax} things at once. Make several calls of ${tool} of it.`;
+  if (because === "extractor_failed")
+    return `${START}: the extractor ${JSON.stringify(extractor)} of another plugin failed to say what ${tool} would change, so the call cannot be checked. Use another tool, or ask the operator to correct that plugin.`;
+  return `${START}: what ${tool} would change cannot be told, and the operator allows no such call while other agents are at work. Use write, edit or apply_patch, or ask for the command to be declared in coordination.phase1.conflicts.commands.`;
 }
 
 export function recordRefusedSentence(reason: string): string {
@@ -94,11 +135,6 @@ export function reviewText(
     title: cut(`Contested write: ${tail(resource, 60)}`, 80),
     description: `${cut(lines.join(" "), 511 - stake.length)} ${stake}`,
   };
-}
-
-/** A path as its model knows it. */
-function shownName(resource: string): string {
-  return resource.startsWith("file:") ? resource.slice("file:".length) : resource;
 }
 
 function namesOf(contestants: readonly Contestant[], state: Coordination): string {

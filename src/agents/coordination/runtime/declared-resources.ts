@@ -1,5 +1,5 @@
 /** Owns: which steps of a plan that are at work name a resource as their own. */
-import { covers, isFile } from "../contracts/resource-names.ts";
+import { covers, isFile, shownName } from "../contracts/resource-names.ts";
 import type { AgentId, StepId } from "../contracts/ids.ts";
 import type { Step } from "../ledger/state.ts";
 import type { ResourceFiles } from "../ports/resource-files.ts";
@@ -33,7 +33,7 @@ export function createDeclaredResources(parts: {
     return found.filter((name) => name !== undefined);
   };
   const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> =>
-    isFile(name) ? parts.files.locate(name.slice("file:".length), parts.workspaceOf(agent)) : name;
+    isFile(name) ? parts.files.locate(shownName(name), parts.workspaceOf(agent)) : name;
   return {
     declarersOf: async ({ state }, resource) => {
       if (!state.plan) return [];

@@ -8,6 +8,8 @@ export interface MergedChange {
   readonly evidence: MergeEvidence;
   /** Present for a clean merge. */
   readonly text?: string;
+  /** What the call itself would have made of what it was made from. */
+  readonly proposed?: string;
 }
 
 export interface Mergeable {
@@ -60,7 +62,7 @@ async function threeWay(
   const merge = await parts.textMerge();
   const merged = merge.merge({ base: before, current: look.text, proposed });
   if (merged.kind === "obstacle") return obstacle(merged.obstacle);
-  return clean(parts, { base, current: look.version, text: merged.text });
+  return { ...clean(parts, { base, current: look.version, text: merged.text }), proposed };
 }
 
 /** Who claimed it has not written it: there is nothing to merge with, unless it was there and is deleted. */

@@ -15,6 +15,7 @@ import type { RunEvent } from "../contracts/run-event.ts";
 import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
+import { openEntries } from "./open-runs.ts";
 import type { RunLog } from "./run-log.ts";
 
 export interface Participant {
@@ -30,6 +31,8 @@ export interface Participant {
 export type Standing =
   | { readonly kind: "none" }
   | { readonly kind: "participant"; readonly participant: Participant }
+  /** The session worked on a step that has ended, and its coordination has not. */
+  | { readonly kind: "ended" }
   /** The attempt that the session works on was given up: its writes are refused (A2, D3). */
   | { readonly kind: "given_up"; readonly stepId: StepId };
 
@@ -44,7 +47,7 @@ export interface Participants {
 }
 
 export function createParticipants(parts: {
-  readonly store: Pick<LedgerStore, "find">;
+  readonly store: Pick<LedgerStore, "find" | "list">;
   readonly runs: RunLog;
 }): Participants {
   const owned = new Map<SessionKey, Map<CoordinationId, EpochMs>>();
@@ -58,6 +61,10 @@ export function createParticipants(parts: {
     const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
     return runs.at(-1)?.[0];
   };
+  const owners = onceDone(async () => {
+    for await (const { runId, summary } of openEntries(parts.store))
+      add(summary.ownerSession, runId, summary.createdAtMs);
+  });
   return {
     opened: ({ coordinationId, created, createdAtMs }) =>
       add(created.ownerSession, coordinationId, createdAtMs),
@@ -69,11 +76,26 @@ export function createParticipants(parts: {
       }
     },
     standingOf: async (session) => {
+      await owners();
       const found = await parts.store.find(childName(session));
       const asChild =
         found?.stepId && standingOfChild(await parts.runs.state(found.runId), found.stepId, session);
       return asChild ?? (await standingOfOwner(parts.runs, newestOf(session), session));
     },
+  };
+}
+
+/** What was open before this process began is learnt before anybody is ruled on; what failed is tried again. */
+function onceDone(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return async () => {
+    done ??= work();
+    try {
+      await done;
+    } catch (error) {
+      done = undefined;
+      throw error;
+    }
   };
 }
 
@@ -99,12 +121,12 @@ export function canBeAskedAbout(
   return stepId === OWNER_STEP_ID && !unanswerable.has(session);
 }
 
-/** `undefined` for the child of a step that ended well, or whose coordination has ended: nobody counts on it any more. */
+/** `undefined` for the child of a coordination that has ended. */
 function standingOfChild(state: Coordination, stepId: StepId, session: SessionKey): Standing | undefined {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
   if (state.kind !== "open" || !step) return undefined;
   if (isGivenUp(step, session)) return { kind: "given_up", stepId };
-  if (step.phase.status !== "dispatched" && step.phase.status !== "running") return undefined;
+  if (step.phase.status !== "dispatched" && step.phase.status !== "running") return { kind: "ended" };
   return {
     kind: "participant",
     participant: {

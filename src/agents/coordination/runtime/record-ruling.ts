@@ -1,24 +1,28 @@
 /** Owns: what is recorded of a ruling, and what the caller is answered. Nothing is answered that is not on disk (D1). */
+import { BOUNDS } from "../contracts/bounds.ts";
 import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import type { Command, ResourceRequest, SettleReview } from "../contracts/commands.ts";
-import { CoordinationError, invariant } from "../contracts/errors.ts";
+import { CoordinationError, invariant, isCoordinationError } from "../contracts/errors.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
-import { openQuestion, sameConflict, type ContestedRequest } from "../dispatch/conflict-facts.ts";
+import { isContested, openQuestion, sameConflict } from "../dispatch/conflict-facts.ts";
 import type { Coordination } from "../ledger/state.ts";
+import type { ContentInput } from "../ports/content-store.ts";
 import type { Arbitration } from "./arbiter.ts";
+import { recordChanges } from "./record-changes.ts";
 import { rulingAgain } from "./ruling-again.ts";
-import type { Assessed } from "./assess-call.ts";
+import { contentOf, type Assessed } from "./assess-call.ts";
 import { heldBy } from "./find-opposition.ts";
 import { recordRefusedSentence, refusalSentence, reviewText } from "./conflict-sentence.ts";
 import type { Participant } from "./participants.ts";
 import type { Submitted } from "./run-log.ts";
 import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
-import type { ChangeUnderWay } from "./writes-under-way.ts";
+import type { ChangeUnderWay, Looked } from "./writes-under-way.ts";
 
 export interface Ruled {
   readonly participant: Participant;
   readonly call: WriteCall;
   readonly assessed: readonly Assessed[];
+  readonly looks: readonly Looked[];
 }
 
 export async function grantCall(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
@@ -26,7 +30,7 @@ export async function grantCall(it: Arbitration, ruled: Ruled): Promise<WriteAns
   await endForeignClaims(it, ruled);
   const submitted = await submitRequests(it, ruled);
   if (submitted?.kind === "refused") return notRecorded(submitted);
-  beginCall(
+  await beginCall(
     it,
     ruled,
     assessed.map(({ request }) => request.token),
@@ -37,18 +41,28 @@ export async function grantCall(it: Arbitration, ruled: Ruled): Promise<WriteAns
 }
 
 /** What it will have changed is looked at when it has ended. */
-function beginCall(it: Arbitration, { participant, call, assessed }: Ruled, tokens: readonly number[]): void {
-  it.underWay.begin({
-    ...{ callKey: call.callKey, tool: call.tool, participant, atMs: it.clock.now() },
+async function beginCall(it: Arbitration, ruled: Ruled, tokens: readonly number[]): Promise<void> {
+  const { participant, call, assessed, looks } = ruled;
+  const underWay = {
+    ...{ callKey: call.callKey, tool: call.tool, participant, looks, atMs: it.clock.now() },
     mayTouchAnything: call.mayTouchAnything === true,
-    changes: assessed.map((one, index) => changeOf(one, tokens[index] ?? one.request.token)),
-  });
+    changes: assessed.map((one, index) => changeOf(it, one, tokens[index] ?? one.request.token)),
+  };
+  if (!it.underWay.begin(underWay)) await recordChanges(it, underWay, { hasFailed: false });
 }
 
-function changeOf({ request, look, text }: Assessed, token: number): ChangeUnderWay {
-  const { resource } = request;
+function changeOf(
+  { refOf }: Arbitration,
+  { request, target, look, text, proposed }: Assessed,
+  token: number,
+): ChangeUnderWay {
+  const { resource, held } = request;
   const before = look && "version" in look ? look.version : "unknown";
-  return { resource, token, before, ...(text !== undefined && { text }) };
+  return {
+    ...{ resource, token, before, replaces: target.replaces, isNew: held === undefined },
+    ...(text !== undefined && { text }),
+    ...(proposed !== undefined && { knownAs: `sha256:${refOf(proposed).sha256}` }),
+  };
 }
 
 /** The claims that other coordinations lose end in their own logs first; a crash in between leaves them ended, which harms nobody. */
@@ -81,17 +95,30 @@ async function endWithin(it: Arbitration, { claims, resource, because }: Ending)
     await it.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
 }
 
+/** Who lost is refused, also where that cannot be recorded. */
 export async function refuseCall(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { assessed, participant } = ruled;
-  const submitted = await submitRequests(it, ruled);
   const lost =
     assessed.find(({ ruling }) => ruling?.kind === "refused") ??
     assessed.find(({ ruling }) => ruling?.kind === "review");
+  invariant(lost !== undefined, "A3: a refused call has a ruling");
+  const submitted = await recordRefusal(it, ruled);
   if (submitted?.kind === "refused") return notRecorded(submitted);
-  invariant(lost !== undefined && submitted !== undefined, "A3: a refused call has a ruling");
-  const conflictId = conflictIdOf(submitted.state, participant, lost.request);
-  const sentence = refusalSentence(lost, submitted.state, conflictId);
+  const state = submitted?.state ?? participant.state;
+  const conflictId = submitted && conflictIdOf(state, participant, lost.request);
+  const sentence = refusalSentence(lost, state, conflictId);
   return { kind: "refused", sentence, ...(conflictId !== undefined && { conflictId }) };
+}
+
+async function recordRefusal(it: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
+  try {
+    return await submitRequests(it, ruled);
+  } catch (error) {
+    const { runId, stepId } = ruled.participant;
+    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    it.logger.error({ runId, stepId, code }, "a refused write could not be recorded");
+    return undefined;
+  }
 }
 
 export async function openReview(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
@@ -142,7 +169,7 @@ function settle(it: Arbitration, ruled: Ruled, { questions, answer }: Settling):
       const approved = { request, conflictId, expiresAtMs, now };
       tokens.push(await rulingAgain(() => claimNow(it, ruled, approved)));
     }
-    beginCall(it, ruled, tokens);
+    await beginCall(it, ruled, tokens);
   });
 }
 
@@ -198,9 +225,20 @@ async function submitRequests(
 ): Promise<Submitted | undefined> {
   if (assessed.length === 0) return undefined;
   const requests = assessed.map(({ request }) => request);
-  const contents = assessed.flatMap(({ content }) => content ?? []);
+  const isGranted = assessed.every(({ ruling }) => ruling === undefined || ruling.kind === "granted");
+  const contents = isGranted ? contentsOf(it, assessed) : [];
   const { runId, stepId } = participant;
   return it.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
+}
+
+/** What each side made of a file is the base of later merges; beyond so many bytes of one call nothing is kept. */
+function contentsOf(it: Arbitration, assessed: readonly Assessed[]): ContentInput[] {
+  const contents = assessed.flatMap(({ content, proposed }) => [
+    ...(content ? [content] : []),
+    ...(proposed === undefined ? [] : [contentOf(it, proposed)]),
+  ]);
+  const bytes = contents.reduce((sum, { ref }) => sum + ref.bytes, 0);
+  return bytes <= BOUNDS.mergeBytesPerCallMax ? contents : [];
 }
 
 function conflictIdOf(
@@ -214,8 +252,4 @@ function conflictIdOf(
 
 function questionIn(state: Coordination, { stepId }: Participant, resource: string): string | undefined {
   return state.kind === "open" ? openQuestion(state, stepId, resource)?.conflictId : undefined;
-}
-
-function isContested(request: ResourceRequest): request is ContestedRequest {
-  return request.contest !== undefined;
 }

@@ -20,8 +20,8 @@ export async function ruleOnUndetermined(
   const undetermined = call.undetermined ?? (isUnplaced ? UNPLACED : undefined);
   if (!undetermined) return undefined;
   const { because, extractor } = undetermined;
-  // What another plugin's code could not tell may be anything: it fails closed, whatever the operator says of shell commands.
-  const action = because === "extractor_failed" ? "denied" : actionOf(it, participant);
+  // What another plugin's code could not tell, or nobody can look at, fails closed, whatever the operator says of shell commands.
+  const action = CLOSED.has(because) ? "denied" : actionOf(it, participant);
   // An allowed shell command is what agents do all day; a record of each would bury the rest.
   if (action === "allowed") return undefined;
   await it.runs.submit(participant.runId, [
@@ -31,7 +31,8 @@ export async function ruleOnUndetermined(
       ...(extractor !== undefined && { extractor: cut(extractor) }),
     },
   ]);
-  if (action === "denied") return { kind: "refused", sentence: undeterminedSentence(call.tool, extractor) };
+  if (action === "denied")
+    return { kind: "refused", sentence: undeterminedSentence(call.tool, undetermined) };
   return {
     kind: "review",
     ...undeterminedReview(call.tool),
@@ -43,6 +44,7 @@ export async function ruleOnUndetermined(
   };
 }
 
+const CLOSED: ReadonlySet<Undetermined["because"]> = new Set(["extractor_failed", "too_many"]);
 const UNPLACED: Undetermined = { because: "unreadable" };
 
 function actionOf(

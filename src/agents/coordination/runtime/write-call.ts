@@ -44,7 +44,7 @@ export type Proposed =
   | { readonly kind: "fails" };
 
 export interface Undetermined {
-  readonly because: "undeclared" | "unreadable" | "extractor_failed";
+  readonly because: "undeclared" | "unreadable" | "too_many" | "extractor_failed";
   /** The extractor that failed. */
   readonly extractor?: string;
 }

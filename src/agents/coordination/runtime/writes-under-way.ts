@@ -11,6 +11,8 @@ import type { Participant } from "./participants.ts";
 /** A call whose end the host never told is taken for ended after this. */
 const UNDER_WAY_MS_MAX = 15 * 60_000;
 const CALLS_MAX = 10_000;
+/** Ends that came before their beginnings; needed for the moments that a slow ledger takes. */
+const MISSED_MAX = 1_000;
 
 export interface CallUnderWay {
   readonly callKey: string;
@@ -19,6 +21,13 @@ export interface CallUnderWay {
   readonly atMs: EpochMs;
   readonly mayTouchAnything: boolean;
   readonly changes: readonly ChangeUnderWay[];
+  /** What it looks at: its session knows it when the call has ended. */
+  readonly looks: readonly Looked[];
+}
+
+export interface Looked {
+  readonly resource: string;
+  readonly version: string;
 }
 
 export interface ChangeUnderWay {
@@ -26,13 +35,19 @@ export interface ChangeUnderWay {
   readonly token: number;
   /** What the resource was when the call was allowed. */
   readonly before: string;
+  readonly replaces: boolean;
+  /** The call itself acquired the claim. */
+  readonly isNew: boolean;
   /** What will be in it, where that is known. */
   readonly text?: string;
+  /** What the session takes it for afterwards, where others' changes are merged into what it wrote. */
+  readonly knownAs?: string;
 }
 
 export interface WritesUnderWay {
-  begin(call: CallUnderWay): void;
-  /** Takes the call, once. */
+  /** False for a call whose end was told already: it was not waited for. */
+  begin(call: CallUnderWay): boolean;
+  /** Takes the call, once. One that is not known yet is remembered as over. */
   take(callKey: string): CallUnderWay | undefined;
   /** From here on nobody waits for it. */
   end(call: CallUnderWay): void;
@@ -51,12 +66,8 @@ export function createWritesUnderWay(): WritesUnderWay {
   const taken = new Set<CallUnderWay>();
   /** Their end can still be recorded, but nobody waits for it. */
   const released = new Set<CallUnderWay>();
-  const waiting = new Set<() => void>();
-  const wake = (): void => {
-    const runs = [...waiting];
-    waiting.clear();
-    for (const run of runs) run();
-  };
+  const waiting = listeners();
+  const missed = recentKeys(MISSED_MAX);
   const live = (now: EpochMs): CallUnderWay[] =>
     [...calls.values(), ...taken].filter((call) => !released.has(call) && now < call.atMs + UNDER_WAY_MS_MAX);
   const forget = (call: CallUnderWay): void => {
@@ -65,15 +76,20 @@ export function createWritesUnderWay(): WritesUnderWay {
   };
   return {
     begin: (call) => {
+      if (missed.take(call.callKey)) return false;
       const before = calls.get(call.callKey);
       if (before) forget(before);
       calls.set(call.callKey, call);
       const [oldest] = calls.values();
       if (calls.size > CALLS_MAX && oldest) forget(oldest);
+      return true;
     },
     take: (callKey) => {
       const call = calls.get(callKey);
-      if (!call) return undefined;
+      if (!call) {
+        missed.add(callKey);
+        return undefined;
+      }
       calls.delete(callKey);
       taken.add(call);
       return call;
@@ -81,7 +97,7 @@ export function createWritesUnderWay(): WritesUnderWay {
     end: (call) => {
       taken.delete(call);
       released.delete(call);
-      wake();
+      waiting.call();
     },
     ofOthers: (session, resource, now) =>
       live(now).find(
@@ -94,16 +110,40 @@ export function createWritesUnderWay(): WritesUnderWay {
         .filter(({ participant }) => participant.session === session)
         .flatMap(({ changes }) => changes)
         .findLast((change) => change.resource === resource),
-    onFree: (run) => {
-      waiting.add(run);
-      return () => waiting.delete(run);
-    },
+    onFree: waiting.add,
     freed: (tokens) => {
       if (tokens.length === 0) return;
       const ended = new Set(tokens);
       for (const call of calls.values())
         if (call.changes.some(({ token }) => ended.has(token))) released.add(call);
-      wake();
+      waiting.call();
     },
+  };
+}
+
+/** Called once each, when it is their time. */
+function listeners(): { readonly add: (run: () => void) => () => void; readonly call: () => void } {
+  const waiting = new Set<() => void>();
+  return {
+    add: (run) => {
+      waiting.add(run);
+      return () => waiting.delete(run);
+    },
+    call: () => {
+      const runs = [...waiting];
+      waiting.clear();
+      for (const run of runs) run();
+    },
+  };
+}
+
+function recentKeys(sizeMax: number): { add(key: string): void; take(key: string): boolean } {
+  const keys = new Set<string>();
+  return {
+    add: (key) => {
+      const [oldest] = keys.add(key);
+      if (keys.size > sizeMax && oldest !== undefined) keys.delete(oldest);
+    },
+    take: (key) => keys.delete(key),
   };
 }

@@ -6,6 +6,7 @@
  * 3. Edits do not overlap.
  */
 import type { Proposed } from "../../../agents/coordination/runtime/write-call.ts";
+import { lineIndexAt } from "./line-index-at.ts";
 import { looseFinder, onlyOccurrence, type Finder, type Span } from "./loose-match.ts";
 import { param } from "./param.ts";
 
@@ -61,8 +62,13 @@ function applyEdits(original: string, edits: readonly Edit[]): string | undefine
   return original.includes("\r") ? inOwnEndings(original, text, changes) : after;
 }
 
+/** The engine's search may take the product of both lengths: 12 s at 8 * 10^11. What an edit of more leaves is not worked out. */
+const SEARCH_MAX = 1e10;
+
 function place(text: string, { oldText, newText }: Edit, find: Finder): Placed | undefined {
   const wanted = withLineFeeds(oldText);
+  const isWhole = wanted.length >= text.length;
+  if (!isWhole && text.length * wanted.length > SEARCH_MAX) return undefined;
   const exact = text.includes(wanted);
   const at = exact ? onlyOccurrence(text, wanted) : undefined;
   const span = exact ? at !== undefined && { start: at, end: at + wanted.length } : find(wanted);
@@ -144,18 +150,6 @@ function commonEnding(original: string): string {
 function originalPlace(lines: readonly Line[], place: number): number {
   const line = lines[lineIndexAt(lines, place)];
   return line ? line.originalStart + (place - line.start) : place;
-}
-
-/** The last line that begins at or before a place. */
-function lineIndexAt(lines: readonly Line[], place: number): number {
-  let low = 0;
-  let high = lines.length;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if ((lines[middle]?.start ?? Infinity) <= place) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 interface LinedText {

@@ -2,6 +2,7 @@
  * Owns: finding a text that was copied inexactly, as the host's `edit` does: without regard to typographic quotes,
  * dashes and spaces, compatibility forms, and blanks at the ends of lines. What is found is a span of the text as it is.
  */
+import { lineIndexAt } from "./line-index-at.ts";
 
 export interface Span {
   readonly start: number;
@@ -114,21 +115,10 @@ function spanOf(index: LooseIndex, from: number, to: number): Span | undefined {
 
 /** Blanks at the end of a line belong to neither side: a span ends before them and begins behind them. */
 function sourceOf({ lines, sources }: LooseIndex, place: number, side: "start" | "end"): number | undefined {
-  const line = lineAt(lines, place);
+  const line = lines[lineIndexAt(lines, place)];
   if (!line) return undefined;
   const composed = line.from + (place - line.start);
   const at = composed < line.kept || side === "end" ? composed : line.to;
   const source = sources ? sources[at] : at;
   return source === -1 ? undefined : source;
-}
-
-function lineAt(lines: readonly LooseLine[], place: number): LooseLine | undefined {
-  let low = 0;
-  let high = lines.length;
-  while (high - low > 1) {
-    const middle = (low + high) >>> 1;
-    if ((lines[middle]?.start ?? Infinity) <= place) low = middle;
-    else high = middle;
-  }
-  return lines[low];
 }

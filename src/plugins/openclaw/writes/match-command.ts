@@ -6,7 +6,7 @@
 /** A longer command is none that anyone declared. */
 const COMMAND_CHARS_MAX = 64_000;
 
-export type CommandMatch =
+type CommandMatch =
   | "no"
   | "yes"
   /** What a `*` stands for begins another command or writes to a file: more happens than was declared. */
@@ -19,7 +19,7 @@ export function matchCommand(pattern: string, command: string): CommandMatch {
   return wild.some((part) => BEGINS_MORE.test(part.replace(WRITES_NOTHING, ""))) ? "and_more" : "yes";
 }
 
-const BEGINS_MORE = /[;&|>`\n\r]|\$\(/u;
+const BEGINS_MORE = /[;&|>`\n\r]|[$<]\(/u;
 /** `2>&1` and `> /dev/null`, which models put behind most commands. */
 const WRITES_NOTHING = /[12]?>&[12](?=\s|$)|[12&]?>{1,2} ?\/dev\/null(?=\s|$)/gu;
 

@@ -9,7 +9,7 @@ export interface PatchedFile {
   readonly steps: readonly FileStep[];
 }
 
-export type FileStep =
+type FileStep =
   | { readonly kind: "create"; readonly contents: string }
   | { readonly kind: "update"; readonly chunks: readonly Chunk[] }
   | { readonly kind: "remove" }

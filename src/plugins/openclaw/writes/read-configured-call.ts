@@ -4,6 +4,7 @@ import type { WatchedTool } from "../../../agents/coordination/contracts/config.
 import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
 import { folderWithin, plainPath } from "./host-path.ts";
 import { param } from "./param.ts";
+import { sessionName } from "./read-session-call.ts";
 import { resourceTarget } from "./resource-target.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
@@ -18,7 +19,7 @@ export function readConfiguredCall(
   const folder = cwd === undefined ? call.folder : folderOf(call, cwd);
   const targets = [
     ...targetsOf(call, paths, (path) => (folder === undefined ? undefined : pathTarget(path, folder))),
-    ...targetsOf(call, sessions, (key) => resourceTarget(`session:${key.trim()}`)),
+    ...targetsOf(call, sessions, (key) => sessionTarget(key)),
     ...targetsOf(call, queues, (name) => resourceTarget(`queue:${name.trim()}`)),
   ];
   const read = targets.filter((target) => target !== undefined);
@@ -70,4 +71,9 @@ function elements(value: unknown): readonly unknown[] {
   return Array.isArray(value)
     ? (value as readonly unknown[]).slice(0, BOUNDS.resourcesPerCallMax + 1)
     : [value];
+}
+
+function sessionTarget(key: string): ReturnType<typeof resourceTarget> {
+  const name = sessionName(key);
+  return name === undefined ? undefined : resourceTarget(`session:${name}`);
 }

@@ -23,7 +23,13 @@ function keyOf(key: string, { session, mainKey }: ToolCall): string | undefined 
   if (key === "current") return session;
   const [, ownAgent] = session?.split(":") ?? [];
   if (key === "main" && ownAgent !== undefined) return mainSession(ownAgent, mainKey);
-  return key.startsWith("agent:") ? key : undefined;
+  return /^agent:/iu.test(key) ? sessionName(key) : undefined;
+}
+
+/** The host knows a session by lower-case letters; a key with what no key has is none. */
+export function sessionName(key: string): string | undefined {
+  const name = key.trim().toLowerCase();
+  return name === "" || /\p{Cc}/u.test(name) ? undefined : name;
 }
 
 function sendTo(key: string | undefined): ToolReading {

@@ -5,7 +5,7 @@
  * 2. Parameters are a model's words: whatever they are, this answers, in bounded time, and does not throw.
  * 3. What cannot be told is said, never left out.
  */
-import type { ConflictsConfig } from "../../../agents/coordination/contracts/config.ts";
+import type { ConflictsConfig, HOST_TOOLS } from "../../../agents/coordination/contracts/config.ts";
 import { readConfiguredCall } from "./read-configured-call.ts";
 import { readEditCall, readNodesCall, readPatchCall, readReadCall, readWriteCall } from "./read-file-call.ts";
 import { readSessionsSendCall } from "./read-session-call.ts";
@@ -15,18 +15,20 @@ import { joinReadings, UNREADABLE, type ToolCall, type ToolReading } from "./too
 
 type Reader = (call: ToolCall) => ToolReading | undefined;
 
-const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>([
-  ["read", readReadCall],
-  ["write", readWriteCall],
-  ["edit", readEditCall],
-  ["apply_patch", readPatchCall],
-  ["nodes", readNodesCall],
-  ["exec", readExecCall],
-  ["bash", readExecCall],
-  ["process", readProcessCall],
-  ["terminal", readTerminalCall],
-  ["sessions_send", readSessionsSendCall],
-]);
+const READERS: ReadonlyMap<string, Reader> = new Map<string, Reader>(
+  Object.entries({
+    read: readReadCall,
+    write: readWriteCall,
+    edit: readEditCall,
+    apply_patch: readPatchCall,
+    nodes: readNodesCall,
+    exec: readExecCall,
+    bash: readExecCall,
+    process: readProcessCall,
+    terminal: readTerminalCall,
+    sessions_send: readSessionsSendCall,
+  } satisfies Record<(typeof HOST_TOOLS)[number], Reader>),
+);
 
 /** Whatever they are called with, they may change anything. */
 const SHELLS = new Set(["exec", "bash", "process", "terminal"]);

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { isFile, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Place } from "../../../agents/coordination/runtime/write-call.ts";
 import type { ExtractorCall, ResourceExtractor } from "./extractor-registry.ts";
 import { PATH_CHARS_MAX, plainPath } from "./host-path.ts";
@@ -21,8 +22,14 @@ const pathSchema = z
 const nameSchema = z
   .string()
   .max(BOUNDS.resourceCharsMax)
-  .regex(/^(?!file:)[a-z][a-z0-9_-]*:[^\p{Cc}]+$/u)
+  .regex(/^[^\p{Cc}]+$/u)
+  .refine((name) => !isFile(name) && isOfKind(name))
   .refine((name) => name.normalize("NFC").length <= BOUNDS.resourceCharsMax);
+
+function isOfKind(name: string): boolean {
+  const kind = kindOf(name);
+  return kind !== undefined && name.length > `${kind}:`.length;
+}
 
 const extractedSchema = z.strictObject({
   resources: z.array(nameSchema).max(BOUNDS.resourcesPerCallMax).optional(),

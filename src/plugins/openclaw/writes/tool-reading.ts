@@ -42,8 +42,9 @@ export function joinReadings(readings: readonly ToolReading[]): ToolReading {
   const reads = readings.flatMap((reading) => reading.reads);
   const doubts = readings.flatMap((reading) => reading.undetermined ?? []);
   if (targets.length > BOUNDS.resourcesPerCallMax || reads.length > BOUNDS.resourcesPerCallMax)
-    doubts.push({ because: "unreadable" });
-  const undetermined = doubts.find((doubt) => doubt.because === "extractor_failed") ?? doubts[0];
+    doubts.push({ because: "too_many" });
+  const undetermined =
+    doubts.find(({ because }) => because === "extractor_failed" || because === "too_many") ?? doubts[0];
   return {
     targets: targets.slice(0, BOUNDS.resourcesPerCallMax),
     reads: reads.slice(0, BOUNDS.resourcesPerCallMax),

@@ -1,0 +1,74 @@
+/** Owns: what a merge makes of one target of a call: from which base, and what the call is to write then. */
+import type { MergeEvidence } from "../contracts/arbitration.ts";
+import type { FileLook } from "../ports/resource-files.ts";
+import type { ArbiterParts } from "./arbiter-parts.ts";
+import type { Assessed, LocatedTarget } from "./assess-call.ts";
+import type { Opposition } from "./find-opposition.ts";
+import { mergeChange, type MergedChange } from "./merge-change.ts";
+import type { ChangeUnderWay } from "./writes-under-way.ts";
+
+export interface MergeOutcome extends Pick<Assessed, "merged" | "text" | "proposed"> {
+  readonly evidence?: MergeEvidence;
+}
+
+interface ToMerge extends Pick<Assessed, "target" | "look" | "underWay"> {
+  readonly found: Opposition;
+  /** The newest change of the resource by the session itself that has not ended. */
+  readonly own: ChangeUnderWay | undefined;
+}
+
+export async function ruleOnMerge(
+  parts: ArbiterParts,
+  { target, look = { kind: "unreadable" }, underWay, found, own }: ToMerge,
+): Promise<MergeOutcome> {
+  if (own && !underWay) return changeOfOwn(parts, target, own);
+  const base = found.base ?? (await baseOfFirst(parts, found, target.resource));
+  const { propose } = target;
+  const change = await mergeChange(parts, { propose, look, base, isBeingWritten: underWay !== undefined });
+  const { evidence, text, proposed } = change;
+  return {
+    evidence,
+    ...(text !== undefined && written(target, look, text)),
+    ...(proposed !== undefined && { proposed }),
+  };
+}
+
+/**
+ * The host runs all hooks of a message before the first of its calls: an edit is of what the call before it will leave, which
+ * the tools do in their order. A whole text knows nothing of what was merged into that.
+ */
+function changeOfOwn(
+  { refOf }: ArbiterParts,
+  { propose, replaces }: LocatedTarget,
+  own: ChangeUnderWay,
+): MergedChange {
+  const proposed = own.text === undefined || replaces ? undefined : propose?.(own.text);
+  if (proposed?.kind !== "text" || own.text === undefined)
+    return { evidence: { kind: "obstacle", obstacle: "being_written" } };
+  const before = `sha256:${refOf(own.text).sha256}`;
+  const merged = `sha256:${refOf(proposed.text).sha256}`;
+  return { evidence: { kind: "clean", base: before, current: before, merged }, text: proposed.text };
+}
+
+/** Both sides began from what the resource was when it was claimed first. */
+async function baseOfFirst(
+  { runs }: ArbiterParts,
+  { holders }: Opposition,
+  resource: string,
+): Promise<string | undefined> {
+  const first = holders.find((claim) => claim.resource === resource);
+  const state = first && (await runs.latest(first.runId));
+  return state && state.kind !== "unopened" ? state.claims.get(first.token)?.base : undefined;
+}
+
+/** The call is changed only where it would leave something else. */
+function written(
+  { index, propose }: LocatedTarget,
+  look: FileLook,
+  text: string,
+): Pick<Assessed, "merged" | "text"> {
+  const current = look.kind === "text" ? look.text : undefined;
+  const unchanged = propose?.(current);
+  if (unchanged?.kind === "text" && unchanged.text === text) return { text };
+  return { text, merged: { target: index, current, merged: text } };
+}

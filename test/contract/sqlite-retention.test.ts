@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
@@ -35,6 +36,24 @@ describe("retention in a ledger file", () => {
     for (const table of ["content", "content_use"])
       expect(database.prepare(`select count(*) from ${table}`).pluck().get()).toBe(0);
     database.close();
+  });
+
+  it("leaves no deleted text readable in the file, neither in a row's page nor in pages that are free", async () => {
+    using folder = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    const secrets = ["a short secret", `a long secret ${"of many pages ".repeat(2_000)}`];
+    const isThere = (): boolean[] => {
+      const bytes = readFileSync(path);
+      return secrets.map((secret) => bytes.includes(secret.slice(0, 40)));
+    };
+    const store = await openTestLedger(path);
+    await store.append({ ...opened("a").request, contents: secrets.map(contentOf) });
+    await store.close();
+    expect(isThere()).toEqual([true, true]);
+    const again = await openTestLedger(path);
+    expect(await again.deleteBefore(AGED)).toBe(2);
+    await again.close();
+    expect(isThere()).toEqual([false, false]);
   });
 
   it("deletes by age alone, also where the clock went back between two texts", async () => {

@@ -17,7 +17,7 @@ describe("what sessions have seen", () => {
     known.see(session(1), "file:/a", { version: "v1", atMs: at(1) });
     known.see(session(1), "file:/a", { version: "v2", atMs: at(2) });
     known.touchAnything(session(2), at(3));
-    expect(known.seen(session(1), "file:/a")).toEqual({ version: "v2", atMs: 2 });
+    expect(known.seen(session(1), "file:/a")).toMatchObject({ version: "v2", atMs: 2 });
     expect(known.seen(session(2), "file:/a")).toBeUndefined();
     expect([known.touchedAtMs(session(1)), known.touchedAtMs(session(2))]).toEqual([undefined, 3]);
   });
@@ -38,7 +38,7 @@ describe("what sessions have seen", () => {
 
 describe("calls under way", () => {
   const call = (key: string, resource: string, token = 1): CallUnderWay => ({
-    ...{ callKey: key, tool: "write", atMs: at(0), mayTouchAnything: false, looks: [] },
+    ...{ callKey: key, tool: "write", atMs: at(0), mayTouchAnything: false, seenOrder: 0, looks: [] },
     participant: { session: session(key) } as Participant,
     changes: [{ resource, replaces: true, isNew: true, token, before: "absent", text: key }],
   });
@@ -79,6 +79,24 @@ describe("calls under way", () => {
     underWay.freed([7]);
     expect([woken, underWay.ofOthers(session("b"), "file:/a", at(1))]).toEqual([1, undefined]);
     expect(underWay.take("a")?.callKey).toBe("a");
+  });
+
+  it("whose end was told before they began do not begin, once, and are in nobody's way", () => {
+    const underWay = createWritesUnderWay();
+    expect(underWay.take("a")).toBeUndefined();
+    expect(underWay.begin(call("a", "file:/a"))).toBe(false);
+    expect(underWay.ofOthers(session("b"), "file:/a", at(1))).toBeUndefined();
+    expect(underWay.ofOwn(session("a"), "file:/a", at(1))).toBeUndefined();
+    expect(underWay.begin(call("a", "file:/a"))).toBe(true);
+    expect(underWay.ofOthers(session("b"), "file:/a", at(1))?.callKey).toBe("a");
+  });
+
+  it("whose end was told too early are remembered by number, the newest", () => {
+    const underWay = createWritesUnderWay();
+    for (let index = 0; index <= 1_000; index += 1) underWay.take(`n${index}`);
+    expect(underWay.begin(call("n0", "file:/a"))).toBe(true);
+    expect(underWay.begin(call("n1", "file:/a"))).toBe(false);
+    expect(underWay.begin(call("n1000", "file:/a"))).toBe(false);
   });
 
   it("whose end nobody tells are forgotten in time, and by number", () => {

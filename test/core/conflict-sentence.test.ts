@@ -120,6 +120,7 @@ describe("other sentences", () => {
       participant,
       atMs: SINCE,
       mayTouchAnything: false,
+      seenOrder: 0,
       changes: [],
       looks: [],
     };

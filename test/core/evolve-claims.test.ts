@@ -146,13 +146,16 @@ describe("conflicts", () => {
 });
 
 describe("changes", () => {
-  it("are kept by resource, the newest one only", () => {
+  it("are kept by resource: the newest one, and the newest of another step before it", () => {
     const scene = atWork(2);
     scene.when(change(1, "a"), 10_000);
     scene.when(change(2, "b", { token: 7 }), 20_000);
     scene.when(change(1, "c", { resource: REPORT }), 30_000);
     expect(openOf(scene).changes.toJS()).toEqual({
-      [NOTES]: { stepId: "step-2", version: "b", token: 7, atMs: at(20_000) },
+      [NOTES]: {
+        ...{ stepId: "step-2", version: "b", token: 7, atMs: at(20_000) },
+        other: { stepId: "step-1", version: "a", token: 1, atMs: at(10_000) },
+      },
       [REPORT]: { stepId: "step-1", version: "c", token: 1, atMs: at(30_000) },
     });
   });

@@ -1,15 +1,17 @@
 /** What a merge does to a call in the real gateway: several files of one patch, changes that came between, and what cannot merge. */
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { Turn } from "../support/scripted-model.ts";
 import { stepNamed, type Stage } from "./stage.ts";
 import {
+  REFUSED,
   begin,
   calls,
   child,
   conflictsIn,
   edit,
   ended,
+  exec,
   expectSound,
   fileOf,
   gate,
@@ -21,7 +23,6 @@ import {
   pathOf,
   put,
   read,
-  REFUSED,
   resultsOf,
   run,
   stepIdOf,
@@ -103,7 +104,7 @@ it("one patch with a file that does not merge is refused as a whole", async () =
     resolutions: [{ rule: "strategy" }],
   });
   expect(sentence).toMatch(REFUSED);
-  expect(sentence).toContain(`report conflict ${conflict?.conflictId}`);
+  expect(sentence).toContain(`(conflict ${conflict?.conflictId})`);
   expect(textIn(stage, "whole/a.txt")).toBe(LINES);
   expect(textIn(stage, "whole/b.txt")).toBe("all new\n");
   expect(textIn(stage, "whole/c.txt")).toBeUndefined();
@@ -154,12 +155,10 @@ it("keeps a file's own line endings", async () => {
 
 it("does not merge what is no text", async () => {
   const bytes = Buffer.from([0xff, 0x00, 0xfe, 0x0a]);
-  put(stage, "binary.dat", "");
-  writeFileSync(pathOf(stage, "binary.dat"), bytes);
   const { events } = await after(
     "binary",
-    // The tool does not edit what is no text; its claim stands.
-    [calls(edit("binary.dat", "old", "new"))],
+    // No tool writes what is no text: a command does, under the claim of the write.
+    [calls(write("binary.dat", "text\n")), calls(exec("printf '\\377\\000\\376\\n' > binary.dat"))],
     [calls(write("binary.dat", "text\n"))],
   );
   expect(resultsOf(stage, "binary-second")[1]).toMatch(REFUSED);

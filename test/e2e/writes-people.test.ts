@@ -190,7 +190,7 @@ describe("nobody who could be asked", () => {
     const [, , first, second] = resultsOf(stage, "nobody");
     expect(first).toContain("approval unavailable");
     expect(second).toMatch(REFUSED);
-    expect(second).toContain(`report conflict ${unasked?.conflictId}`);
+    expect(second).toContain(`(conflict ${unasked?.conflictId})`);
   });
 });
 

@@ -204,7 +204,7 @@ describe("merge_if_safe", () => {
         resolutions: [{ losers: [requester], rule: "strategy", because: "overlapping-changes" }],
       });
       expect(conflict?.resolutions[0]?.winner).toBeUndefined();
-      expect(resultOf("merge", loser, name)).toContain(`report conflict ${conflict?.conflictId}`);
+      expect(resultOf("merge", loser, name)).toContain(`(conflict ${conflict?.conflictId})`);
     }
   });
 });
@@ -226,7 +226,7 @@ describe("manual_review", () => {
         expect(conflict?.resolutions[0]?.winner).toBeUndefined();
         const sentence = resultOf("manual", loser, name);
         expect(sentence).toContain(`a person must decide who may change ${pathOf(stage, `manual/${name}`)}`);
-        expect(sentence).toContain(`report conflict ${conflict?.conflictId}`);
+        expect(sentence).toContain(`(conflict ${conflict?.conflictId})`);
       }
     }
   });

@@ -142,3 +142,18 @@ describe("what `edit` makes of a file", () => {
     );
   });
 });
+
+describe("a search that would hold the thread for seconds", () => {
+  it("is not made: the edit is taken for one that does not fit", async () => {
+    const half = "a".repeat(100_000);
+    const began = performance.now();
+    const before = "a".repeat(4_000_000);
+    expect(await proposed("edit", edits([`${half}b${half}`, "x"]), before)).toEqual(FAILS);
+    expect(performance.now() - began).toBeLessThan(2_000);
+  });
+
+  it("is made where the text that is looked for is the whole file", async () => {
+    const before = "line\n".repeat(100_000);
+    expect(await proposed("edit", edits([before, "x"]), before)).toEqual(text("x"));
+  });
+});

@@ -90,7 +90,9 @@ function changed(
   { timestamp, payload }: FactEvent & { type: "resource.changed" },
 ): OpenCoordination {
   const { resource, stepId, version, token } = payload;
-  const change = { stepId, version, token, atMs: epochMsOf(timestamp) };
+  const { other: earlier, ...last } = state.changes.get(resource) ?? {};
+  const other = "stepId" in last && last.stepId !== stepId ? last : earlier;
+  const change = { stepId, version, token, atMs: epochMsOf(timestamp), ...(other && { other }) };
   return { ...state, changes: state.changes.set(resource, change) };
 }
 

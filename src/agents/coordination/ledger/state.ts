@@ -231,6 +231,8 @@ export interface ResourceChange {
   readonly atMs: EpochMs;
   /** The claim under which it was changed. */
   readonly token: number;
+  /** The newest change before it by another step. */
+  readonly other?: Omit<ResourceChange, "other">;
 }
 
 export type Conflict = FactPayloads["conflict.detected"] & {

@@ -185,7 +185,8 @@ async function changerOf(parts: OppositionParts, wanted: Wanted): Promise<Contes
   const sinceMs = seen ? changedSince(seen, look) : unseenSince(wanted, look);
   if (sinceMs === undefined) return undefined;
   const last = await lastChange(parts, resource);
-  if (last && isMissed(last, { participant, seen, look, sinceMs })) return changer(participant, last);
+  const missed = last && missedOf(last, { participant, seen, look, sinceMs });
+  if (missed) return changer(participant, missed);
   return seen && wanted.replaces ? outsider(parts, { participant, seenAtMs: seen.atMs, look }) : undefined;
 }
 
@@ -202,11 +203,15 @@ interface Missing {
   readonly sinceMs: EpochMs;
 }
 
-/** The last change that the ledger knows is another's, and made what is there now or came later than what was seen. */
-function isMissed(last: LastChange, { participant, seen, look, sinceMs }: Missing): boolean {
-  if (isBy(last, participant)) return false;
-  const isTheOne = seen !== undefined && last.change.version === look.version;
-  return isTheOne || last.change.atMs >= sinceMs;
+/** The last change that the ledger knows of another, where it made what is there now or came later than what was seen. */
+function missedOf(last: LastChange, { participant, seen, look, sinceMs }: Missing): LastChange | undefined {
+  if (!isBy(last, participant)) {
+    const isTheOne = seen !== undefined && last.change.version === look.version;
+    return isTheOne || last.change.atMs >= sinceMs ? last : undefined;
+  }
+  // The session changed a part of what it never saw.
+  const { other } = last.change;
+  return !seen && other && other.atMs >= sinceMs ? { ...last, change: other } : undefined;
 }
 
 type Looked = Exclude<FileLook, { kind: "unreadable" }>;

@@ -7,14 +7,21 @@ import type { EpochMs, SessionKey } from "../contracts/ids.ts";
 const SESSIONS_MAX = 2_000;
 const RESOURCES_MAX = 4_000;
 
-export interface Seen {
+export interface Sight {
   readonly version: string;
   readonly atMs: EpochMs;
 }
 
+export interface Seen extends Sight {
+  /** Counts all that was seen in this process: times may be equal. */
+  readonly order: number;
+}
+
 export interface KnownVersions {
   seen(session: SessionKey, resource: string): Seen | undefined;
-  see(session: SessionKey, resource: string, seen: Seen): void;
+  see(session: SessionKey, resource: string, sight: Sight): void;
+  /** The order of what was seen last, by anybody. */
+  order(): number;
   /** The session did something that may have changed anything, such as a shell command. */
   touchAnything(session: SessionKey, atMs: EpochMs): void;
   touchedAtMs(session: SessionKey): EpochMs | undefined;
@@ -27,6 +34,7 @@ interface OfSession {
 
 export function createKnownVersions(): KnownVersions {
   const sessions = new Map<SessionKey, OfSession>();
+  let order = 0;
   const of = (session: SessionKey): OfSession => {
     const known = sessions.get(session) ?? { resources: new Map<string, Seen>() };
     toEnd(sessions, session, known, SESSIONS_MAX);
@@ -34,9 +42,11 @@ export function createKnownVersions(): KnownVersions {
   };
   return {
     seen: (session, resource) => sessions.get(session)?.resources.get(resource),
-    see: (session, resource, seen) => {
-      toEnd(of(session).resources, resource, seen, RESOURCES_MAX);
+    see: (session, resource, sight) => {
+      order += 1;
+      toEnd(of(session).resources, resource, { ...sight, order }, RESOURCES_MAX);
     },
+    order: () => order,
     touchAnything: (session, atMs) => {
       of(session).touchedAtMs = atMs;
     },

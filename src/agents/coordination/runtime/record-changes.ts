@@ -1,5 +1,6 @@
 /** Owns: what is recorded when a call has ended, and what its session knows then. */
 import type { Command } from "../contracts/commands.ts";
+import { isCoordinationError, type ErrorCode } from "../contracts/errors.ts";
 import type { CoordinationId } from "../contracts/ids.ts";
 import { isFile } from "../contracts/resource-names.ts";
 import type { Arbitration } from "./arbiter.ts";
@@ -37,19 +38,28 @@ export async function recordChanges(it: Arbitration, call: CallUnderWay, ending:
 /** What follows from one change, made or not. */
 async function endOf(
   it: Arbitration,
-  { participant, tool }: CallUnderWay,
+  call: CallUnderWay,
   { change, ending }: { readonly change: ChangeUnderWay; readonly ending: Ending },
 ): Promise<Command[]> {
-  const { resource, token, before, isNew } = change;
-  const { stepId } = participant;
+  const { resource, token, before } = change;
+  const { stepId } = call.participant;
   const version = await versionOf(it, resource);
   if (version !== undefined && version !== before) {
-    see(it, participant.session, { change, version });
-    return [{ type: "recordChange", stepId, resource, version, tool: tool || "unnamed", token }];
+    see(it, call, { change, version });
+    return [{ type: "recordChange", stepId, resource, version, tool: call.tool || "unnamed", token }];
   }
-  if (version !== undefined && !ending.hasFailed) see(it, participant.session, { change, version });
-  // A claim that nothing was done under keeps nobody out.
-  return ending.hasFailed && isNew ? [{ type: "releaseClaims", because: "unused", tokens: [token] }] : [];
+  if (version !== undefined && !ending.hasFailed) see(it, call, { change, version });
+  return ending.hasFailed ? released(it, call, change) : [];
+}
+
+/** A claim that nothing was done under keeps nobody out. */
+function released(
+  { underWay }: Arbitration,
+  call: CallUnderWay,
+  { token, isNew }: ChangeUnderWay,
+): Command[] {
+  if (!isNew || underWay.isUsed(token, call)) return [];
+  return [{ type: "releaseClaims", because: "unused", tokens: [token] }];
 }
 
 async function versionOf({ files }: Arbitration, resource: string): Promise<string | undefined> {
@@ -57,30 +67,45 @@ async function versionOf({ files }: Arbitration, resource: string): Promise<stri
   return look && "version" in look && look.kind !== "folder" ? look.version : undefined;
 }
 
-/** Who changed a part of what it had not seen knows that part alone. */
+/** Who changed a part of what it had not seen knows that part alone. What it learnt since the call began, it learnt of its own. */
 function see(
   { known, clock }: Arbitration,
-  session: CallUnderWay["participant"]["session"],
+  { participant: { session }, seenOrder }: CallUnderWay,
   {
     change: { resource, before, replaces, knownAs },
     version,
   }: { readonly change: ChangeUnderWay; readonly version: string },
 ): void {
-  if (!replaces && known.seen(session, resource)?.version !== before) return;
-  known.see(session, resource, { version: knownAs ?? version, atMs: clock.now() });
+  const seen = known.seen(session, resource);
+  const hadSeen = seen !== undefined && (seen.version === before || seen.order > seenOrder);
+  if (replaces || hadSeen) known.see(session, resource, { version: knownAs ?? version, atMs: clock.now() });
 }
 
-/**
- * Also what could not be recorded before, such as when the ledger was busy: nobody is ruled on beside a change that is not on disk.
- *
- * @throws CoordinationError when it still cannot be.
- */
-export async function recordRest(it: Pick<Arbitration, "unrecorded" | "runs">): Promise<void> {
-  const { unrecorded, runs } = it;
+/** What a later try may record. */
+const TRIED_AGAIN: ReadonlySet<string> = new Set([
+  "LEDGER_BUSY",
+  "LEDGER_CONFLICT",
+  "LEDGER_FULL",
+  "LEDGER_UNAVAILABLE",
+] satisfies ErrorCode[]);
+
+/** Also what could not be recorded before, such as when the ledger was busy. */
+export async function recordRest(it: Pick<Arbitration, "unrecorded" | "runs" | "logger">): Promise<void> {
+  const { unrecorded, runs, logger } = it;
   unrecorded.splice(0, Math.max(0, unrecorded.length - UNRECORDED_MAX));
-  for (let first = unrecorded[0]; first; first = unrecorded[0]) {
-    await runs.submit(first.runId, first.commands);
-    const index = unrecorded.indexOf(first);
+  for (const rest of [...unrecorded]) {
+    try {
+      await runs.submit(rest.runId, rest.commands);
+    } catch (error) {
+      const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+      const isTriedAgain = TRIED_AGAIN.has(code);
+      logger[isTriedAgain ? "warn" : "error"](
+        { runId: rest.runId, code },
+        "what a call changed could not be recorded",
+      );
+      if (isTriedAgain) return;
+    }
+    const index = unrecorded.indexOf(rest);
     if (index !== -1) unrecorded.splice(index, 1);
   }
 }

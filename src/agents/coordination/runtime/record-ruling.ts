@@ -46,6 +46,7 @@ async function beginCall(it: Arbitration, ruled: Ruled, tokens: readonly number[
   const underWay = {
     ...{ callKey: call.callKey, tool: call.tool, participant, looks, atMs: it.clock.now() },
     mayTouchAnything: call.mayTouchAnything === true,
+    seenOrder: it.known.order(),
     changes: assessed.map((one, index) => changeOf(it, one, tokens[index] ?? one.request.token)),
   };
   if (!it.underWay.begin(underWay)) await recordChanges(it, underWay, { hasFailed: false });

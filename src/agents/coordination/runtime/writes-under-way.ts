@@ -20,6 +20,8 @@ export interface CallUnderWay {
   readonly participant: Participant;
   readonly atMs: EpochMs;
   readonly mayTouchAnything: boolean;
+  /** What had been seen when it was allowed, as `KnownVersions` counts. */
+  readonly seenOrder: number;
   readonly changes: readonly ChangeUnderWay[];
   /** What it looks at: its session knows it when the call has ended. */
   readonly looks: readonly Looked[];
@@ -55,6 +57,8 @@ export interface WritesUnderWay {
   ofOthers(session: SessionKey, resource: string, now: EpochMs): CallUnderWay | undefined;
   /** The newest change of the resource by the session itself. */
   ofOwn(session: SessionKey, resource: string, now: EpochMs): ChangeUnderWay | undefined;
+  /** Whether another call than this one is under way under a claim. */
+  isUsed(token: number, except: CallUnderWay): boolean;
   /** Calls `run` once, when the next call ends or a claim does. Returns the cancellation. */
   onFree(run: () => void): () => void;
   /** Claims have ended: the calls under them may be over without the host having told it. */
@@ -110,6 +114,8 @@ export function createWritesUnderWay(): WritesUnderWay {
         .filter(({ participant }) => participant.session === session)
         .flatMap(({ changes }) => changes)
         .findLast((change) => change.resource === resource),
+    isUsed: (token, except) =>
+      [...calls.values(), ...taken].some((call) => call !== except && uses(call, token)),
     onFree: waiting.add,
     freed: (tokens) => {
       if (tokens.length === 0) return;
@@ -119,6 +125,10 @@ export function createWritesUnderWay(): WritesUnderWay {
       waiting.call();
     },
   };
+}
+
+function uses({ changes }: CallUnderWay, token: number): boolean {
+  return changes.some((change) => change.token === token);
 }
 
 /** Called once each, when it is their time. */

@@ -21,6 +21,7 @@ const arbitration = `${CORE}/arbitration`;
 const dispatch = `${CORE}/dispatch`;
 const ports = `${CORE}/ports`;
 const runtime = `${CORE}/runtime`;
+const arbiter = `${CORE}/runtime/arbiter`;
 
 export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [CORE]: { folders: [contracts, runtime], types: [ports] },
@@ -32,7 +33,11 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [arbitration]: { folders: [contracts] },
   [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration] },
   [ports]: { types: [contracts] },
-  [runtime]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration, dispatch], types: [ports] },
+  [runtime]: {
+    folders: [contracts, ledger, plan, openwop, lanes, dispatch, arbiter],
+    types: [ports],
+  },
+  [arbiter]: { folders: [contracts, ledger, arbitration, dispatch, runtime], types: [ports] },
   "infra/acp": {
     folders: [contracts],
     types: [ports],
@@ -69,13 +74,13 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   },
   "plugins/openclaw": {
     folders: [contracts, runtime, "plugins", "plugins/openclaw/writes"],
-    types: [ports, "plugins/cli"],
+    types: [ports, arbiter, "plugins/cli"],
     lazy: ["plugins/cli"],
     packages: ["openclaw", "zod", "node:*"],
   },
   "plugins/openclaw/writes": {
     folders: [contracts],
-    types: [runtime],
+    types: [arbiter],
     packages: ["zod", "node:*"],
   },
 };

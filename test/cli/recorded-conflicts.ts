@@ -3,7 +3,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { WriteAnswer } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { childSession, contentOf, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, TEST_EPOCH_MS, type ManualClock } from "../support/temp-ledger.ts";
 

@@ -7,7 +7,7 @@ import type {
   WriteAnswer,
   WriteCall,
   WriteTarget,
-} from "../../src/agents/coordination/runtime/write-call.ts";
+} from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { SceneFiles } from "./arbiter-scene.ts";
 
 export interface ToolCall extends WriteCall {

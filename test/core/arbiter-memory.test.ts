@@ -1,12 +1,12 @@
 /** What arbitration remembers in one process: bounded, and of the newest. */
 import { describe, expect, it } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { createKnownVersions } from "../../src/agents/coordination/runtime/known-versions.ts";
-import type { Participant } from "../../src/agents/coordination/runtime/participants.ts";
+import { createKnownVersions } from "../../src/agents/coordination/runtime/arbiter/known-versions.ts";
+import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
 import {
   createWritesUnderWay,
   type CallUnderWay,
-} from "../../src/agents/coordination/runtime/writes-under-way.ts";
+} from "../../src/agents/coordination/runtime/arbiter/writes-under-way.ts";
 
 const session = (name: string | number): SessionKey => `agent:main:subagent:${name}` as SessionKey;
 const at = (ms: number): EpochMs => ms as EpochMs;

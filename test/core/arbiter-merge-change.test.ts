@@ -5,8 +5,8 @@ import {
   mergeChange,
   type Mergeable,
   type MergedChange,
-} from "../../src/agents/coordination/runtime/merge-change.ts";
-import type { Proposed } from "../../src/agents/coordination/runtime/write-call.ts";
+} from "../../src/agents/coordination/runtime/arbiter/merge-change.ts";
+import type { Proposed } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { lineMerge } from "../../src/infra/merge/line-merge.ts";
 import { versionOf } from "./arbiter-scene.ts";
 

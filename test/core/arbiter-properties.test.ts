@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { PRIORITIES } from "../../src/agents/coordination/contracts/envelope.ts";
-import type { WriteAnswer } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { settled } from "../support/fake-clock.ts";
 import { active, PATHS, request, SLOTS, type Model, type Slot } from "./arbiter-model.ts";
 import { write, type ToolCall } from "./arbiter-calls.ts";

@@ -12,13 +12,13 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import type { ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { ResourceFiles } from "../../src/agents/coordination/ports/resource-files.ts";
-import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arbiter-parts.ts";
+import type { ArbitrationParts } from "../../src/agents/coordination/runtime/arbiter/arbiter-parts.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import type { WriteAnswer, WriteCall } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { WriteAnswer, WriteCall } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import type { ToolCall } from "./arbiter-calls.ts";
 import { arbitrationParts } from "../support/arbitration-parts.ts";
 import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";

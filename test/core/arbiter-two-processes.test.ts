@@ -5,7 +5,7 @@ import type { CoordinationId, SessionKey } from "../../src/agents/coordination/c
 import type { ResourceFiles } from "../../src/agents/coordination/ports/resource-files.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import type { WriteAnswer } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { random } from "../crash/sweep-schedule.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import { OWNER } from "../support/fake-clock-host.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WriteAnswer } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { settled } from "../support/fake-clock.ts";
 import { edit, read, refused, write } from "./arbiter-calls.ts";

@@ -4,7 +4,7 @@ import type { Contestant } from "../../src/agents/coordination/contracts/arbitra
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictStrategy } from "../../src/agents/coordination/contracts/plan.ts";
 import { contestOf } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
-import type { Assessed } from "../../src/agents/coordination/runtime/assess-call.ts";
+import type { Assessed } from "../../src/agents/coordination/runtime/arbiter/assess-call.ts";
 import {
   givenUpSentence,
   recordRefusedSentence,
@@ -13,8 +13,8 @@ import {
   undeterminedReview,
   undeterminedSentence,
   underWaySentence,
-} from "../../src/agents/coordination/runtime/conflict-sentence.ts";
-import type { Participant } from "../../src/agents/coordination/runtime/participants.ts";
+} from "../../src/agents/coordination/runtime/arbiter/conflict-sentence.ts";
+import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
 import { atWork } from "./claims-scene.ts";
 
 const { state } = atWork(3);

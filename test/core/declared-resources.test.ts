@@ -7,8 +7,8 @@ import type { ResourceFiles } from "../../src/agents/coordination/ports/resource
 import {
   createDeclaredResources,
   type DeclaredResources,
-} from "../../src/agents/coordination/runtime/declared-resources.ts";
-import type { Participant } from "../../src/agents/coordination/runtime/participants.ts";
+} from "../../src/agents/coordination/runtime/arbiter/declared-resources.ts";
+import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
 import { createPlanSource } from "../../src/agents/coordination/runtime/plan-source.ts";
 import { readState } from "../../src/agents/coordination/runtime/read-state.ts";
 import { realSceneFiles, scene, type Fields, type Scene, type SceneFiles } from "./arbiter-scene.ts";

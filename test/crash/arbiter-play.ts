@@ -4,7 +4,7 @@
  */
 import type { AgentId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { ReviewAnswer, WriteAnswer } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { ReviewAnswer, WriteAnswer } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { read, write, type ToolCall } from "../core/arbiter-calls.ts";
 import {
   host,

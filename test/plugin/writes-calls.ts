@@ -1,5 +1,5 @@
 import { parsePluginConfig, type ConflictsConfig } from "../../src/agents/coordination/contracts/config.ts";
-import type { Proposed, WriteTarget } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { Proposed, WriteTarget } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
 import type { ToolCall, ToolReading } from "../../src/plugins/openclaw/writes/tool-reading.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { MergedFile } from "../../src/agents/coordination/runtime/write-call.ts";
+import type { MergedFile } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { rewriteCall } from "../../src/plugins/openclaw/writes/rewrite-call.ts";
 import { patch, reading, targetsOf } from "./writes-calls.ts";
 

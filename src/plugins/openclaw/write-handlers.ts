@@ -6,7 +6,7 @@
  * loudly; in strict mode it is refused instead.
  */
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
-import type { ReviewAnswer, WriteAnswer } from "../../agents/coordination/runtime/write-call.ts";
+import type { ReviewAnswer, WriteAnswer } from "../../agents/coordination/runtime/arbiter/write-call.ts";
 import { goOnOrRefuse } from "./refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
 import { currentRuntime, type SharedRuntime } from "./shared-runtime.ts";

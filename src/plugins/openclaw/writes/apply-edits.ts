@@ -5,7 +5,7 @@
  * 2. Every edit is looked for in the text as it was before all of them, exactly, then loosely, and must be there once.
  * 3. Edits do not overlap.
  */
-import type { Proposed } from "../../../agents/coordination/runtime/write-call.ts";
+import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { lineIndexAt } from "./line-index-at.ts";
 import { looseFinder, onlyOccurrence, type Finder, type Span } from "./loose-match.ts";
 import { param } from "./param.ts";

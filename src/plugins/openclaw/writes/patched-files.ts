@@ -1,5 +1,5 @@
 /** Owns: what a patch does to each of its files, in order, and what that makes of one of them. */
-import type { Proposed } from "../../../agents/coordination/runtime/write-call.ts";
+import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { applyChunks } from "./apply-chunks.ts";
 import { patchPath } from "./host-path.ts";
 import type { Chunk, Hunk } from "./read-patch.ts";

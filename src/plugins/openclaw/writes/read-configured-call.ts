@@ -1,7 +1,7 @@
 /** Owns: what a call of a tool changes that an operator described in the configuration. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { WatchedTool } from "../../../agents/coordination/contracts/config.ts";
-import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { folderWithin, plainPath } from "./host-path.ts";
 import { param } from "./param.ts";
 import { sessionName } from "./read-session-call.ts";

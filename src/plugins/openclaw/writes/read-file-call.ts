@@ -1,6 +1,6 @@
 /** Owns: what a call of one of the host's own file tools changes or looks at. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { proposeEdits, readEdits, type Edit } from "./apply-edits.ts";
 import { fileToolPath, patchPath, plainPath } from "./host-path.ts";
 import { param, textParam } from "./param.ts";

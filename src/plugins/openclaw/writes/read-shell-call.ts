@@ -1,6 +1,6 @@
 /** Owns: what a shell command changes, as far as an operator declared it. */
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config.ts";
-import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { folderWithin, PATH_CHARS_MAX, plainPath } from "./host-path.ts";
 import { matchCommand } from "./match-command.ts";
 import { textParam, withoutArgumentEnd } from "./param.ts";

@@ -1,5 +1,5 @@
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import type { WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 
 /**
  * A session, a queue or a resource of a plugin author, in the spelling of plans; `undefined` for a name that is too long.

@@ -4,7 +4,7 @@
  * A rewritten call is tried on the text that is there. Where it would not leave exactly the merged text it is none: the
  * tools choose line endings themselves, and some texts they cannot write.
  */
-import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { BYTE_ORDER_MARK, proposeEdits, withLineFeeds, type Edit } from "./apply-edits.ts";
 import { param, textParam } from "./param.ts";
 import { rewritePatch } from "./rewrite-patch.ts";

@@ -1,5 +1,5 @@
 /** Owns: changing a patch so that it leaves merged texts in some of its files and does to the others what it did. */
-import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { patchPath } from "./host-path.ts";
 import { filesOfPatch, proposePatched, type PatchedFile } from "./patched-files.ts";
 import {

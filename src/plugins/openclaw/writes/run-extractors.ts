@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isFile, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
-import type { Place } from "../../../agents/coordination/runtime/write-call.ts";
+import type { Place } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import type { ExtractorCall, ResourceExtractor } from "./extractor-registry.ts";
 import { PATH_CHARS_MAX, plainPath } from "./host-path.ts";
 import { resourceTarget } from "./resource-target.ts";

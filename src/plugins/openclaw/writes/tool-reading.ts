@@ -1,7 +1,11 @@
 /** Owns: what a tool call of the host is read from, and what is read off it. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config.ts";
-import type { Place, Undetermined, WriteTarget } from "../../../agents/coordination/runtime/write-call.ts";
+import type {
+  Place,
+  Undetermined,
+  WriteTarget,
+} from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import type { ResourceExtractor } from "./extractor-registry.ts";
 
 /** A tool call as the host tells it before it happens. Everything in it but the folder is a model's word. */

@@ -4,8 +4,8 @@
  *
  * The host runs all hooks of one message before the first of its calls, so nobody ever waits for a call of its own session.
  */
-import { covers } from "../contracts/resource-names.ts";
-import type { EpochMs, SessionKey } from "../contracts/ids.ts";
+import { covers } from "../../contracts/resource-names.ts";
+import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 import type { Participant } from "./participants.ts";
 
 /** A call whose end the host never told is taken for ended after this. */

@@ -12,33 +12,26 @@ import {
   type CoordinationId,
   type EpochMs,
   type SessionKey,
-} from "../contracts/ids.ts";
-import type { RunEvent } from "../contracts/run-event.ts";
-import type { OpenCoordination } from "../ledger/state.ts";
-import type { ArbiterParts } from "./arbiter-parts.ts";
-import {
-  assessCall,
-  withoutMerges,
-  type AssessParts,
-  type Assessed,
-  type LocatedTarget,
-} from "./assess-call.ts";
+} from "../../contracts/ids.ts";
+import type { RunEvent } from "../../contracts/run-event.ts";
+import type { OpenCoordination } from "../../ledger/state.ts";
+import type { ArbiterParts, Arbitration } from "./arbiter-parts.ts";
+import { assessCall, withoutMerges, type Assessed, type LocatedTarget } from "./assess-call.ts";
 import { givenUpSentence, heldSentence, underWaySentence } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
-import { createParticipants, type Participant, type Participants } from "./participants.ts";
+import { locateTargets, looksOf } from "./locate-targets.ts";
+import { createParticipants, type Participant } from "./participants.ts";
+import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
 import { rulingAgain } from "./ruling-again.ts";
 import { ruleOnUndetermined } from "./undetermined-writes.ts";
-import type { Place, WriteAnswer, WriteCall } from "./write-call.ts";
-import { recordChanges, recordRest, type Ending, type Unrecorded } from "./record-changes.ts";
+import type { WriteAnswer, WriteCall } from "./write-call.ts";
+import { recordChanges, recordRest, type Ending } from "./record-changes.ts";
 import { createWritesUnderWay, type Looked } from "./writes-under-way.ts";
 
 /** How long a call waits for another one that writes the same thing. */
 const UNDER_WAY_WAIT_MS = 2_000;
-const UNANSWERABLE_MAX = 1_000;
-/** Somebody may have come since. */
-const UNANSWERABLE_MS = 10 * 60_000;
 
 export interface Arbiter {
   /** Whether the session takes part at all; cheap, for calls that need more to be read. */
@@ -57,17 +50,7 @@ export interface Arbiter {
   readonly opened: (state: OpenCoordination) => void;
 }
 
-export interface Arbitration extends AssessParts {
-  readonly participants: Participants;
-  readonly cannotAsk: (session: SessionKey) => void;
-  /** Changes that are not on disk yet, the oldest first. */
-  readonly unrecorded: Unrecorded[];
-  /** Runs `work` after all earlier work. */
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>;
-}
-
 export function createArbiter(parts: ArbiterParts): Arbiter {
-  const askedInVain = new Map<string, EpochMs>();
   const it: Arbitration = {
     ...parts,
     participants: createParticipants(parts),
@@ -75,16 +58,7 @@ export function createArbiter(parts: ArbiterParts): Arbiter {
     known: createKnownVersions(),
     underWay: createWritesUnderWay(),
     unrecorded: [],
-    unanswerable: {
-      has: (session) => {
-        const atMs = askedInVain.get(session);
-        return atMs !== undefined && parts.clock.now() < atMs + UNANSWERABLE_MS;
-      },
-    },
-    cannotAsk: (session) => {
-      if (askedInVain.size >= UNANSWERABLE_MAX) askedInVain.clear();
-      askedInVain.set(session, parts.clock.now());
-    },
+    unanswerable: createUnanswerableSessions(parts.clock),
     inTurn: oneByOne(),
   };
   return {
@@ -100,15 +74,6 @@ export function createArbiter(parts: ArbiterParts): Arbiter {
       );
     },
     opened: (state) => it.participants.opened(state),
-  };
-}
-
-function oneByOne(): Arbitration["inTurn"] {
-  let last: Promise<unknown> = Promise.resolve();
-  return (work) => {
-    const mine = last.then(work, work);
-    last = mine;
-    return mine;
   };
 }
 
@@ -143,7 +108,7 @@ async function refuseWhatIsHeld(it: Arbitration, call: WriteCall): Promise<Write
 
 async function requestAs(it: Arbitration, participant: Participant, call: WriteCall): Promise<WriteAnswer> {
   const looks = await looksOf(it, call.reads);
-  const { targets, isUnplaced } = await locate(it, participant, call);
+  const { targets, isUnplaced } = await locateTargets(it, participant, call);
   const doubt = await ruleOnUndetermined(it, { participant, call, isUnplaced });
   if (doubt?.kind === "refused") return doubt;
   const isNothing = targets.length === 0 && looks.length === 0 && !call.mayTouchAnything;
@@ -158,59 +123,6 @@ function inDoubt(answer: WriteAnswer, doubt: WriteAnswer): WriteAnswer {
   if (answer.kind === "refused" || answer.kind === "review") return answer;
   const params = answer.kind === "granted" ? answer.params : undefined;
   return { ...doubt, ...(params && { params }) };
-}
-
-/** What the call would show to its session. */
-async function looksOf(it: Arbitration, reads: readonly Place[]): Promise<Looked[]> {
-  const looks: Looked[] = [];
-  for (const place of reads) {
-    const resource = "resource" in place ? undefined : await it.files.locate(place.path, place.folder);
-    const look = resource === undefined ? undefined : await it.files.look(resource);
-    if (resource !== undefined && look && "version" in look) looks.push({ resource, version: look.version });
-  }
-  return looks;
-}
-
-interface Located {
-  readonly targets: readonly LocatedTarget[];
-  /** A path leads nowhere that could be named. */
-  readonly isUnplaced: boolean;
-}
-
-/** Several changes of one resource are one. */
-async function locate(it: Arbitration, participant: Participant, call: WriteCall): Promise<Located> {
-  const superiors = superiorsOf(participant);
-  const targets = new Map<string, LocatedTarget>();
-  let isUnplaced = false;
-  for (const [index, { at, propose, replaces }] of call.targets.entries()) {
-    const resource =
-      "resource" in at ? at.resource.toWellFormed() : await it.files.locate(at.path, at.folder);
-    if (resource === undefined) isUnplaced = true;
-    if (resource === undefined || superiors.has(resource)) continue;
-    const before = targets.get(resource);
-    targets.set(resource, before ? both(before, propose) : { resource, index, propose, replaces });
-  }
-  // In one order for all, so that two calls never hold each other up.
-  return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };
-}
-
-/** Telling the session that one works for something is nothing to contend for: the host queues what it is told. */
-function superiorsOf({ state, stepId }: Participant): ReadonlySet<string> {
-  const source = state.steps.get(stepId)?.spec.sourceSession;
-  return new Set([state.created.ownerSession, ...(source ? [source] : [])].map((key) => `session:${key}`));
-}
-
-function both(first: LocatedTarget, then: LocatedTarget["propose"]): LocatedTarget {
-  const { propose } = first;
-  if (!propose || !then) return { ...first, propose: undefined };
-  return {
-    ...first,
-    propose: (text) => {
-      const proposed = propose(text);
-      if (proposed.kind === "fails") return proposed;
-      return then(proposed.kind === "text" ? proposed.text : undefined);
-    },
-  };
 }
 
 interface Request {
@@ -343,4 +255,13 @@ async function release(it: Arbitration, token: number): Promise<{ runId: Coordin
     { type: "releaseClaims", because: "operator", tokens: [token] },
   ]);
   return submitted.kind === "accepted" ? { runId } : undefined;
+}
+
+function oneByOne(): Arbitration["inTurn"] {
+  let last: Promise<unknown> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work, work);
+    last = mine;
+    return mine;
+  };
 }

@@ -1,6 +1,6 @@
 /** Owns: what a merge makes of one target of a call: from which base, and what the call is to write then. */
-import type { MergeEvidence } from "../contracts/arbitration.ts";
-import type { FileLook } from "../ports/resource-files.ts";
+import type { MergeEvidence } from "../../contracts/arbitration.ts";
+import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { Assessed, LocatedTarget } from "./assess-call.ts";
 import type { Opposition } from "./find-opposition.ts";

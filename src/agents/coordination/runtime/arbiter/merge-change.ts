@@ -1,6 +1,6 @@
 /** Owns: what a three-way merge makes of a change that others stand against: evidence for the ruling, and the text to write. */
-import type { MergeEvidence, MergeObstacle } from "../contracts/arbitration.ts";
-import type { FileLook } from "../ports/resource-files.ts";
+import type { MergeEvidence, MergeObstacle } from "../../contracts/arbitration.ts";
+import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { Proposed, WriteTarget } from "./write-call.ts";
 

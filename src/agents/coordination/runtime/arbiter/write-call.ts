@@ -1,5 +1,5 @@
 /** Owns: what a host tells about a tool call that may change something, and what it is answered. */
-import type { SessionKey } from "../contracts/ids.ts";
+import type { SessionKey } from "../../contracts/ids.ts";
 
 /** A tool call before it happens, as its extractor reads it. */
 export interface WriteCall {

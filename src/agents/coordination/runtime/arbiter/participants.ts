@@ -2,7 +2,7 @@
  * Owns: as whom a session takes part in arbitration. H3 that follows from the ledger: the step whose current attempt the session
  * works on, or the owner of a coordination that is open.
  */
-import type { Priority } from "../contracts/envelope.ts";
+import type { Priority } from "../../contracts/envelope.ts";
 import {
   epochMsOf,
   OWNER_STEP_ID,
@@ -10,13 +10,14 @@ import {
   type EpochMs,
   type SessionKey,
   type StepId,
-} from "../contracts/ids.ts";
-import type { RunEvent } from "../contracts/run-event.ts";
-import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { childName } from "../ledger/summary.ts";
-import type { LedgerStore } from "../ports/ledger-store.ts";
-import { openEntries } from "./open-runs.ts";
-import type { RunLog } from "./run-log.ts";
+} from "../../contracts/ids.ts";
+import type { RunEvent } from "../../contracts/run-event.ts";
+import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import { childName } from "../../ledger/summary.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import { openEntries } from "../open-runs.ts";
+import type { RunLog } from "../run-log.ts";
+import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 
 export interface Participant {
   readonly runId: CoordinationId;
@@ -116,7 +117,7 @@ async function standingOfOwner(
 /** The host can ask people only about a call of a session that they talk to themselves: never about a child's. */
 export function canBeAskedAbout(
   { stepId, session }: Participant,
-  unanswerable: { has(session: string): boolean },
+  unanswerable: Pick<UnanswerableSessions, "has">,
 ): boolean {
   return stepId === OWNER_STEP_ID && !unanswerable.has(session);
 }

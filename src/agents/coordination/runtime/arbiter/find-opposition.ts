@@ -2,15 +2,15 @@
  * Owns: who stands against a change of one resource: those who hold a claim on it, those at work whose plan names it as theirs, and
  * who changed it since the requester saw it last. All of it is recorded; no content and no memory of this process decides alone.
  */
-import type { Contestant } from "../contracts/arbitration.ts";
-import type { ClaimEntry } from "../contracts/claim-entry.ts";
-import { BOUNDS } from "../contracts/bounds.ts";
-import { PRIORITIES } from "../contracts/envelope.ts";
-import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
-import { isFile, resourceAndAbove } from "../contracts/resource-names.ts";
-import { holdingOf, type ResourceChange, type Step } from "../ledger/state.ts";
-import { changedName } from "../ledger/summary.ts";
-import type { FileLook } from "../ports/resource-files.ts";
+import type { Contestant } from "../../contracts/arbitration.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import { BOUNDS } from "../../contracts/bounds.ts";
+import { PRIORITIES } from "../../contracts/envelope.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../../contracts/ids.ts";
+import { isFile, resourceAndAbove } from "../../contracts/resource-names.ts";
+import { holdingOf, type ResourceChange, type Step } from "../../ledger/state.ts";
+import { changedName } from "../../ledger/summary.ts";
+import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { DeclaredResources } from "./declared-resources.ts";
 import type { KnownVersions, Seen } from "./known-versions.ts";

@@ -1,10 +1,10 @@
 /** Owns: what the model of a refused call, or the person who is asked about one, reads. */
-import type { Contestant } from "../contracts/arbitration.ts";
-import { BOUNDS } from "../contracts/bounds.ts";
-import type { ClaimEntry } from "../contracts/claim-entry.ts";
-import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../contracts/ids.ts";
-import { shownName } from "../contracts/resource-names.ts";
-import type { Coordination } from "../ledger/state.ts";
+import type { Contestant } from "../../contracts/arbitration.ts";
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/ids.ts";
+import { shownName } from "../../contracts/resource-names.ts";
+import type { Coordination } from "../../ledger/state.ts";
 import type { Assessed } from "./assess-call.ts";
 import type { Undetermined } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";

@@ -1,9 +1,9 @@
 /** Owns: what is recorded when a call has ended, and what its session knows then. */
-import type { Command } from "../contracts/commands.ts";
-import { isCoordinationError, type ErrorCode } from "../contracts/errors.ts";
-import type { CoordinationId } from "../contracts/ids.ts";
-import { isFile } from "../contracts/resource-names.ts";
-import type { Arbitration } from "./arbiter.ts";
+import type { Command } from "../../contracts/commands.ts";
+import { isCoordinationError, type ErrorCode } from "../../contracts/errors.ts";
+import type { CoordinationId } from "../../contracts/ids.ts";
+import { isFile } from "../../contracts/resource-names.ts";
+import type { Arbitration } from "./arbiter-parts.ts";
 import type { CallUnderWay, ChangeUnderWay } from "./writes-under-way.ts";
 
 export interface Ending {

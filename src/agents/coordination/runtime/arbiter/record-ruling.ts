@@ -1,20 +1,20 @@
 /** Owns: what is recorded of a ruling, and what the caller is answered. Nothing is answered that is not on disk (D1). */
-import { BOUNDS } from "../contracts/bounds.ts";
-import type { ClaimEntry } from "../contracts/claim-entry.ts";
-import type { Command, ResourceRequest, SettleReview } from "../contracts/commands.ts";
-import { CoordinationError, invariant, isCoordinationError } from "../contracts/errors.ts";
-import { addMs, type EpochMs } from "../contracts/ids.ts";
-import { isContested, openQuestion, sameConflict } from "../dispatch/conflict-facts.ts";
-import type { Coordination } from "../ledger/state.ts";
-import type { ContentInput } from "../ports/content-store.ts";
-import type { Arbitration } from "./arbiter.ts";
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import type { Command, ResourceRequest, SettleReview } from "../../contracts/commands.ts";
+import { CoordinationError, invariant, isCoordinationError } from "../../contracts/errors.ts";
+import { addMs, type EpochMs } from "../../contracts/ids.ts";
+import { isContested, openQuestion, sameConflict } from "../../dispatch/conflict-facts.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { Arbitration } from "./arbiter-parts.ts";
 import { recordChanges } from "./record-changes.ts";
 import { rulingAgain } from "./ruling-again.ts";
 import { contentOf, type Assessed } from "./assess-call.ts";
 import { heldBy } from "./find-opposition.ts";
 import { recordRefusedSentence, refusalSentence, reviewText } from "./conflict-sentence.ts";
 import type { Participant } from "./participants.ts";
-import type { Submitted } from "./run-log.ts";
+import type { Submitted } from "../run-log.ts";
 import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
 import type { ChangeUnderWay, Looked } from "./writes-under-way.ts";
 
@@ -151,7 +151,7 @@ interface Settling {
 /** An approved call happens at once, so it is under way from here. */
 function settle(it: Arbitration, ruled: Ruled, { questions, answer }: Settling): Promise<void> {
   const { participant, assessed } = ruled;
-  if (answer === "nobody_to_ask") it.cannotAsk(participant.session);
+  if (answer === "nobody_to_ask") it.unanswerable.add(participant.session);
   if (answer !== "approved")
     return it.inTurn(async () => {
       const closing = [...questions.values()].map((conflictId): Command => ({

@@ -1,4 +1,4 @@
-import { isCoordinationError } from "../contracts/errors.ts";
+import { isCoordinationError } from "../../contracts/errors.ts";
 
 /** Another writer claimed something in between this often; then the caller hears of it. */
 const RULINGS_MAX = 8;

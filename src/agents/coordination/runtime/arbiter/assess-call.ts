@@ -1,19 +1,20 @@
 /** Owns: ruling on everything that one call would change, as it is now. Records nothing. */
-import { arbitrate, type Ruling } from "../arbitration/arbitrate.ts";
-import { strategyFor, type Policies } from "../arbitration/strategy-for.ts";
-import type { AppliedStrategy } from "../contracts/arbitration.ts";
-import type { ResourceContest, ResourceRequest } from "../contracts/commands.ts";
-import type { ClaimEntry } from "../contracts/claim-entry.ts";
-import { addMs, type EpochMs } from "../contracts/ids.ts";
-import { isFile } from "../contracts/resource-names.ts";
-import { contestOf } from "../dispatch/conflict-facts.ts";
-import type { ContentInput } from "../ports/content-store.ts";
-import type { FileLook } from "../ports/resource-files.ts";
+import { arbitrate, type Ruling } from "../../arbitration/arbitrate.ts";
+import { strategyFor, type Policies } from "../../arbitration/strategy-for.ts";
+import type { AppliedStrategy } from "../../contracts/arbitration.ts";
+import type { ResourceContest, ResourceRequest } from "../../contracts/commands.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import { addMs, type EpochMs } from "../../contracts/ids.ts";
+import { isFile } from "../../contracts/resource-names.ts";
+import { contestOf } from "../../dispatch/conflict-facts.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import { findOpposition, type Opposition, type OppositionParts } from "./find-opposition.ts";
 import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { MergedFile, Proposed, WriteTarget } from "./write-call.ts";
+import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 import type { CallUnderWay, WritesUnderWay } from "./writes-under-way.ts";
 
 /** A target that is known by its resource, with its place in the call. */
@@ -46,7 +47,7 @@ export interface Assessed {
 export interface AssessParts extends ArbiterParts, OppositionParts {
   readonly underWay: WritesUnderWay;
   /** Sessions for which nobody could be asked. */
-  readonly unanswerable: { has(session: string): boolean };
+  readonly unanswerable: Pick<UnanswerableSessions, "has">;
 }
 
 export async function assessCall(

@@ -2,7 +2,7 @@
  * Owns: which version of a resource each session has seen last. In memory only: what is forgotten, or was seen before a restart, is
  * not known, and then what the ledger says of changes decides.
  */
-import type { EpochMs, SessionKey } from "../contracts/ids.ts";
+import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 
 const SESSIONS_MAX = 2_000;
 const RESOURCES_MAX = 4_000;

@@ -1,6 +1,6 @@
 /** Owns: what happens to a call that may change something which nobody can name. */
-import { BOUNDS } from "../contracts/bounds.ts";
-import type { Arbitration } from "./arbiter.ts";
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { Arbitration } from "./arbiter-parts.ts";
 import { undeterminedReview, undeterminedSentence } from "./conflict-sentence.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { Undetermined, WriteAnswer, WriteCall } from "./write-call.ts";
@@ -38,7 +38,7 @@ export async function ruleOnUndetermined(
     ...undeterminedReview(call.tool),
     timeoutMs: it.conflicts.reviewMs,
     settle: (answer) => {
-      if (answer === "nobody_to_ask") it.cannotAsk(participant.session);
+      if (answer === "nobody_to_ask") it.unanswerable.add(participant.session);
       return Promise.resolve();
     },
   };

@@ -1,0 +1,45 @@
+/** Owns: what the parts of arbitration share. */
+import type { ConflictsConfig } from "../../contracts/config.ts";
+import type { AgentId } from "../../contracts/ids.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ContentStore } from "../../ports/content-store.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { ResourceFiles } from "../../ports/resource-files.ts";
+import type { TextMerge } from "../../ports/text-merge.ts";
+import type { AssessParts } from "./assess-call.ts";
+import type { Participants } from "./participants.ts";
+import type { PlanSource } from "../plan-source.ts";
+import type { PlanParts } from "../runtime-parts.ts";
+import type { Unrecorded } from "./record-changes.ts";
+import type { RunLog } from "../run-log.ts";
+import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
+
+/** What ruling on writes needs of the world. */
+export interface ArbitrationParts {
+  readonly files: ResourceFiles;
+  /** Loaded with the first merge. */
+  readonly textMerge: () => Promise<TextMerge>;
+  readonly conflicts: ConflictsConfig;
+  /** The folder in which an agent works. */
+  readonly workspaceOf: (agent: AgentId) => string;
+}
+
+export interface ArbiterParts extends ArbitrationParts, Pick<PlanParts, "refOf"> {
+  readonly store: LedgerStore;
+  readonly content: Pick<ContentStore, "get">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly runs: RunLog;
+  readonly plans: PlanSource;
+}
+
+/** What one arbiter is made of. */
+export interface Arbitration extends AssessParts {
+  readonly participants: Participants;
+  readonly unanswerable: UnanswerableSessions;
+  /** Changes that are not on disk yet, the oldest first. */
+  readonly unrecorded: Unrecorded[];
+  /** Runs `work` after all earlier work. */
+  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>;
+}

@@ -1,0 +1,63 @@
+/** Owns: which resources a call is about. */
+import type { Arbitration } from "./arbiter-parts.ts";
+import type { LocatedTarget } from "./assess-call.ts";
+import type { Participant } from "./participants.ts";
+import type { Place, WriteCall } from "./write-call.ts";
+import type { Looked } from "./writes-under-way.ts";
+
+/** What the call would show to its session. */
+export async function looksOf(it: Arbitration, reads: readonly Place[]): Promise<Looked[]> {
+  const looks: Looked[] = [];
+  for (const place of reads) {
+    const resource = "resource" in place ? undefined : await it.files.locate(place.path, place.folder);
+    const look = resource === undefined ? undefined : await it.files.look(resource);
+    if (resource !== undefined && look && "version" in look) looks.push({ resource, version: look.version });
+  }
+  return looks;
+}
+
+export interface Located {
+  readonly targets: readonly LocatedTarget[];
+  /** A path leads nowhere that could be named. */
+  readonly isUnplaced: boolean;
+}
+
+/** Several changes of one resource are one. */
+export async function locateTargets(
+  it: Arbitration,
+  participant: Participant,
+  call: WriteCall,
+): Promise<Located> {
+  const above = sessionsAbove(participant);
+  const targets = new Map<string, LocatedTarget>();
+  let isUnplaced = false;
+  for (const [index, { at, propose, replaces }] of call.targets.entries()) {
+    const resource =
+      "resource" in at ? at.resource.toWellFormed() : await it.files.locate(at.path, at.folder);
+    if (resource === undefined) isUnplaced = true;
+    if (resource === undefined || above.has(resource)) continue;
+    const before = targets.get(resource);
+    targets.set(resource, before ? both(before, propose) : { resource, index, propose, replaces });
+  }
+  // In one order for all, so that two calls never hold each other up.
+  return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };
+}
+
+/** Telling the session that one works for something is nothing to contend for: the host queues what it is told. */
+function sessionsAbove({ state, stepId }: Participant): ReadonlySet<string> {
+  const source = state.steps.get(stepId)?.spec.sourceSession;
+  return new Set([state.created.ownerSession, ...(source ? [source] : [])].map((key) => `session:${key}`));
+}
+
+function both(first: LocatedTarget, then: LocatedTarget["propose"]): LocatedTarget {
+  const { propose } = first;
+  if (!propose || !then) return { ...first, propose: undefined };
+  return {
+    ...first,
+    propose: (text) => {
+      const proposed = propose(text);
+      if (proposed.kind === "fails") return proposed;
+      return then(proposed.kind === "text" ? proposed.text : undefined);
+    },
+  };
+}

@@ -1,0 +1,28 @@
+/** Owns: for which sessions nobody could be asked lately. */
+import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
+import type { Clock } from "../../ports/clock.ts";
+
+const SESSIONS_MAX = 1_000;
+/** Somebody may have come since. */
+const ASKED_AGAIN_MS = 10 * 60_000;
+
+export interface UnanswerableSessions {
+  has(session: SessionKey): boolean;
+  add(session: SessionKey): void;
+}
+
+export function createUnanswerableSessions(clock: Clock): UnanswerableSessions {
+  const askedAtMs = new Map<SessionKey, EpochMs>();
+  return {
+    has: (session) => {
+      const atMs = askedAtMs.get(session);
+      return atMs !== undefined && clock.now() < atMs + ASKED_AGAIN_MS;
+    },
+    add: (session) => {
+      askedAtMs.delete(session);
+      askedAtMs.set(session, clock.now());
+      const [oldest] = askedAtMs.keys();
+      if (askedAtMs.size > SESSIONS_MAX && oldest !== undefined) askedAtMs.delete(oldest);
+    },
+  };
+}

@@ -111,7 +111,7 @@ describe("claims release", () => {
     token: 7,
     coordinationId: "co-1",
     stepId: "draft",
-    resource: "file:/work/\u001b[2Jnotes.md",
+    resource: "file:/repo/\u001b[2Jnotes.md",
   };
   const calls: unknown[][] = [];
   const answering =
@@ -136,7 +136,7 @@ describe("claims release", () => {
     expect({ stdout, exitCode }).toEqual({
       exitCode: 0,
       stdout:
-        "released claim 7 of step draft on /work/\ufffd[2Jnotes.md\n" +
+        "released claim 7 of step draft on /repo/\ufffd[2Jnotes.md\n" +
         "The step keeps working; its next write of this is ruled on anew.\n" +
         "See openclaw coordination show co-1\n",
     });

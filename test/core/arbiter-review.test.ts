@@ -249,13 +249,13 @@ describe("a call of which nobody can say what it changes", () => {
   });
 
   it("is ruled on by what can be named, also where another path leads nowhere", async () => {
-    const nowhere = { path: "\0", folder: "/work" };
+    const nowhere = { path: "\0", folder: "/repo" };
     for (const unknownWrites of ["allow", "review", "deny"] as const) {
       await using s = await scene({
         conflicts: { unknownWrites },
         parts: {
           files: {
-            locate: (path) => Promise.resolve(path.includes("\0") ? undefined : `file:/work/${path}`),
+            locate: (path) => Promise.resolve(path.includes("\0") ? undefined : `file:/repo/${path}`),
             look: () => Promise.resolve({ kind: "absent", version: "absent" }),
           },
         },

@@ -77,7 +77,7 @@ export function realSceneFiles(): SceneFiles {
 /** Values: nothing waits for a disk, so that moving a clock lets everything finish. */
 export function valueFiles(): SceneFiles {
   const texts = new Map<string, string>();
-  const folder = "/work";
+  const folder = "/repo";
   return {
     folder,
     files: {

@@ -16,8 +16,8 @@ import type { Decision } from "../../src/agents/coordination/dispatch/decision.t
 import type { OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import { ack, at, given, OPEN, RUN, spawn, stepId, type Scene } from "./scene.ts";
 
-export const NOTES = "file:/work/notes.md";
-export const REPORT = "file:/work/report.md";
+export const NOTES = "file:/repo/notes.md";
+export const REPORT = "file:/repo/report.md";
 export const LEASE_MS = 300_000;
 export const FOREIGN = "co-2" as CoordinationId;
 

@@ -35,7 +35,7 @@ interface Given {
 }
 
 function assessed({ against, strategy = "owner_wins", cause = "overlap", ...rest }: Given): Assessed {
-  const { resource = "file:/work/notes.md", from = "default", requester = "step-1" } = rest;
+  const { resource = "file:/repo/notes.md", from = "default", requester = "step-1" } = rest;
   const me = contestant(requester, { claimedSequence: 9 });
   const contest = { strategy, cause, from, claims: [...against, me] } as const;
   const held = against.filter(({ expiresAtMs }) => expiresAtMs !== undefined);
@@ -60,7 +60,7 @@ const holder = (stepId: string, rest: Partial<Contestant> = {}): Contestant =>
 describe("the sentence for a refused call", () => {
   it("says who holds what, since when, until when, what to do, and the conflict", () => {
     expect(sentence({ against: [holder("step-2")] }, "co-1:conflict-4")).toMatch(
-      /^Coordination refused this call: \/work\/notes\.md is held by step-2.* since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z, or until that step ends\. Go on with other work and try again then; do not write it under another name \(conflict co-1:conflict-4\)\.$/u,
+      /^Coordination refused this call: \/repo\/notes\.md is held by step-2.* since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z, or until that step ends\. Go on with other work and try again then; do not write it under another name \(conflict co-1:conflict-4\)\.$/u,
     );
   });
 
@@ -100,7 +100,7 @@ describe("the sentence for a refused call", () => {
 
   it("says to report the conflict where people must decide", () => {
     expect(sentence({ against: [holder("step-2")], strategy: "manual_review" }, "c-1")).toBe(
-      "Coordination refused this call: a person must decide who may change /work/notes.md, held by step-2 since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z (manual-review), and nobody can be asked from here. Go on with other work, and report this in your result (conflict c-1).",
+      "Coordination refused this call: a person must decide who may change /repo/notes.md, held by step-2 since 2026-01-02T10:00:00Z until 2026-01-02T10:05:00Z (manual-review), and nobody can be asked from here. Go on with other work, and report this in your result (conflict c-1).",
     );
   });
 
@@ -124,8 +124,8 @@ describe("other sentences", () => {
       changes: [],
       looks: [],
     };
-    expect(underWaySentence("file:/work/notes.md", call)).toMatch(
-      /\/work\/notes\.md is being changed just now by step-2.* \(write, since 2026-01-02T10:00:00Z\)\. Try again in a moment\.$/u,
+    expect(underWaySentence("file:/repo/notes.md", call)).toMatch(
+      /\/repo\/notes\.md is being changed just now by step-2.* \(write, since 2026-01-02T10:00:00Z\)\. Try again in a moment\.$/u,
     );
     expect(undeterminedSentence("exec", { because: "undeclared" })).toContain(
       "what exec would change cannot be told",
@@ -148,9 +148,9 @@ describe("what a person is asked", () => {
 
   it("names the file, who wants it, and what is at stake", () => {
     const { title, description } = asked({ against: [holder("step-2")] });
-    expect(title).toBe("Contested write: /work/notes.md");
+    expect(title).toBe("Contested write: /repo/notes.md");
     expect(description).toMatch(
-      /^\/work\/notes\.md: also wanted by step-2.*\. If you allow it, this call overwrites what they have there and their claims end\.$/u,
+      /^\/repo\/notes\.md: also wanted by step-2.*\. If you allow it, this call overwrites what they have there and their claims end\.$/u,
     );
   });
 

@@ -68,7 +68,7 @@ describe("a resource that nobody else wants", () => {
   });
 
   it("below a folder that the step holds renews that claim once, however many files there are", () => {
-    const scene = atWork(1, request(1, asks("file:/work", 1, until(60_000))));
+    const scene = atWork(1, request(1, asks("file:/repo", 1, until(60_000))));
     const files = [NOTES, REPORT].map((file) => asks(file, 1, { held: 1, ...until(90_000) }));
     expect(saidOf(scene.when(request(1, ...files)))).toEqual(["claim.renewed"]);
   });
@@ -194,9 +194,9 @@ describe("a contested resource that is granted", () => {
   });
 
   it("renews the winner's own claim and does not take it for a loser's", () => {
-    const scene = atWork(2, request(1, asks("file:/work", 1)), HELD_BY_2);
+    const scene = atWork(2, request(1, asks("file:/repo", 1)), HELD_BY_2);
     const claims = [holder(1, 1), holder(2, 3)];
-    const renewed = asks("file:/work", 4, { held: 1, ...until(LEASE_MS + 1), contest: contest(claims) });
+    const renewed = asks("file:/repo", 4, { held: 1, ...until(LEASE_MS + 1), contest: contest(claims) });
     expect(saidOf(scene.when(request(1, renewed)))).toEqual([
       ...["conflict.detected", "conflict.resolved", "claim.released", "claim.renewed"],
     ]);
@@ -204,15 +204,15 @@ describe("a contested resource that is granted", () => {
   });
 
   it("ends all claims of the loser that overlap, and no other one", () => {
-    const held = [asks("file:/work", 1), asks(NOTES, 2), asks(REPORT, 3)];
-    const scene = atWork(3, request(2, ...held), request(3, asks("file:/work/notes.md/x", 4)));
+    const held = [asks("file:/repo", 1), asks(NOTES, 2), asks(REPORT, 3)];
+    const scene = atWork(3, request(2, ...held), request(3, asks("file:/repo/notes.md/x", 4)));
     const claims = [contestant(1, 5, { declared: true }), holder(2, 1)];
     scene.when(request(1, asks(NOTES, 5, { contest: contest(claims) })));
     expect(tokensOf(scene)).toEqual([3, 4, 5]);
   });
 
   it("ends a loser's claim once where it stands against several resources", () => {
-    const scene = atWork(2, request(2, asks("file:/work", 3)));
+    const scene = atWork(2, request(2, asks("file:/repo", 3)));
     const { claims } = DECLARED;
     const both = [asks(NOTES, 4, { contest: { ...OVERLAP, claims: claims ?? [] } })];
     both.push(asks(REPORT, 5, { contest: { ...OVERLAP, claims: claims ?? [] } }));

@@ -190,7 +190,7 @@ describe("an answer of people", () => {
 
   it("that approves ends the claims of those, too, who came while people thought about it", () => {
     const scene = asked(complete(2), spawn("late"));
-    scene.when(request(3, asks("file:/work", 4)));
+    scene.when(request(3, asks("file:/repo", 4)));
     expect(saidOf(scene.when(answer(1, "approved", { ...CLAIM, token: 5 })))).toEqual([
       ...["conflict.resolved", "claim.released", "claim.acquired"],
     ]);

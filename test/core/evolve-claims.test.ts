@@ -240,21 +240,21 @@ describe("the causes of these facts", () => {
 
 describe("a claim on one resource", () => {
   it.each([
-    ["file:/work", "file:/work/notes.md"],
-    ["file:/work", "file:/work/deep/er/notes.md"],
-    ["file:/work", "file:/work"],
-    ["file:/", "file:/work"],
+    ["file:/repo", "file:/repo/notes.md"],
+    ["file:/repo", "file:/repo/deep/er/notes.md"],
+    ["file:/repo", "file:/repo"],
+    ["file:/", "file:/repo"],
     ["queue:build", "queue:build"],
   ])("%s holds for %s", (held, resource) => {
     expect(covers(held, resource)).toBe(true);
   });
 
   it.each([
-    ["file:/work", "file:/workshop"],
-    ["file:/work/notes.md", "file:/work"],
+    ["file:/repo", "file:/workshop"],
+    ["file:/repo/notes.md", "file:/repo"],
     ["queue:build", "queue:build/fast"],
     ["session:agent:main", "session:agent:main:main"],
-    ["file:/work", "queue:/work/a"],
+    ["file:/repo", "queue:/repo/a"],
   ])("%s does not hold for %s", (held, resource) => {
     expect(covers(held, resource)).toBe(false);
   });

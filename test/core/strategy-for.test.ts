@@ -72,7 +72,7 @@ const CASES: readonly Case[] = [
     when: "several exceptions fit, the first one counts",
     operator: policy("owner_wins", {
       overrides: [
-        { resource: "/work/**", strategy: "priority_wins" },
+        { resource: "/repo/**", strategy: "priority_wins" },
         { resource: NOTES, strategy: "manual_review" },
       ],
     }),
@@ -128,7 +128,7 @@ describe("which strategy holds", () => {
   });
 });
 
-const patterns = fc.constantFrom("*.md", "/work/**", NOTES, "*.txt", "queue:*");
+const patterns = fc.constantFrom("*.md", "/repo/**", NOTES, "*.txt", "queue:*");
 const strategies = fc.constantFrom(...conflictStrategySchema.options);
 const policies: fc.Arbitrary<OperatorPolicy> = fc.record(
   {
@@ -167,7 +167,7 @@ describe("for every two policies", () => {
     fc.assert(
       fc.property(policies, policies, fc.boolean(), (operator, plan, isPlans) => {
         const [first, second] = isPlans ? [operator, plan] : [plan, operator];
-        const risk = { ...second, highRisk: ["/work/*"] };
+        const risk = { ...second, highRisk: ["/repo/*"] };
         const given = isPlans ? { operator: first, plan: risk } : { operator: risk, plan: first };
         expect(strategyFor(NOTES, given)).toEqual({ strategy: "manual_review", from: "high_risk" });
       }),

@@ -125,7 +125,7 @@ function conflict(number: number, fields: Partial<Conflict> = {}): Conflict {
   });
   return {
     conflictId: `co-1:conflict-${number}`,
-    resource: "file:/work/notes.md",
+    resource: "file:/repo/notes.md",
     claims: [claim("a"), claim("b")],
     contest: { requester: "b", cause: "overlap", strategy: "owner_wins", from: "default", atMs: START },
     detectedEventId: `co-1:${number}`,
@@ -153,7 +153,7 @@ describe("what a session is told of conflicts and claims", () => {
       ...{ total: 2, open: 1 },
       newest: [
         {
-          ...{ conflictId: "co-1:conflict-2", resource: "file:/work/notes.md", status: "open" },
+          ...{ conflictId: "co-1:conflict-2", resource: "file:/repo/notes.md", status: "open" },
           ...{
             requester: "b",
             detectedAt: "2026-01-02T03:04:05.000Z",
@@ -161,7 +161,7 @@ describe("what a session is told of conflicts and claims", () => {
           },
         },
         {
-          ...{ conflictId: "co-1:conflict-1", resource: "file:/work/notes.md", status: "resolved" },
+          ...{ conflictId: "co-1:conflict-1", resource: "file:/repo/notes.md", status: "resolved" },
           ...{ requester: "b", detectedAt: "2026-01-02T03:04:05.000Z", winner: "a", because: "lease-holder" },
         },
       ],

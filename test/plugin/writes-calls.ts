@@ -3,7 +3,7 @@ import type { Proposed, WriteTarget } from "../../src/agents/coordination/runtim
 import { readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
 import type { ToolCall, ToolReading } from "../../src/plugins/openclaw/writes/tool-reading.ts";
 
-export const FOLDER = "/work/space";
+export const FOLDER = "/repo/space";
 
 export function conflicts(config: object = {}): ConflictsConfig {
   return parsePluginConfig({ coordination: { phase1: { conflicts: config } } }).conflicts;

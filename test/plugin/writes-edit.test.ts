@@ -118,7 +118,7 @@ describe("what `edit` makes of a file", () => {
     const many = Array.from({ length: EDITS_MAX + 1 }, (_, index) => [`${index};`, "x"] as const);
     for (const params of [edits(...many), { path: "a.txt", edits: "[]" }])
       expect(await targetsOf("edit", params)).toEqual([
-        { at: { path: "/work/space/a.txt", folder: "/work/space" }, replaces: false },
+        { at: { path: "/repo/space/a.txt", folder: "/repo/space" }, replaces: false },
       ]);
   });
 

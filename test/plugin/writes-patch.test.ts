@@ -26,11 +26,11 @@ describe("the files of a patch", () => {
     );
     expect(shown(await reading("apply_patch", params))).toEqual({
       targets: [
-        ["/work/space/new.txt", false],
-        ["/work/space/old.txt", true],
-        ["/work/space/src/a.ts", false],
-        ["/work/space/src/b.ts", false],
-        ["/work/space/c.ts", false],
+        ["/repo/space/new.txt", false],
+        ["/repo/space/old.txt", true],
+        ["/repo/space/src/a.ts", false],
+        ["/repo/space/src/b.ts", false],
+        ["/repo/space/c.ts", false],
       ],
       reads: [],
     });
@@ -60,11 +60,11 @@ describe("the files of a patch", () => {
     ["a file without a name", patch("*** Delete File: ").input],
     ["another word", patch("*** Rename File: a").input],
   ])("are unreadable in %s; what the host derived is a hint", async (_name, input) => {
-    const derivedPaths = ["/work/space/a", "/work/space/b"];
+    const derivedPaths = ["/repo/space/a", "/repo/space/b"];
     expect(shown(await reading("apply_patch", { input }, { derivedPaths }))).toEqual({
       targets: [
-        ["/work/space/a", true],
-        ["/work/space/b", true],
+        ["/repo/space/a", true],
+        ["/repo/space/b", true],
       ],
       reads: [],
       undetermined: { because: "unreadable" },
@@ -73,7 +73,7 @@ describe("the files of a patch", () => {
 
   it("are not what the host derived where the patch can be read", async () => {
     const read = await reading("apply_patch", patch("*** Delete File: a"), { derivedPaths: ["/etc/x"] });
-    expect(shown(read)).toEqual({ targets: [["/work/space/a", true]], reads: [] });
+    expect(shown(read)).toEqual({ targets: [["/repo/space/a", true]], reads: [] });
   });
 });
 

@@ -239,7 +239,7 @@ describe("a rewritten `apply_patch`", () => {
 
 describe("no rewritten call", () => {
   const params = { path: "a", content: "b", edits: [{ oldText: "a", newText: "b" }] };
-  const targets = [{ at: { path: "/work/space/a", folder: "/work/space" }, replaces: true }];
+  const targets = [{ at: { path: "/repo/space/a", folder: "/repo/space" }, replaces: true }];
 
   it.each([
     ["another tool", "exec", params, [file("a", "b")]],

@@ -57,6 +57,21 @@ describe("what a session knows of a file", () => {
     expect(s.text("notes.md")).toBe("ONE\n-\nTWO\n-\nTHREE\n");
   });
 
+  it("is what it wrote also by several edits of one message, the first of which was merged", async () => {
+    await using s = await scene({ conflicts: { strategy: "merge_if_safe" } });
+    s.put("notes.md", LINES);
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    for (const session of [a, b]) await s.does(read(s, session, "notes.md"));
+    await s.does(write(s, a, { "notes.md": LINES.replace("one", "ONE") }));
+    const edits = [edit(s, b, ["notes.md", "three", "THREE"]), edit(s, b, ["notes.md", "THREE", "3"])];
+    const answers = [];
+    for (const call of edits) answers.push(await s.ask(call));
+    for (const [index, call] of edits.entries()) await s.runs(call, answers[index] ?? { kind: "free" });
+    const answer = await s.does(write(s, b, { "notes.md": "one\n-\nTWO\n-\n3\n" }));
+    expect(answer.kind).toBe("granted");
+    expect(s.text("notes.md")).toBe("ONE\n-\nTWO\n-\n3\n");
+  });
+
   it("is what it wrote also once the other has ended", async () => {
     await using s = await scene({ conflicts: { strategy: "merge_if_safe" } });
     s.put("notes.md", LINES);

@@ -9,14 +9,13 @@
  *    and drives that stand for a folder are not seen through.
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import { FILE } from "../../agents/coordination/contracts/resource-names.ts";
 import type { ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
 import { nodeFileCalls, type FileCalls, type FileFacts } from "./file-calls.ts";
 import { foldedName } from "./folded-name.ts";
 import { letterCase, type LetterCase } from "./letter-case.ts";
 import { lookAtFile } from "./look-at-file.ts";
 import { walkPath, type Place } from "./walk-path.ts";
-
-const FILE = "file:";
 
 /** The longest path that any system takes. `..` and links may make it shorter than its resource may be. */
 const PATH_CHARS_MAX = 32_768;

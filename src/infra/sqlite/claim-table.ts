@@ -9,6 +9,7 @@ import type BetterSqlite3 from "better-sqlite3";
 import type { ClaimEntry } from "../../agents/coordination/contracts/claim-entry.ts";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
+import { isFile } from "../../agents/coordination/contracts/resource-names.ts";
 import type { ClaimIndex } from "../../agents/coordination/ports/claim-index.ts";
 import type { AppendRequest } from "../../agents/coordination/ports/ledger-store.ts";
 import {
@@ -20,8 +21,6 @@ import {
   type Reach,
 } from "./claim-statements.ts";
 import { schemaVersion } from "./migrate.ts";
-
-const FILE = "file:";
 
 type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 
@@ -114,7 +113,7 @@ function newestOf({ newest }: Pick<ClaimReads, "newest">): number {
  * `file:/a/` and `file:/a0`. Only roots end in `/`, such as `file:/` and `file:c:/`.
  */
 function reachOf(resource: string): Reach {
-  if (!resource.startsWith(FILE)) return { names: JSON.stringify([resource]), from: "", before: "" };
+  if (!isFile(resource)) return { names: JSON.stringify([resource]), from: "", before: "" };
   const above = namesAbove(resource);
   const isRoot = resource.endsWith("/");
   const from = isRoot ? resource : `${resource}/`;

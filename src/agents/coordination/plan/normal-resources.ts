@@ -1,6 +1,5 @@
 /** Owns: one spelling for each resource that a step names. */
-
-const FILE = "file:";
+import { FILE, isFile } from "../contracts/resource-names.ts";
 
 /** Sorted, each once. What a path really leads to is known only where the file is. */
 export function normalResources(resources: readonly string[] = []): readonly string[] {
@@ -9,7 +8,7 @@ export function normalResources(resources: readonly string[] = []): readonly str
 
 function normalResource(resource: string): string {
   const name = resource.normalize("NFC");
-  if (!name.startsWith(FILE)) return name;
+  if (!isFile(name)) return name;
   const path = name.slice(FILE.length);
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
   return `${FILE}${path.startsWith("/") ? "/" : ""}${parts.join("/")}`;

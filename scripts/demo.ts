@@ -1,7 +1,7 @@
 /**
  * `npm run demo`: a real gateway with the packed plugin, a parent that spawns two subagents, one of which spawns a third,
- * then a plan of four steps, then two steps that write the same file, and the timelines of all. Without options the model is
- * a scripted one on loopback.
+ * then a plan of four steps, then two steps that write the same file, then a result that is sent back and one that a person lets
+ * through, and the timelines of all. Without options the model is a scripted one on loopback.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,13 +14,15 @@ import { startGateway, type Gateway, type GatewayOptions } from "../test/support
 import { startScriptedModel, type ScriptedModel } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
 import { CONFLICT_PLAN, CONFLICT_RULES, refusalIn, untilConflict } from "./demo-conflict.ts";
+import { approveWhile, GATES_CONFIG, GATES_PLAN, GATES_RULES } from "./demo-gates.ts";
 import { DEMO_PLAN, DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
 import { packInto } from "./pack.ts";
 
 const HELP = `Usage: npm run demo -- [options]
 
-Runs a parent agent that spawns two subagents, one of which spawns a third, then a plan of four steps, and then two steps
-that write the same file, in a real OpenClaw gateway in a temporary home, prints the timelines and stops everything.
+Runs a parent agent that spawns two subagents, one of which spawns a third, then a plan of four steps, then two steps that
+write the same file, and then a result that is sent back and one that a person lets through, in a real OpenClaw gateway in a
+temporary home, prints the timelines and stops everything.
 
 Options:
   --keep                 leave the gateway up until Ctrl-C
@@ -74,9 +76,10 @@ async function main(): Promise<number> {
     const planned = await runPlan(gateway, DEMO_PLAN, patienceMs);
     show(gateway, planned);
     const contested = await runConflict(gateway, model, patienceMs);
+    const held = await runHeld(gateway, patienceMs);
     report(gateway, planned, performance.now() - startedAt);
     if (options.keep) await keep(gateway);
-    return [spawned, planned, contested].every(({ summary }) => summary.status === "success") ? 0 : 1;
+    return [spawned, planned, contested, held].every(({ summary }) => summary.status === "success") ? 0 : 1;
   } finally {
     await gateway?.stop();
     await model?.close();
@@ -85,8 +88,8 @@ async function main(): Promise<number> {
   }
 }
 
-const RULES = [...DEMO_RULES, ...CONFLICT_RULES];
-const CONFIG = { coordination: { phase1: { enabled: true, settleMs: 1_500 } } };
+const RULES = [...GATES_RULES, ...DEMO_RULES, ...CONFLICT_RULES];
+const CONFIG = { coordination: { phase1: { enabled: true, settleMs: 1_500, gates: GATES_CONFIG } } };
 
 function readOptions(): Options | undefined {
   const { values } = parseArgs({
@@ -169,6 +172,16 @@ async function runConflict(
   if (refusal !== undefined) process.stdout.write(`\nThe second one was told: ${refusal}\n`);
   process.stdout.write("\n");
   cli("conflicts", ...ledger);
+  show(gateway, entry);
+  return entry;
+}
+
+async function runHeld(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
+  say(`A check and a person: ${styleText("italic", GATES_PLAN.objective)}`);
+  const ended = runPlan(gateway, GATES_PLAN, patienceMs);
+  await approveWhile(gateway, ended, say);
+  const entry = await ended;
+  cli("questions", "--all", "--ledger", ledgerPathIn(gateway.stateDir));
   show(gateway, entry);
   return entry;
 }

@@ -5,6 +5,7 @@
 import { hash, randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
+import { hostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config.ts";
 import type { AgentId, CoordinationId } from "../agents/coordination/contracts/ids.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
@@ -15,8 +16,20 @@ import type { LedgerStore } from "../agents/coordination/ports/ledger-store.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { LaneMetrics } from "../agents/coordination/ports/lane-runner.ts";
 import type { Lane } from "../agents/coordination/contracts/envelope.ts";
+import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
+import type { ModelClient } from "../agents/coordination/ports/model-client.ts";
+import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
+import type { WithheldTexts } from "../agents/coordination/runtime/gates/withheld-texts.ts";
+import type { GateParts } from "../agents/coordination/runtime/gates/gate-parts.ts";
+import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
+import { channelsOf, type TakeChannelAnswer } from "./channels.ts";
+import type { HookHost } from "./hooks/hook-host.ts";
 import type { CoordinationView } from "../agents/coordination/runtime/coordination-view.ts";
-import { createCoordinator, type Coordinator } from "../agents/coordination/runtime/coordinator.ts";
+import {
+  createCoordinator,
+  type Coordinator,
+  type CoordinatorParts,
+} from "../agents/coordination/runtime/coordinator.ts";
 import type { PlanSnapshot } from "../agents/coordination/runtime/plan-snapshot.ts";
 import type { Settings } from "../agents/coordination/runtime/runtime-parts.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawn-gate.ts";
@@ -44,6 +57,8 @@ export function openLedgerForReading(path: string): Promise<LedgerReader> {
 }
 
 export interface RunningCoordinator extends Coordinator {
+  /** Whether an answer that came by webhook is one. */
+  readonly signedAnswers: () => Promise<AnswerCheck>;
   /** Reading what the ledger says, without changing it. */
   readonly reads: Pick<LedgerReader, "list" | "get" | "claims" | "holders"> & {
     /** `undefined` for a coordination that the ledger does not know. */
@@ -65,6 +80,14 @@ export interface ComposeOptions {
   readonly onPlan: (snapshot: PlanSnapshot) => void;
   readonly workspaceOf: (agent: AgentId) => string;
   readonly logger: Logger;
+  /** What other plugins registered. */
+  readonly hooks: HookHost;
+  /** For critics. */
+  readonly model: ModelClient;
+  /** Texts that were kept back, over reloads. */
+  readonly withheld: WithheldTexts;
+  /** The host's own ways to people, which take answers back. */
+  readonly channels: (take: TakeChannelAnswer) => Readonly<Record<"host" | "chat", HumanChannel>>;
 }
 
 /** @throws CoordinationError as `openDatabase` does. */
@@ -80,24 +103,29 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   });
   const acp = lazyAcpRunner(options);
   const lanes = pQueueLanes(limits, systemClock);
-  const coordinator = createCoordinator({
-    store,
+  const contract = lazy(async () =>
+    (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
+  );
+  const take: TakeChannelAnswer = async (request, through) => {
+    const answered = await coordinator.answer({ ...request, through });
+    return answered.kind === "refused" ? answered : undefined;
+  };
+  const coordinator: Coordinator = createCoordinator({
+    ...gatesOf(options, { contract, take }),
+    ...{ store, contract, logger, lanes },
+    withheld: options.withheld,
+    hooks: options.hooks,
     content: store,
     runner: observer,
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
     runnerOf: (agent) => (programs.has(agent) ? "acp_stdio" : "subagent"),
-    contract: lazy(async () =>
-      (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
-    ),
     files: realFiles(),
     textMerge: lazy(async () => (await import("../infra/merge/line-merge.ts")).lineMerge()),
     conflicts: config.conflicts,
     workspaceOf: options.workspaceOf,
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
-    logger,
     clock: systemClock,
-    lanes,
     gate: createSpawnGate({ clock: systemClock, limits }),
     settings: settingsOf(config),
     newCoordinationId: () => `co-${randomUUID()}` as CoordinationId,
@@ -112,6 +140,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
       view: (coordinationId) => coordinator.view(coordinationId),
     },
     laneMetrics: () => lanes.metrics(),
+    signedAnswers: lazy(() => answerCheck(config)),
     close: async () => {
       try {
         await coordinator.stop();
@@ -121,6 +150,38 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
       }
     },
   };
+}
+
+/** What gates and questions need, and who hears of every event. */
+function gatesOf(
+  { config, hooks, model, workspaceOf, logger, channels }: ComposeOptions,
+  { contract, take }: { readonly contract: () => Promise<OutputContract>; readonly take: TakeChannelAnswer },
+): GateParts & Pick<CoordinatorParts, "onAppended"> {
+  const { gates, escalations } = config;
+  return {
+    ...{ gates, escalations },
+    verifier: lazy(async () =>
+      (await import("../infra/verify/verifier.ts")).createVerifier({
+        ...{ contract, logger, model, workspaceOf, clock: systemClock },
+        ...(gates.critic && { critic: gates.critic }),
+        allowSelf: gates.allowSelfVerification,
+      }),
+    ),
+    pluginGates: {
+      verifiersFor: (agentId) => hooks.verifiersFor(hostAgentId(agentId)),
+      verify: (request) => hooks.verify(request, request.key),
+      channels: () => hooks.channels(),
+    },
+    channelOf: channelsOf({ ...{ escalations, hooks, logger, take }, ofHost: channels(take) }),
+    onAppended: (events) => {
+      if (hooks.hasAny("observe")) hooks.observe(events);
+    },
+  };
+}
+
+async function answerCheck({ escalations: { webhooks } }: Phase1Config): Promise<AnswerCheck> {
+  const { createAnswerCheck } = await import("../infra/webhook/answer-check.ts");
+  return createAnswerCheck({ webhooks, clock: systemClock });
 }
 
 function settingsOf({ lanes, contentRetentionDays, ...config }: Phase1Config): Settings {

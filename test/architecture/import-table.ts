@@ -18,10 +18,13 @@ const openwop = `${CORE}/openwop`;
 const plan = `${CORE}/plan`;
 const lanes = `${CORE}/lanes`;
 const arbitration = `${CORE}/arbitration`;
+const gates = `${CORE}/gates`;
+const escalation = `${CORE}/escalation`;
 const dispatch = `${CORE}/dispatch`;
 const ports = `${CORE}/ports`;
 const runtime = `${CORE}/runtime`;
 const arbiter = `${CORE}/runtime/arbiter`;
+const heldResults = `${CORE}/runtime/gates`;
 
 export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [CORE]: { folders: [contracts, runtime], types: [ports] },
@@ -31,10 +34,16 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [openwop]: { folders: [contracts, ledger] },
   [lanes]: { types: [contracts] },
   [arbitration]: { folders: [contracts] },
-  [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration] },
+  [gates]: { folders: [contracts] },
+  [escalation]: { folders: [contracts] },
+  [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration, gates, escalation] },
   [ports]: { types: [contracts] },
   [runtime]: {
-    folders: [contracts, ledger, plan, openwop, lanes, dispatch, arbiter],
+    folders: [contracts, ledger, plan, openwop, lanes, gates, dispatch, arbiter, heldResults],
+    types: [ports],
+  },
+  [heldResults]: {
+    folders: [contracts, ledger, plan, gates, escalation, dispatch, runtime],
     types: [ports],
   },
   [arbiter]: { folders: [contracts, ledger, arbitration, dispatch, runtime], types: [ports] },
@@ -51,6 +60,13 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   "infra/log": { types: [ports], packages: ["pino"] },
   "infra/merge": { folders: [contracts], types: [ports], packages: ["node-diff3"] },
   "infra/sqlite": { folders: [contracts], types: [ports], packages: ["better-sqlite3", "node:*"] },
+  "infra/verify": {
+    folders: [contracts, plan, "infra/files"],
+    types: [ports],
+    lazy: ["infra/json-schema"],
+    packages: ["node:*"],
+  },
+  "infra/webhook": { folders: [contracts], types: [ports], packages: ["zod", "node:*"] },
   plugins: {
     folders: [
       contracts,
@@ -62,21 +78,35 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
       "infra/log",
       "infra/sqlite",
     ],
-    types: [ports],
-    lazy: ["infra/acp", "infra/json-schema", "infra/merge"],
+    types: [ports, heldResults, "plugins/hooks", "infra/webhook"],
+    lazy: ["infra/acp", "infra/json-schema", "infra/merge", "infra/verify", "infra/webhook"],
     packages: ["node:*"],
   },
   "plugins/cli": {
-    folders: [contracts, plan, runtime, "plugins/openclaw"],
+    folders: [contracts, plan, runtime, heldResults, "plugins/openclaw"],
     types: [ports, "plugins"],
     lazy: ["plugins"],
     packages: ["commander", "yaml", "node:*"],
   },
+  // Other plugins carry a copy of their own: nothing but types comes from elsewhere.
+  "plugins/hooks": { types: [contracts, ports] },
   "plugins/openclaw": {
-    folders: [contracts, runtime, "plugins", "plugins/openclaw/writes"],
-    types: [ports, arbiter, "plugins/cli"],
+    folders: [
+      contracts,
+      runtime,
+      heldResults,
+      "plugins",
+      "plugins/hooks",
+      "plugins/openclaw/gates",
+      "plugins/openclaw/writes",
+    ],
+    types: [ports, arbiter, "plugins/cli", "infra/webhook"],
     lazy: ["plugins/cli"],
     packages: ["openclaw", "zod", "node:*"],
+  },
+  "plugins/openclaw/gates": {
+    folders: [contracts, gates, heldResults, "plugins/openclaw"],
+    packages: ["node:*"],
   },
   "plugins/openclaw/writes": {
     folders: [contracts],

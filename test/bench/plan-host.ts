@@ -15,6 +15,7 @@ import { AGENT, OWNER, quietLogger, silentRunner, TEST_SETTINGS } from "../suppo
 import { planParts } from "../support/plan-parts.ts";
 import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
 import { arbitrationParts } from "../support/arbitration-parts.ts";
+import { gateParts } from "../support/gate-parts.ts";
 
 export type PlanShape =
   /** One after the other. */
@@ -109,6 +110,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
     runner: silentRunner(),
     ...planParts(idleRunner(onStart, hangs)),
     ...arbitrationParts(),
+    ...gateParts(),
     clock: systemClock,
     logger: quietLogger,
     lanes,

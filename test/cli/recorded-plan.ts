@@ -84,6 +84,7 @@ function commandsOf({ id, objective, steps, failurePolicy, atMs = 0, acts }: Pla
     ownerSession: OWNER,
     runnerOf: () => "subagent",
     refOf: (text) => contentOf(text).ref,
+    gated: () => ({}),
   });
   return [
     [atMs, open, [plan, contentOf(objective)]],

@@ -56,6 +56,7 @@ describe("status", () => {
       running: 0,
       openSteps: 0,
       openConflicts: 0,
+      openQuestions: 0,
       health: { state: "ok", uncoordinatedSpawns: 0 },
     });
     expect(readdirSync(state.path)).toEqual([]);
@@ -158,6 +159,8 @@ describe("doctor", () => {
       "disk",
       "ledger",
       "overdue-steps",
+      "questions",
+      "question-notices",
       "health",
     ]);
     expect(checks.filter(({ name, status }) => name !== "disk" && status !== "ok")).toEqual([]);

@@ -31,6 +31,7 @@ import {
   type FakeHost,
   type LogLine,
 } from "../support/fake-clock-host.ts";
+import { gateParts } from "../support/gate-parts.ts";
 import { memoryLedger } from "../support/memory-store.ts";
 import { planParts } from "../support/plan-parts.ts";
 import { scriptedRunner, type Script, type ScriptedRunner } from "../support/scripted-runner.ts";
@@ -145,6 +146,7 @@ export function startCoordinator(process: Process): Coordinator {
     ...planParts(plans),
     ...arbitrationParts({ leaseMs: LEASE_MS, reviewMs: REVIEW_MS, ...conflicts }, files.folder),
     files: files.files,
+    ...gateParts(),
     ...process.parts,
     logger: { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") },
     lanes: openLanes(),

@@ -22,7 +22,12 @@ const SCHEMAS: Readonly<Record<string, z.core.$ZodType>> = {
 
 const NAMED = new Set<number>(Object.values(BOUNDS));
 /** Derived from a named bound, or the length of a list that is written out. */
-const DERIVED = new Set([BOUNDS.agentIdCharsMax + "agent:".length, 1, 2]);
+const DERIVED = new Set([
+  BOUNDS.agentIdCharsMax + "agent:".length,
+  BOUNDS.nameCharsMax + "webhook:".length,
+  BOUNDS.idCharsMax + BOUNDS.nameCharsMax,
+  ...[1, 2, 3],
+]);
 
 /** From `max` or `length`. */
 function maximumOf(checks: readonly z.core.$ZodCheck[]): number | undefined {

@@ -23,6 +23,7 @@ interface Contract {
 
 const BUDGET = ["budget", "budget.spawns", "budget.tokens", "budget.costUsd", "budget.wallMs"];
 const USAGE = ["usage", "usage.tokens", "usage.costMicroUsd"];
+const STATED = ["confidence", "confidenceUnreadable"];
 const limitsAt = (path: string): string[] => [
   path,
   ...["spawns", "tokens", "costMicroUsd", "wallMs"].map((name) => `${path}.${name}`),
@@ -34,49 +35,67 @@ const OPTIONAL: Readonly<Record<string, readonly string[]>> = {
   plan: [
     ...["conflictPolicy.strategy", "conflictPolicy.overrides", "conflictPolicy.highRisk", "deadlineMs"],
     ...["defaults", "defaults.priority", "defaults.timeoutMs", "defaults.retry", "defaults.retry.backoffMs"],
-    ...["defaults.deliveryMode", "defaults.lane"],
+    ...["defaults.deliveryMode", "defaults.lane", "confidence", "successCriteria"],
     ...BUDGET,
   ],
   step: [
     ...["dependsOn", "fanIn", "input", "outputSchema", "priority", "timeoutMs", "retry", "retry.backoffMs"],
-    ...["resources", "deliveryMode", "lane", "verify"],
+    ...["resources", "deliveryMode", "lane", "confidence", "verify", "verify.checks", "verify.revisionsMax"],
+    ...["verify.requireConfidence", "verify.confidenceThreshold"],
     ...BUDGET,
   ],
   "coordination.created": [
     ...["trace.traceId", "trace.runId", "trace.spanId", "trace.causalRef"],
     ...["plan", "plan.deadlineAtMs", "parent", ...limitsAt("plan.budget")],
+    ...["plan.decision", "plan.decision.confidence", "plan.successCriteria"],
+    ...["questions", "questions.notify", "questions.requireDifferentApprover"],
   ],
   "step.admitted": [
     ...["parentStepId", "name", "call.toolCallId", "call.runId", "call.spanId", "problems"],
-    ...["planned", ...limitsAt("planned.budget")],
+    ...["planned", ...limitsAt("planned.budget"), "decision", "decision.confidence"],
+    ...["gate", "gate.requireConfidence", "gate.checks", "gate.criticThreshold", "gate.revisionsMax"],
+    ...["gate.verifyMs", "gate.allowSelf"],
   ],
   "step.dispatched": ["targetSession", "message"],
-  "step.completed": ["output", ...USAGE],
+  "step.completed": ["output", "released", ...USAGE],
   "step.failed": ["retryAtMs", "escalated", ...USAGE],
   "step.timed_out": ["retryAtMs", "escalated"],
   "step.reported": ["confidence"],
   "coordination.cancel_requested": ["stepId"],
+  "result.withheld": STATED,
+  "result.held": ["output", "verifyByMs", ...STATED, ...USAGE],
+  "result.verified": ["criteria", "confidence", "self"],
+  "escalation.answered": ["text", "by.id", "by.session", "refused"],
+  "escalation.notified": ["tries"],
   "escalation.closed": ["by"],
-  "coordination.terminal": ["steps.skipped", "delivery"],
+  "coordination.terminal": ["steps.skipped", "successCriteria", "delivery"],
   "claim.acquired": ["base"],
   "write.undetermined": ["extractor"],
   "conflict.detected": [
     ...["contest", "contest.base", "contest.current", "contest.merge", "contest.reviewByMs"],
   ],
   "conflict.resolved": ["winner", "winnerCoordinationId", "rule"],
-  "coordination.escalated": ["stepId", "confidence"],
+  "coordination.escalated": [
+    ...["stepId", "confidence", "confidence.measured", "confidence.of", "answers", "askedBy"],
+    ...["requireDifferentApprover", "question", "conflictId", "onExpiry", "notices"],
+  ],
   "run.completed": ["durationMs"],
   "run.failed": ["durationMs"],
   "run.cancelled": ["reason", "durationMs"],
   "runOrchestrator.decided": ["causationHostId"],
+  "agent.decided": ["decision.outputSha256", "confidence", "causationHostId"],
+  "agent.verified": ["criteria", "confidence", "causationHostId"],
   "node.dispatched": ["childStatus"],
   "core.workflowChain.event": ["childRunId", "harvestedKeys", "error", "causationHostId"],
   "core.workflowChain.confidence-escalated": ["workerId", "causationHostId"],
   "interrupt.requested": ["timeoutMs"],
+  "interrupt.resolved": ["kind"],
+  "node.suspended": ["reason", "agentId", "threshold", "observed"],
 };
 
 const STRICT = [
   ...["envelope", "policy", "plan", "step", "runOrchestrator.decided", "node.dispatched"],
+  ...["agent.decided", "agent.verified"],
   ...["core.workflowChain.event", "core.workflowChain.confidence-escalated", "interrupt.requested"],
 ];
 
@@ -110,8 +129,11 @@ function fieldsOf(value: object, prefix = ""): string[] {
   return Object.entries(value).flatMap(([key, field]: [string, unknown]) => {
     const path = prefix + key;
     // What is in these may be any JSON, or one of several forms.
-    const isFree = ["input", "outputSchema", "verify", "fanIn", "data", "contest.merge"].includes(path);
-    return isObject(field) && !isFree ? [path, ...fieldsOf(field, `${path}.`)] : [path];
+    const isFree = ["input", "outputSchema", "verify.checks", "fanIn", "data", "contest.merge"].includes(
+      path,
+    );
+    const hasForms = path === "decision" && isObject(field) && "kind" in field;
+    return isObject(field) && !isFree && !hasForms ? [path, ...fieldsOf(field, `${path}.`)] : [path];
   });
 }
 
@@ -186,6 +208,8 @@ describe("the set of contracts", () => {
     const own = [
       ...["step.admitted", "step.reported", "step.outcome_refused", "step.skipped", "step.retry_granted"],
       ...["step.child_stopped", "coordination.cancel_requested", "escalation.closed"],
+      ...["result.withheld", "result.held", "result.verified", "verification.failed", "result.revised"],
+      ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
       ...["claim.acquired", "claim.renewed", "claim.released", "resource.changed", "write.undetermined"],
     ];
     expect(Object.keys(FACT_PAYLOADS).toSorted()).toEqual([...QM2_EVENT_TYPES, ...own].toSorted());
@@ -218,6 +242,61 @@ describe("the evidence of a merge", () => {
     expect(problemsOf(FACT_PAYLOADS["conflict.detected"], withMerge(merge))).toEqual([
       expect.objectContaining({ path }),
     ]);
+  });
+});
+
+describe("what an orchestrator decided", () => {
+  const { agentId } = OPENWOP["runOrchestrator.decided"];
+  const decided = (decision: unknown): unknown =>
+    problemsOf(OPENWOP_PAYLOADS["runOrchestrator.decided"], { agentId, decision, iteration: 1 });
+  const criteria = [{ key: "shipped", met: false }];
+
+  it.each([
+    { kind: "next-worker", nextWorkerIds: ["step-1"] },
+    { kind: "terminate" },
+    { kind: "terminate", reason: "done", successCriteria: criteria },
+  ])("may be %j", (decision) => {
+    expect(decided(decision)).toEqual([]);
+  });
+
+  it.each([
+    ["decision.kind", { kind: "sleep" }],
+    ["decision.kind", {}],
+    ["decision.nextWorkerIds", { kind: "next-worker" }],
+    ["decision.nextWorkerIds", { kind: "next-worker", nextWorkerIds: [] }],
+    ["decision", { kind: "next-worker", nextWorkerIds: ["step-1"], successCriteria: criteria }],
+    ["decision.successCriteria[0].met", { kind: "terminate", successCriteria: [{ key: "shipped" }] }],
+    ["decision.successCriteria[0].key", { kind: "terminate", successCriteria: [{ key: " ", met: true }] }],
+  ])("is refused at %s in %j", (path, decision) => {
+    expect(decided(decision)).toEqual([expect.objectContaining({ path })]);
+  });
+});
+
+describe("what is checked of a step", () => {
+  const verify = (checks: unknown): unknown =>
+    problemsOf(coordinationStepSchema, { ...PLAN.steps[1], verify: { checks } });
+
+  it.each([
+    { known: true },
+    { shape: { kind: "schema", schema: { type: "object" } } },
+    { words: { kind: "pattern", pattern: "TODO", absent: true } },
+    { file: { kind: "file", path: "out.txt", sha256: "0".repeat(64) } },
+    { critic: { kind: "model", rubric: "is it grounded?", criteria: ["grounded"], agent: "critic" } },
+  ])("may be %j", (checks) => {
+    expect(verify(checks)).toEqual([]);
+  });
+
+  it.each([
+    {},
+    { known: false },
+    { "no key": true },
+    { command: { kind: "command", command: "/bin/true" } },
+    { file: { kind: "file", path: "out.txt", sha256: "short" } },
+    { critic: { kind: "model", rubric: "is it grounded?", criteria: [] } },
+    { words: { kind: "pattern", pattern: "x", flags: "i" } },
+    Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`check-${index}`, true])),
+  ])("is refused as %j", (checks) => {
+    expect(verify(checks)).not.toEqual([]);
   });
 });
 

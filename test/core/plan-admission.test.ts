@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { stepAdmittedSchema, type ContentRef } from "../../src/agents/coordination/contracts/facts.ts";
+import { stepAdmittedSchema, type ContentRef } from "../../src/agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { plannedStepsOf, type Admitting } from "../../src/agents/coordination/plan/admission-of.ts";
 import { graphOf, step } from "./plan-scene.ts";
@@ -9,6 +9,7 @@ const admitting: Admitting = {
   ownerSession: "agent:main:main" as SessionKey,
   runnerOf: (agent) => (agent.startsWith("acp-") ? "acp_stdio" : "subagent"),
   refOf,
+  gated: () => ({}),
 };
 
 describe("plannedStepsOf", () => {
@@ -44,6 +45,27 @@ describe("plannedStepsOf", () => {
     });
     expect(steps[0]).toMatchObject({ runner: "subagent", planned: { dependsOn: [], fanIn: 0 } });
     for (const each of steps) expect(stepAdmittedSchema.parse(each)).toEqual(each);
+  });
+
+  it("says what holds the results of a step, and what its planner doubts", () => {
+    const graph = graphOf([step("a", [], { agent: "acp-x", confidence: 0.4 }), step("b")]);
+    const asked: unknown[] = [];
+    const gate = { threshold: 7_000, checks: ["lint"] };
+    const decision = { confidence: 4_000, floor: 5_000 };
+    const [a, b] = plannedStepsOf(graph, {
+      ...admitting,
+      gated: ({ stepId, confidence }, runner) => {
+        asked.push([stepId, confidence, runner]);
+        return confidence === undefined ? {} : { gate, decision };
+      },
+    });
+    expect(asked).toEqual([
+      ["a", 0.4, "acp_stdio"],
+      ["b", undefined, "subagent"],
+    ]);
+    expect(a).toMatchObject({ gate, decision });
+    expect(b).not.toHaveProperty("gate");
+    expect(stepAdmittedSchema.parse(a)).toEqual(a);
   });
 
   it("has no name for a step whose id is too long for one", () => {

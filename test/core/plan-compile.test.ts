@@ -250,9 +250,13 @@ describe("compilePlan", () => {
     const found = new Set(CASES.flatMap(([, , expected]) => expected.map((each) => each.split(" ")[0])));
     const others = [
       ...["FILE_SYNTAX", "PLAN_TOO_LARGE", "INPUT_TOO_LARGE", "OUTPUT_SCHEMA_INVALID"],
+      // Of `plan-verify.test.ts`.
+      ...["CHECK_INVALID", "CRITERION_DUPLICATE", "CRITERION_INVALID"],
       // Found when a plan is submitted.
       ...[
+        "CHECK_UNKNOWN",
         "COORDINATION_TAKEN",
+        "DENIED_BY_PLUGIN",
         "OWNER_MISMATCH",
         "NESTED_TOO_DEEP",
         "NESTED_OPEN",

@@ -10,6 +10,7 @@ import { planParts } from "../support/plan-parts.ts";
 import { done, scriptedRunner } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, retries, runPlan, scriptOf, step, type Fields } from "./planned-world.ts";
 import { arbitrationParts } from "../support/arbitration-parts.ts";
+import { gateParts } from "../support/gate-parts.ts";
 
 const DELIVERY = "@delivery";
 const CONTRACT = { type: "object", required: ["n"], properties: { n: { type: "number" } } };
@@ -241,7 +242,7 @@ describe("a plan of a child", () => {
     const store = it.ledger.open(it.clock);
     const limits = { control: 2, data: 1, escalation: 1, queueMax: 10, agingMs: 60_000 };
     const coordinator = createCoordinator({
-      ...{ store, content: store, ...planParts(runner), ...arbitrationParts() },
+      ...{ store, content: store, ...planParts(runner), ...arbitrationParts(), ...gateParts() },
       ...{ clock: it.clock, runner: it.host },
       logger: {
         debug: () => undefined,

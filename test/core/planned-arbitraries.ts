@@ -10,12 +10,23 @@ import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { childKey, contentRef, RUN, spawn, START } from "./scene.ts";
 import {
+  commandForGate,
+  DOUBT,
+  gateCommand,
+  gateMoves,
+  gates,
+  questionPolicies,
+  ruledBy,
+  strayMoves,
+  type GateMove,
+} from "./planned-gate-moves.ts";
+import {
   admit,
   cancel,
   dispatch,
-  expire,
   finish,
   goWrong,
+  judge,
   openPlan,
   plannedStep,
   report,
@@ -38,6 +49,9 @@ export interface RandomPlan {
 const maybe = <T>(arbitrary: fc.Arbitrary<T>, freq = 3): fc.Arbitrary<T | undefined> =>
   fc.option(arbitrary, { nil: undefined, freq });
 
+const rarely = <T>(arbitrary: fc.Arbitrary<T>, weight = 6): fc.Arbitrary<T | undefined> =>
+  fc.oneof({ weight, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
+
 const budgets = fc.record(
   {
     spawns: fc.integer({ min: 1, max: 4 }),
@@ -54,12 +68,14 @@ const stepFields = fc.record({
   retryBudget: fc.constantFrom(0, 0, 1, 2),
   backoffMs: fc.constantFrom(1, 1_000, 50_000),
   timeoutMs: fc.constantFrom(1, 20_000, 60_000),
-  budget: maybe(budgets, 1),
+  budget: maybe(budgets, 2),
+  gate: rarely(gates, 1),
+  isDoubted: rarely(fc.constant(true), 12),
 });
 type StepFields = typeof stepFields extends fc.Arbitrary<infer T> ? T : never;
 
 function stepsOf(fields: readonly StepFields[], isTimeless: boolean): PlannedStep[] {
-  return fields.map(({ after: bits, fanIn, budget, ...rest }, index) => {
+  return fields.map(({ after: bits, fanIn, budget, gate, isDoubted, ...rest }, index) => {
     const after = fields.flatMap((_, other) => (other < index && bits & (1 << other) ? [`s${other}`] : []));
     const least = Math.min(fanIn, after.length);
     return plannedStep(`s${index}`, {
@@ -67,6 +83,8 @@ function stepsOf(fields: readonly StepFields[], isTimeless: boolean): PlannedSte
       after,
       fanIn: least,
       ...(budget && !isTimeless && { budget: { ...budget } }),
+      ...(gate && { gate }),
+      ...(isDoubted && { decision: DOUBT }),
     });
   });
 }
@@ -82,15 +100,21 @@ export const plans: fc.Arbitrary<RandomPlan> = fc
     policy: policies,
     deadlineMs: maybe(fc.integer({ min: 1, max: 300_000 })),
     budget: maybe(budgets),
-    escalateMs: fc.constantFrom(1, 50_000),
+    escalateMs: fc.constantFrom(1, 50_000, 50_000),
+    questions: maybe(questionPolicies, 2),
+    decision: rarely(fc.constant(DOUBT), 15),
+    successCriteria: rarely(fc.constant([{ key: "shipped" }]), 3),
   })
-  .map(({ fields, policy, deadlineMs, budget, escalateMs }) => ({
+  .map(({ fields, policy, deadlineMs, budget, escalateMs, questions, decision, successCriteria }) => ({
     steps: stepsOf(fields, false),
     opening: openPlan({
       steps: fields.length,
       policy,
+      ...(questions && { questions }),
       plan: {
         escalateMs,
+        ...(decision && { decision }),
+        ...(successCriteria && { successCriteria: [...successCriteria] }),
         ...(deadlineMs !== undefined && { deadlineAtMs: (START + deadlineMs) as EpochMs }),
         ...(budget && { budget: { ...budget } }),
       },
@@ -102,11 +126,12 @@ export const timelessPlans: fc.Arbitrary<RandomPlan> = fc
   .array(stepFields, { minLength: 1, maxLength: 6 })
   .map((fields) => ({ steps: stepsOf(fields, true), opening: openPlan({ steps: fields.length }) }));
 
-export type Ending = "completed" | "failed" | "cancelled" | "timed_out";
+/** `doubted`: completed, and its agent states a low confidence. */
+export type Ending = "completed" | "doubted" | "failed" | "cancelled" | "timed_out";
 export const endings: fc.Arbitrary<Ending> = fc.constantFrom(
   "completed",
   "completed",
-  "completed",
+  "doubted",
   "failed",
   "cancelled",
   "timed_out",
@@ -115,12 +140,13 @@ export const endings: fc.Arbitrary<Ending> = fc.constantFrom(
 export function endingCommand(stepId: string, attempt: number, ending: Ending): Command {
   const usage = { usage: { tokens: 50 } };
   if (ending === "completed") return finish(stepId, attempt, usage);
+  if (ending === "doubted") return finish(stepId, attempt, { ...usage, stated: { confidence: 4_000 } });
   if (ending === "timed_out") return runOut(stepId, attempt);
   return goWrong(stepId, attempt, ending === "cancelled" ? "child_cancelled" : "child_failed", usage.usage);
 }
 
 /** What the runtime asks for when it performs an effect; admission two by two. */
-export function commandFor(effect: Effect, { steps }: RandomPlan): Command {
+export function commandFor(effect: Effect, { steps }: RandomPlan, state: Coordination): Command {
   switch (effect.kind) {
     case "runStep":
       return dispatch(effect.stepId, effect.attempt);
@@ -133,8 +159,8 @@ export function commandFor(effect: Effect, { steps }: RandomPlan): Command {
       return admit(...steps.slice(effect.from, effect.from + 2));
     case "skipSteps":
       return skip(...effect.stepIds);
-    case "expireQuestion":
-      return { type: "expireEscalation", escalationId: effect.escalationId };
+    case "judgePlan":
+      return judge();
     case "tripBreaker":
       return TRIP;
     case "closeReview":
@@ -143,6 +169,11 @@ export function commandFor(effect: Effect, { steps }: RandomPlan): Command {
       return SETTLE_PLAN;
     case "askHost":
       return finish(effect.stepId, effect.attempt);
+    case "verifyResult":
+    case "expireQuestion":
+    case "notifyPeople":
+    case "tellSession":
+      return commandForGate(effect, state);
   }
 }
 
@@ -151,6 +182,7 @@ export type PlanMove = { readonly afterMs: number; readonly times: number } & (
   | { readonly kind: "effect"; readonly pick: number }
   | { readonly kind: "start" | "report"; readonly pick: number }
   | { readonly kind: "end"; readonly pick: number; readonly ending: Ending }
+  | { readonly kind: "gate"; readonly move: GateMove }
   | { readonly kind: "any"; readonly command: Command }
 );
 
@@ -173,11 +205,12 @@ const hostile: fc.Arbitrary<Command> = fc.oneof(
   fc.array(names, { maxLength: 3 }).map((some) => skip(...some)),
   names.map((name) => retry(name)),
   names.map((name) => cancel(name)),
-  fc.integer({ min: 1, max: 3 }).map((number) => expire(number)),
+  strayMoves(names, attempts),
   fc.constantFrom(TRIP, SETTLE_PLAN, retry(), retry()),
-  fc.tuple(names, fc.integer({ min: 1, max: 3 })).map(([name, call]): Command => ({
+  fc.tuple(names, fc.integer({ min: 1, max: 3 }), rarely(gates, 1)).map(([name, call, gate]): Command => ({
     ...(spawn(`c${call}`) as Command & { type: "admitSpawn" }),
     parentStepId: name as StepId,
+    ...(gate && { gate }),
   })),
 );
 
@@ -200,6 +233,10 @@ const moves: fc.Arbitrary<PlanMove> = fc.oneof(
     arbitrary: fc.record({ kind: fc.constant("end" as const), pick, ending: endings, times, afterMs }),
   },
   {
+    weight: 3,
+    arbitrary: fc.record({ kind: fc.constant("gate" as const), move: gateMoves, times, afterMs }),
+  },
+  {
     weight: 4,
     arbitrary: fc.record({ kind: fc.constant("any" as const), command: hostile, times, afterMs }),
   },
@@ -214,7 +251,7 @@ export const planHistories: fc.Arbitrary<PlanHistory> = fc
   .record({
     plan: plans,
     moves: fc.array(moves, { maxLength: 60, size: "max" }),
-    cancelAt: maybe(fc.nat({ max: 40 }), 1),
+    cancelAt: rarely(fc.nat({ max: 40 }), 4),
   })
   .map(({ plan, moves: some, cancelAt }) => {
     const cancelled: PlanMove = { kind: "any", command: cancel(), times: 2, afterMs: 0 };
@@ -245,10 +282,15 @@ function atWork(state: Coordination): { readonly stepId: string; readonly attemp
 
 function commandOf(move: PlanMove, plan: RandomPlan, at: { state: Coordination; now: EpochMs }) {
   if (move.kind === "any") return move.command;
+  if (move.kind === "gate") return gateCommand(at.state, move.move);
   const effects = move.kind === "effect" ? planDispatch(at.state, at.now) : [];
   const effect = effects[move.pick % Math.max(1, effects.length)];
-  if (effect) return commandFor(effect, plan);
-  const working = atWork(at.state);
+  if (effect?.kind === "verifyResult") return ruledBy(effect, at.state, move.pick);
+  return effect ? commandFor(effect, plan, at.state) : commandAtWork(move, at.state);
+}
+
+function commandAtWork(move: PlanMove & { readonly pick: number }, state: Coordination): Command | undefined {
+  const working = atWork(state);
   const one = working[move.pick % Math.max(1, working.length)];
   if (!one) return undefined;
   if (move.kind === "start") return started(one.stepId, one.attempt);

@@ -4,6 +4,7 @@ import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispat
 import { ack, at, complete, contentRef, fail, given, OPEN, SETTLE, spawn, stepId } from "./scene.ts";
 import {
   admit,
+  answer,
   cancel,
   DELIVERY,
   dispatch,
@@ -16,180 +17,30 @@ import {
   report,
   retry,
   runOut,
-  sessionOfAttempt,
   skip,
   started,
   stopped,
-  TRIP,
-  type Opened,
+  verdict,
   type PlanScene,
-  type StepFields,
 } from "./planned-scene.ts";
-
-/** A plan of two steps: `x` waits for `root`. */
-const waiting =
-  (fields: StepFields = {}, opened: Partial<Opened> = {}) =>
-  (): PlanScene =>
-    planScene(
-      openPlan({ steps: 2, ...opened }),
-      admit(plannedStep("root"), plannedStep("x", { after: ["root"], ...fields })),
-    );
-const after =
-  (make: () => PlanScene, ...commands: readonly Command[]) =>
-  (): PlanScene =>
-    make().then(...commands);
-
-const ROOT = [dispatch("root"), started("root"), finish("root")];
-const ready = after(waiting(), ...ROOT);
-const dispatched = after(ready, dispatch("x"));
-const running = after(dispatched, started("x"));
-const retried = after(waiting({ retryBudget: 1 }), ...ROOT, dispatch("x"), started("x"));
-const asking = after(
-  waiting({}, { policy: { escalationPolicy: "hitl" } }),
-  ...ROOT,
-  dispatch("x"),
-  started("x"),
-);
-
-const SITUATIONS = {
-  waiting: waiting(),
+import {
+  COMMANDS,
+  EXPECTED,
+  HELD,
+  held,
   ready,
-  dispatched,
+  retried,
   running,
-  reported: after(running, report("x")),
-  backoff: after(retried, goWrong("x")),
-  "long backoff": after(
-    waiting({ retryBudget: 1, backoffMs: 600_000 }),
-    ...ROOT,
-    ...[dispatch("x"), started("x"), goWrong("x")],
-  ),
-  again: after(retried, goWrong("x"), dispatch("x", 2)),
-  blocked: after(asking, goWrong("x")),
-  completed: after(running, finish("x")),
-  failed: after(running, goWrong("x")),
-  timedOut: after(running, runOut("x")),
-  cancelled: after(running, goWrong("x", 1, "child_cancelled")),
-  skipped: after(waiting(), cancel("x")),
-} as const satisfies Record<string, () => PlanScene>;
-type Situation = keyof typeof SITUATIONS;
+  SITUATIONS,
+  waiting,
+  type Situation,
+} from "./planned-table.ts";
 
-const COMMANDS: Readonly<Record<string, Command>> = {
-  open: OPEN,
-  admit: admit(plannedStep("root"), plannedStep("x", { after: ["root"] })),
-  "admit too many": admit(plannedStep("y")),
-  spawn: spawn("a"),
-  "dispatch 1": dispatch("x", 1),
-  "dispatch 2": dispatch("x", 2),
-  "dispatch 3": dispatch("x", 3),
-  acknowledge: started("x"),
-  "acknowledge elsewhere": started("x", 1, sessionOfAttempt("elsewhere")),
-  complete: finish("x"),
-  fail: goWrong("x"),
-  refuse: goWrong("x", 1, "spawn_refused"),
-  "cancel child": goWrong("x", 1, "child_cancelled"),
-  "time out": runOut("x"),
-  report: report("x"),
-  "report else": report("x", 1, { outcome: "failed" }),
-  skip: skip("x"),
-  retry: retry("x"),
-  "retry all": retry(),
-  cancel: cancel("x"),
-  "cancel all": cancel(),
-  expire: expire(),
-  trip: TRIP,
-  "stop child": stopped("x"),
-  settle: SETTLE,
-};
-
-/** What each command comes to: in every situation, but for those that are named. */
-type Row = { readonly all: string } & Partial<Record<Situation, string>>;
-
-const over = (code: string): Partial<Record<Situation, string>> => {
-  const ended = [
-    "backoff",
-    "long backoff",
-    "blocked",
-    "completed",
-    "failed",
-    "timedOut",
-    "cancelled",
-  ] as const;
-  return Object.fromEntries(ended.map((situation) => [situation, code]));
-};
-const NOT_BEGUN = { waiting: "STALE_ATTEMPT", ready: "STALE_ATTEMPT", skipped: "STALE_ATTEMPT" };
-const LATE = "STEP_ENDED step.outcome_refused";
-const STALE = "STALE_ATTEMPT step.outcome_refused";
-const GRANTED = "step.retry_granted";
-const CANCELLING = "coordination.cancel_requested";
-
-const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
-  open: { all: "ALREADY_OPENED" },
-  admit: { all: "replay" },
-  "admit too many": { all: "TOO_MANY_STEPS" },
-  spawn: { all: "step.admitted step.dispatched" },
-  "dispatch 1": { all: "replay", waiting: "NOT_READY", ready: "step.dispatched", skipped: "STEP_ENDED" },
-  "dispatch 2": {
-    all: "NOT_READY",
-    ...{ waiting: "STALE_ATTEMPT", ready: "STALE_ATTEMPT", skipped: "STALE_ATTEMPT" },
-    ...{ backoff: "step.dispatched", again: "replay", completed: "STEP_ENDED", failed: "STEP_ENDED" },
-    ...{ timedOut: "STEP_ENDED", cancelled: "STEP_ENDED" },
-  },
-  "dispatch 3": { all: "STALE_ATTEMPT", again: "NOT_READY" },
-  acknowledge: {
-    all: "replay",
-    ...{ waiting: "STALE_ATTEMPT", ready: "STALE_ATTEMPT", skipped: "STALE_ATTEMPT", again: "STALE_ATTEMPT" },
-    dispatched: "step.acknowledged",
-  },
-  "acknowledge elsewhere": {
-    all: "OTHER_CHILD",
-    ...{ waiting: "STALE_ATTEMPT", ready: "STALE_ATTEMPT", skipped: "STALE_ATTEMPT", again: "STALE_ATTEMPT" },
-  },
-  complete: { all: "step.completed", ...over(LATE), ...NOT_BEGUN, again: STALE, completed: "replay" },
-  fail: {
-    all: "step.failed",
-    ...over("replay"),
-    ...NOT_BEGUN,
-    again: STALE,
-    completed: LATE,
-    timedOut: LATE,
-  },
-  refuse: {
-    ...{ all: "step.failed", ...over("replay"), ...NOT_BEGUN, again: STALE, completed: LATE, timedOut: LATE },
-    ...{ running: "ALREADY_RUNNING", reported: "ALREADY_RUNNING" },
-  },
-  "cancel child": {
-    ...{ all: "step.failed", ...over("replay"), ...NOT_BEGUN, again: STALE, completed: LATE, timedOut: LATE },
-  },
-  "time out": { all: "step.timed_out", ...over(LATE), ...NOT_BEGUN, again: STALE, timedOut: "replay" },
-  report: { all: "step.reported", ...over(LATE), ...NOT_BEGUN, again: STALE, reported: "replay" },
-  "report else": { all: "step.reported", ...over(LATE), ...NOT_BEGUN, again: STALE },
-  skip: { all: "replay" },
-  retry: {
-    all: "NOTHING_TO_RETRY",
-    "long backoff": GRANTED,
-    backoff: "replay",
-    blocked: `escalation.closed ${GRANTED}`,
-  },
-  "retry all": {
-    all: "NOTHING_TO_RETRY",
-    "long backoff": GRANTED,
-    backoff: "replay",
-    blocked: `escalation.closed ${GRANTED}`,
-  },
-  cancel: {
-    ...{ all: `${CANCELLING} step.skipped`, ...over("STEP_ENDED") },
-    ...{ dispatched: CANCELLING, running: CANCELLING, reported: CANCELLING, again: CANCELLING },
-    ...{ backoff: `${CANCELLING} step.skipped`, "long backoff": `${CANCELLING} step.skipped` },
-    ...{ blocked: `${CANCELLING} escalation.closed`, skipped: "replay" },
-  },
-  "cancel all": { all: CANCELLING },
-  expire: { all: "replay", blocked: "NOT_READY" },
-  trip: { all: "NOT_READY" },
-  "stop child": { all: "replay", timedOut: "step.child_stopped" },
-  settle: {
-    ...{ all: "STEPS_OPEN", completed: "step.admitted", failed: "step.admitted", cancelled: "step.admitted" },
-  },
-};
+/** A spawn is another one; a verdict or an answer that comes again comes late, which is recorded. */
+const isNews = (name: string): boolean =>
+  name === "spawn" ||
+  "finding" in COMMANDS[name]! ||
+  ["no verdict", "approve", "deny", "answer"].includes(name);
 
 describe.each(Object.entries(SITUATIONS))("a planned step that is %s", (situation, make) => {
   it.each(Object.entries(COMMANDS).map(([name, command]) => [name, command] as const))(
@@ -204,7 +55,7 @@ describe.each(Object.entries(SITUATIONS))("a planned step that is %s", (situatio
     },
   );
 
-  it.each(Object.entries(COMMANDS).filter(([name]) => name !== "spawn"))(
+  it.each(Object.entries(COMMANDS).filter(([name]) => !isNews(name)))(
     "D2: does not take %s twice",
     (_, command) => {
       const scene = make();
@@ -235,11 +86,17 @@ describe("a plan that has ended", () => {
 });
 
 describe("a coordination that runs no plan", () => {
-  const OF_PLANS = ["admit", "dispatch 1", "skip", "retry", "retry all", "expire", "trip", "stop child"];
+  const OF_PLANS = ["admit", "skip", "retry", "retry all", "trip", "stop child", "judge"];
 
   it.each(OF_PLANS)("refuses to %s", (name) => {
     const scene = given(OPEN, spawn("a"), ack(1));
     expect(scene.when(COMMANDS[name]!)).toMatchObject({ kind: "refused", code: "NOT_PLANNED" });
+  });
+
+  it("has no step that is begun but by a model, and no question to expire", () => {
+    const scene = given(OPEN, spawn("a"), ack(1));
+    expect(scene.when(dispatch("step-1", 2))).toMatchObject({ kind: "refused", code: "NOT_READY" });
+    expect(scene.when(expire()).kind).toBe("replay");
   });
 
   it("can be cancelled as a whole and step by step, and ends as cancelled", () => {
@@ -259,6 +116,26 @@ describe("a coordination that runs no plan", () => {
     const scene = given(OPEN, spawn("a"), ack(1));
     expect(scene.when(report("step-1")).kind).toBe("accepted");
     expect(scene.when(complete(1))).toMatchObject({ facts: [{ payload: { output: contentRef("out") } }] });
+  });
+});
+
+describe("a verdict or an answer that comes twice", () => {
+  it("is recorded once as late, and changes nothing", () => {
+    const scene = held().then(verdict(HELD));
+    const { phase } = scene.step("x");
+    expect(scene.says(verdict(HELD))).toBe("STEP_ENDED step.outcome_refused");
+    expect(scene.says(verdict(HELD, { verdict: "fail" }))).toBe("STEP_ENDED");
+    expect(scene.step("x").phase).toBe(phase);
+  });
+
+  it("is refused, with whoever was first, and recorded", () => {
+    const scene = SITUATIONS.asked().then(answer());
+    expect(scene.when(answer(1, "deny"))).toMatchObject({
+      ...{ kind: "refused", code: "QUESTION_CLOSED" },
+      reason: "the question is closed already: approved through cli",
+      facts: [{ type: "escalation.answered", payload: { answer: "deny", refused: "closed" } }],
+    });
+    expect(scene.step("x").phase).toMatchObject({ status: "completed", released: "approved" });
   });
 });
 
@@ -308,6 +185,6 @@ describe("a command about a step that there is not", () => {
     const scene = ready();
     scene.when(spawn("a"));
     const spawned = [...scene.open.steps.keys()].at(-1)!;
-    expect(scene.says(dispatch(spawned, 2))).toBe("UNKNOWN_STEP");
+    expect(scene.says(dispatch(spawned, 2))).toBe("NOT_READY");
   });
 });

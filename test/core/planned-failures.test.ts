@@ -182,7 +182,7 @@ describe("escalationPolicy hitl", () => {
     expect(scene.step("a").phase).toMatchObject({ status: "blocked", cause: "failed", answerByMs });
     expect(scene.last("coordination.escalated").payload).toEqual({
       ...{ escalationId: "escalation-1", stepId: "a", cause: "retries_exhausted", kind: "approval" },
-      deadlineAtMs: answerByMs,
+      ...{ deadlineAtMs: answerByMs, answers: ["approve", "deny"], onExpiry: "deny" },
     });
     expect(scene.plans()).toEqual(["runStep b 1"]);
     expect(nextDeadline(scene.state)).toBe(answerByMs);

@@ -162,7 +162,7 @@ describe("the budget of a plan", () => {
     scene.then(TRIP);
     expect(scene.last("coordination.escalated").payload).toEqual({
       ...{ escalationId: "escalation-1", cause: "budget", kind: "approval" },
-      deadlineAtMs: at(scene.nowMs + ESCALATE_MS),
+      ...{ deadlineAtMs: at(scene.nowMs + ESCALATE_MS), answers: ["approve", "deny"], onExpiry: "deny" },
     });
     expect(scene.plans()).toEqual([]);
     expect(scene.says(TRIP)).toBe("replay");

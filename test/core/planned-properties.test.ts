@@ -20,6 +20,7 @@ import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledge
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryLedger } from "../support/memory-store.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
+import { answerTo, openChecks, openQuestions, RULINGS, rulingOn } from "./planned-gate-moves.ts";
 import {
   commandFor,
   endingCommand,
@@ -52,7 +53,10 @@ const only = <T extends RunEvent["type"]>(
   log.filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
 
 /** Where a plan's progress must have a step, told from the phases alone. */
-function placesOf({ spec, phase }: Step, steps: ReturnType<typeof stepsOf>): Record<string, boolean> {
+function placesOf(
+  { spec, phase, isApproved }: Step,
+  steps: ReturnType<typeof stepsOf>,
+): Record<string, boolean> {
   const { status } = phase;
   const { dependsOn = [], fanIn = 0 } = spec.planned ?? {};
   const phases = dependsOn.flatMap((id) => steps.get(id)?.phase ?? []);
@@ -60,7 +64,9 @@ function placesOf({ spec, phase }: Step, steps: ReturnType<typeof stepsOf>): Rec
   const lost = phases.filter((other) => isEnded(other) && other.status !== "completed").length;
   const isPlannedStep = spec.planned !== undefined;
   return {
-    ready: status === "waiting" && met >= fanIn,
+    // G2: what its planner doubts is not ready before people say so.
+    ready: status === "waiting" && met >= fanIn && (!spec.decision || isApproved === true),
+    held: status === "held",
     doomed: status === "waiting" && dependsOn.length - lost < fanIn,
     open: !isEnded(phase),
     running: isPlannedStep && ["dispatched", "running"].includes(status),
@@ -122,7 +128,7 @@ describe("for every history of a plan", () => {
         const isRepeated = next?.command === command && next.now === now;
         if (decision.kind !== "accepted" || !isRepeated || command.type === "settleCoordination") continue;
         expect(next.decision.kind, command.type).not.toBe("accepted");
-        expect(next.after).toBe(after);
+        if (next.decision.kind !== "refused" || !next.decision.facts) expect(next.after).toBe(after);
       }
       const dispatches = only(log, "step.dispatched").map(({ payload }) => payload);
       const keys = dispatches.map(({ idempotencyKey }) => idempotencyKey);
@@ -149,9 +155,11 @@ describe("for every history of a plan", () => {
     holds(({ log }) => {
       for (const { payload } of only(log, "step.admitted")) {
         const { stepId, retryBudget } = payload;
-        const of = (type: "step.dispatched" | "step.retry_granted"): number =>
+        const of = (type: "step.dispatched" | "step.retry_granted" | "result.revised"): number =>
           only(log, type).filter((event) => event.payload.stepId === stepId).length;
-        expect(of("step.dispatched")).toBeLessThanOrEqual(retryBudget + 1 + of("step.retry_granted"));
+        const more = of("step.retry_granted") + of("result.revised");
+        expect(of("step.dispatched")).toBeLessThanOrEqual(retryBudget + 1 + more);
+        expect(of("result.revised")).toBeLessThanOrEqual(payload.gate?.revisionsMax ?? 0);
       }
     }));
 
@@ -162,7 +170,8 @@ describe("for every history of a plan", () => {
       if (state.kind === "ended") {
         expect(log.findLast(isFact)).toBe(terminal[0]);
         expect([...state.steps.values()].filter(({ phase }) => !isEnded(phase))).toEqual([]);
-        expect(state.escalations.filter(({ closed }) => !closed)).toEqual([]);
+        expect([...state.escalations.values()].filter(({ closed }) => !closed)).toEqual([]);
+        expect([...state.tellings.keys()]).toEqual([]);
       }
       for (const { before, after } of steps) {
         if (before.kind === "ended") expect(after).toBe(before);
@@ -190,6 +199,7 @@ describe("for every history of a plan", () => {
         if (before.kind !== "open" || !isPlanned(before) || command.stepId === DELIVERY_STEP_ID) continue;
         expect(stopOf(before, now)).toBeUndefined();
         expect(before.plan.budgetQuestion).toBeUndefined();
+        expect(before.plan.decisionQuestion).toBeUndefined();
       }
     }));
 
@@ -202,6 +212,7 @@ describe("for every history of a plan", () => {
           ready: Object.values(plan.ready).some((lane) => lane.has(stepId)),
           doomed: plan.doomed.has(stepId),
           open: state.openSteps.has(stepId),
+          held: state.held.has(stepId),
           running: plan.running.has(stepId),
           timed: plan.timed.has(stepId),
         };
@@ -226,7 +237,7 @@ describe("for every state of a plan, what is planned", () => {
   it("is accepted when it is done, so that nothing is planned for ever", () =>
     holds(({ state, nowMs, plan }) => {
       for (const effect of planDispatch(state, nowMs)) {
-        const command = commandFor(effect, plan);
+        const command = commandFor(effect, plan, state);
         expect(decide(state, command, nowMs).kind, JSON.stringify(effect)).toBe("accepted");
       }
     }));
@@ -278,23 +289,28 @@ describe("for every state of a plan, what is planned", () => {
     const refusals = [
       ...["UNKNOWN_STEP", "STALE_ATTEMPT", "STEP_ENDED", "OTHER_CHILD", "STEPS_OPEN", "NOT_READY"],
       ...["PLAN_STOPPED", "BUDGET_SPENT", "NOTHING_TO_RETRY", "COORDINATION_ENDED", "replay"],
+      ...["NOT_HELD", "QUESTION_CLOSED", "ANSWER_REFUSED", "UNKNOWN_QUESTION"],
     ];
     const facts = [
       ...["step.reported", "step.outcome_refused", "step.skipped", "step.retry_granted"],
       ...["step.child_stopped", "coordination.cancel_requested", "coordination.escalated"],
+      ...["result.withheld", "result.held", "result.verified", "verification.failed", "result.revised"],
+      ...["session.told", "plan.judged", "escalation.answered", "escalation.notified"],
     ];
     const kinds = [
       ...["runStep", "stopStep", "stopStray", "admitSteps", "skipSteps", "expireQuestion", "tripBreaker"],
-      "endCoordination",
+      ...["endCoordination", "verifyResult", "notifyPeople", "tellSession", "judgePlan"],
     ];
-    const becauses = ["dependency", "cancelled", "fail_fast", "deadline", "budget"].map(
+    const becauses = ["dependency", "cancelled", "fail_fast", "deadline", "budget", "denied"].map(
       (each) => `skipped ${each}`,
     );
     const phases = [
-      ...["waiting", "dispatched", "running", "backoff", "blocked", "completed", "failed"],
+      ...["waiting", "dispatched", "running", "held", "backoff", "blocked", "completed", "failed"],
       ...["timed_out", "cancelled", "skipped"],
     ].map((each) => `step ${each}`);
-    const resolutions = ["retried", "continued", "expired", "cancelled"];
+    const resolutions = [
+      ...["retried", "continued", "expired", "cancelled", "approved", "denied", "answered"],
+    ];
     const ends = ["open", "success", "partial", "failed", "escalated"];
     for (const each of [...refusals, ...facts, ...kinds, ...becauses, ...phases, ...resolutions, ...ends])
       expect(met).toContain(each);
@@ -305,6 +321,25 @@ describe("for every state of a plan, what is planned", () => {
 function outcomeOf({ spec: { stepId }, phase: { attempt } }: Step, ends: readonly Ending[]): Command {
   const ending = ends[(Number(stepId.slice(1)) * 3 + attempt) % ends.length] ?? "completed";
   return endingCommand(stepId, attempt, stepId === DELIVERY_STEP_ID ? "completed" : ending);
+}
+
+/** What checks and people say follows from the step, its attempt and the check alone. */
+function rulingsIn(state: Coordination): Command[] {
+  return openChecks(state).map(({ step, check }) => {
+    const { attempt } = step.phase;
+    const turn = Number(step.spec.stepId.slice(1)) + attempt * 2 + check.length;
+    return rulingOn(step, check, RULINGS[turn % RULINGS.length] ?? "pass");
+  });
+}
+
+/** Of three questions one gets no answer. */
+function answersIn(state: Coordination): Command[] {
+  return openQuestions(state).flatMap((question) => {
+    const { stepId = "s0", answers = [], cause } = question;
+    const choice = (Number(stepId.slice(1)) + cause.length) % 4;
+    const given = answers[choice];
+    return given ? [answerTo(question, given)] : [];
+  });
 }
 
 function nthOf(choices: readonly Command[], order: readonly number[], turn: number): Command | undefined {
@@ -323,11 +358,15 @@ function runThrough(
     expect(turn).toBeLessThan(1_000);
     const { running, timed } = scene.open.plan;
     const outcomes = [...running].map((stepId) => outcomeOf(scene.step(stepId), ends));
-    const choices = [...scene.effects().map((effect) => commandFor(effect, plan)), ...outcomes];
+    const effects = scene.effects().filter(({ kind }) => kind !== "verifyResult");
+    const choices = [
+      ...[...effects.map((effect) => commandFor(effect, plan, scene.state)), ...outcomes],
+      ...[...rulingsIn(scene.state), ...answersIn(scene.state)],
+    ];
     const chosen = nthOf(choices, order, turn);
     if (chosen) scene.when(chosen, scene.nowMs);
     else {
-      expect(timed.size).toBeGreaterThan(0);
+      expect(timed.size + scene.open.openQuestions.size).toBeGreaterThan(0);
       scene.passes((nextDeadline(scene.state) ?? (0 as EpochMs)) - scene.open.createdAtMs);
     }
   }

@@ -1,11 +1,16 @@
 /** Owns: coordinations that run a plan, in every situation, made by the real core from commands at given times. */
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { FactPayloads, StepAdmitted, StepError } from "../../src/agents/coordination/contracts/facts.ts";
+import type { StepAdmitted, StepError } from "../../src/agents/coordination/contracts/fact-fields.ts";
+import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
+import type { Answerer, AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import {
   DELIVERY_STEP_ID,
+  eventIdAt,
+  type EventId,
   type SessionKey,
   type StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Finding } from "../../src/agents/coordination/contracts/verification.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
@@ -27,15 +32,17 @@ export interface Opened {
   readonly steps: number;
   readonly policy?: Partial<Opening["failurePolicy"]>;
   readonly plan?: Partial<NonNullable<Opening["plan"]>>;
+  readonly questions?: NonNullable<Opening["questions"]>;
 }
 
-export function openPlan({ steps, policy, plan }: Opened): Command {
+export function openPlan({ steps, policy, plan, questions }: Opened): Command {
   const opening = OPEN as Command & { type: "openCoordination" };
   return {
     ...opening,
     origin: "plan",
     failurePolicy: { ...opening.failurePolicy, ...policy },
     plan: { content: contentRef("plan"), steps, seed: "seed", escalateMs: ESCALATE_MS, ...plan },
+    ...(questions && { questions }),
   };
 }
 
@@ -141,6 +148,76 @@ export const cancel = (name?: string): Command => ({
 export const expire = (number = 1): Command => ({
   type: "expireEscalation",
   escalationId: `escalation-${number}`,
+});
+/** A check of the held result rules; `target` is what it ruled on. */
+export const verdict = (
+  { spec: { stepId }, phase }: Step,
+  finding: Partial<Finding> = {},
+): Command & { type: "recordFinding" } => ({
+  type: "recordFinding",
+  stepId,
+  attempt: phase.attempt,
+  target: targetOf(phase),
+  finding: { check: "lint", agentId: "agent:critic", verdict: "pass", ...finding },
+});
+export const noVerdict = (
+  { spec: { stepId }, phase }: Step,
+  check = "lint",
+): Command & { type: "recordNoVerdict" } => ({
+  type: "recordNoVerdict",
+  stepId,
+  attempt: phase.attempt,
+  target: targetOf(phase),
+  check,
+  because: "timed_out",
+});
+function targetOf(phase: Step["phase"]): EventId {
+  return phase.status === "held" ? phase.target : eventIdAt(RUN, 0);
+}
+export const answer = (
+  number = 1,
+  given: AnswerKind = "approve",
+  by: Answerer = { kind: "operator" },
+): Command & { type: "answerEscalation" } => ({
+  type: "answerEscalation",
+  escalationId: `escalation-${number}`,
+  answer: given,
+  ...(given === "answer" && { text: contentRef("theirs") }),
+  ...{ by, through: "cli" },
+});
+export const ask = (
+  session: SessionKey,
+  rest: Partial<Command & { type: "askPeople" }> = {},
+): Command & { type: "askPeople" } => ({
+  type: "askPeople",
+  askedBy: session,
+  kind: "clarification",
+  question: contentRef("question"),
+  hasDefault: false,
+  openMax: 8,
+  ...rest,
+});
+export const withhold = (name: string, attempt = 1, text = "kept back"): Command => ({
+  type: "withholdText",
+  stepId: idOf(name),
+  attempt,
+  text: contentRef(text),
+});
+export const notice = (number = 1, place = 0): Command => ({
+  type: "recordNotice",
+  escalationId: `escalation-${number}`,
+  notice: place,
+  channel: "chat",
+  outcome: "delivered",
+});
+export const told = (tellingId: string): Command => ({
+  type: "recordTelling",
+  tellingId,
+  delivery: "delivered",
+});
+export const judge = (met = true): Command => ({
+  type: "judgePlan",
+  successCriteria: [{ key: "shipped", met }],
 });
 export const stopped = (name: string, attempt = 1): Command => ({
   type: "stopChild",

@@ -256,10 +256,11 @@ describe("a whole log", () => {
   scene.happened([
     escalation({ cause: "confidence", kind: "approval", confidence: { measured: 1, floor: 9_000 } }),
   ]);
+  scene.when({ type: "expireEscalation", escalationId: "e-1" }, 90_000);
   scene.when(SETTLE);
 
   it("has every fact in it", () => {
-    expect(new Set(scene.log.filter(isFact).map(({ type }) => type)).size).toBe(11);
+    expect(new Set(scene.log.filter(isFact).map(({ type }) => type)).size).toBe(12);
   });
 
   it.each(scene.log.map((event) => [event.sequence, event.type, event] as const))(

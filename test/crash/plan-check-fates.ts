@@ -38,6 +38,7 @@ function checkOutcome(evidence: Evidence, outcome: OutcomeFact): string[] {
   const didEnd = (as: string): boolean => ended.some(({ ending }) => ending?.outcome === as);
   if (outcome.type === "step.completed") {
     if (!didEnd("completed")) return [`${where}: the agent did not complete`];
+    if (outcome.payload.released === "replaced") return [];
     return isOutput(evidence, outcome, ended) ? [] : [`${where}: that is not what the agent answered`];
   }
   if (outcome.type === "step.timed_out") {
@@ -83,6 +84,13 @@ function isFailure(
     case "output_invalid":
     case "reported_failed":
       return didEnd("completed");
+    case "verification_failed":
+      return only(before(facts, fact), "result.verified").some(
+        ({ payload }) =>
+          payload.stepId === stepId && payload.attempt === attempt && payload.verdict === "fail",
+      );
+    case "withheld":
+      return didEnd("completed") && isWithheld(before(facts, fact), stepId);
     case "input_unavailable":
       return runs.length === 0;
     case "child_cancelled":
@@ -121,8 +129,29 @@ function checkSkip(evidence: Evidence, fact: FactOf<"step.skipped">): string[] {
     fail_fast: () => created.failurePolicy.timeoutPolicy === "fail_fast" && hasFailed(earlier),
     deadline: () => timeOf(fact) >= (created.plan?.deadlineAtMs ?? Infinity),
     budget: () => only(earlier, "coordination.escalated").some(({ payload }) => payload.cause === "budget"),
+    denied: () => isRefused(earlier, stepId),
   };
   return isTrue[because]() ? [] : [`${stepId} was skipped (${because}) for no reason`];
+}
+
+function isWithheld(facts: readonly FactEvent[], stepId: string): boolean {
+  const asked = only(facts, "coordination.escalated").filter(({ payload }) => payload.stepId === stepId);
+  return only(facts, "escalation.closed").some(
+    ({ payload }) =>
+      (payload.resolution === "denied" || payload.resolution === "expired") &&
+      asked.some((question) => question.payload.escalationId === payload.escalationId),
+  );
+}
+
+/** Of a doubt about the step, or about the whole plan. */
+function isRefused(facts: readonly FactEvent[], stepId: string): boolean {
+  const doubts = only(facts, "coordination.escalated").filter(
+    ({ payload }) => payload.cause === "confidence" && (payload.stepId ?? stepId) === stepId,
+  );
+  const refused = only(facts, "escalation.closed").filter(({ payload }) => payload.resolution !== "approved");
+  return doubts.some((asked) =>
+    refused.some(({ payload }) => payload.escalationId === asked.payload.escalationId),
+  );
 }
 
 function isDoomed(
@@ -150,13 +179,18 @@ function checkLast(evidence: Evidence, stepId: string): string[] {
   const budget = admitted.get(stepId)?.retryBudget ?? 0;
   const last = outcomes.findLast(({ payload }) => payload.stepId === stepId);
   if (!last || last.type === "step.completed" || stepId === DELIVERY_STEP_ID) return [];
-  const { attempt } = last.payload;
+  const revisions = only(evidence.facts, "result.revised").filter(
+    ({ payload }) => payload.stepId === stepId,
+  ).length;
+  const attempt = last.payload.attempt - revisions;
   if (attempt > budget || isFinal(last) || hasStopped(evidence, stepId)) return [];
   return [`${stepId} was given up after attempt ${attempt} of ${budget + 1}`];
 }
 
+const FINAL: ReadonlySet<string> = new Set(["input_unavailable", "withheld"]);
+
 function isFinal({ type, payload }: OutcomeFact): boolean {
-  return type === "step.failed" && (payload.cancelled || payload.error.code === "input_unavailable");
+  return type === "step.failed" && (payload.cancelled || FINAL.has(payload.error.code));
 }
 
 function hasStopped({ facts, created, admitted }: Evidence, stepId: string): boolean {
@@ -164,6 +198,10 @@ function hasStopped({ facts, created, admitted }: Evidence, stepId: string): boo
   const limits = [deadlineAtMs, budget, admitted.get(stepId)?.planned?.budget];
   const hasFailedFast = created.failurePolicy.timeoutPolicy === "fail_fast" && hasFailed(facts);
   return hasFailedFast || isStopAsked(facts, stepId) || limits.some((limit) => limit !== undefined);
+}
+
+function isReached({ payload }: FactOf<"coordination.terminal">): boolean {
+  return (payload.successCriteria ?? []).every(({ met }) => met);
 }
 
 /** The end counts what the log says of the steps. */
@@ -179,7 +217,7 @@ function checkTally({ facts, admitted, created }: Evidence): string[] {
   const sum = steps.completed + steps.failed + steps.timedOut + steps.cancelled + (steps.skipped ?? 0);
   if (sum !== steps.total || steps.total !== created.plan?.steps || admitted.size !== steps.total + 1)
     problems.push(`the end counts ${sum} of ${steps.total} steps`);
-  if ((status === "success") !== (steps.completed === steps.total))
+  if ((status === "success") !== (steps.completed === steps.total && isReached(end)))
     problems.push(`${status} with ${steps.completed} of ${steps.total}`);
   return problems;
 }

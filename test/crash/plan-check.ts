@@ -5,6 +5,7 @@ import {
   type CoordinationId,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import { isFact, type FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { checkGates } from "./plan-check-gates.ts";
 import { checkHost } from "./plan-check-host.ts";
 import { checkFates } from "./plan-check-fates.ts";
 import { PLAN_ID } from "./plan-schedule.ts";
@@ -49,6 +50,7 @@ export function problemsOf(played: PlayedPlan): string[] {
     ...checkLate(evidence),
     ...checkBudget(evidence),
     ...checkAnswers(evidence),
+    ...checkGates(evidence),
     ...checkFates(evidence),
     ...checkHost(evidence),
   ];
@@ -75,15 +77,19 @@ function checkAttempts({ facts, dispatches, admitted, outcomes }: Evidence): str
   const problems: string[] = [];
   const keys = dispatches.map(({ payload }) => payload.idempotencyKey);
   if (new Set(keys).size < keys.length) problems.push("D2: a key was dispatched twice");
-  const sessions = dispatches.flatMap(({ payload: { targetSession, stepId } }) =>
-    stepId === DELIVERY_STEP_ID ? [] : [targetSession],
+  // A result goes back to the session that it came from.
+  const sessions = dispatches.flatMap(({ payload: { targetSession, stepId, attempt } }) =>
+    stepId === DELIVERY_STEP_ID || isRevising(facts, { stepId, attempt }) ? [] : [targetSession],
   );
   if (new Set(sessions).size < sessions.length) problems.push("D2: two attempts have one session");
   for (const { payload } of dispatches) {
     const { stepId, attempt, idempotencyKey: key } = payload;
     if (key !== idempotencyKey(PLAN_ID as CoordinationId, stepId, attempt))
       problems.push(`D2: ${key} is not the key`);
-    const granted = only(facts, "step.retry_granted").filter((fact) => fact.payload.stepId === stepId).length;
+    const more = ["step.retry_granted", "result.revised"] as const;
+    const granted = more
+      .flatMap((type) => only<(typeof more)[number]>(facts, type))
+      .filter((fact) => fact.payload.stepId === stepId).length;
     const budget = admitted.get(stepId)?.retryBudget ?? 0;
     if (attempt > budget + 1 + granted)
       problems.push(`D4: ${key} with a budget of ${budget} and ${granted} granted`);
@@ -91,6 +97,15 @@ function checkAttempts({ facts, dispatches, admitted, outcomes }: Evidence): str
   const said = outcomes.map(({ payload: { stepId, attempt } }) => `${stepId}:${attempt}`);
   if (new Set(said).size < said.length) problems.push("D3: an attempt has two outcomes");
   return problems;
+}
+
+function isRevising(
+  facts: readonly FactEvent[],
+  { stepId, attempt }: { readonly stepId: string; readonly attempt: number },
+): boolean {
+  return only(facts, "result.revised").some(
+    ({ payload }) => payload.stepId === stepId && payload.attempt === attempt - 1,
+  );
 }
 
 interface Progress {

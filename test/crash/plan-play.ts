@@ -6,6 +6,9 @@ import type {
   SessionKey,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { questionIdOf } from "../../src/agents/coordination/runtime/gates/question-requests.ts";
 import type { Report } from "../../src/agents/coordination/runtime/plan-requests.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
@@ -88,7 +91,7 @@ function stageOf(schedule: Schedule): Stage {
   const { concurrency, queueMax, perAgentMax } = schedule.lanes;
   const caps = perAgentMax === undefined ? {} : { perAgentMax };
   const parts: PlanProcessParts = {
-    ...{ clock, ledger, runner: host.runner },
+    ...{ clock, ledger, runner: host.runner, ruler: schedule.ruler },
     settings: { ...SETTINGS, ...TIMES, ...caps },
     lanes: { control: 1, data: concurrency, escalation: 1, queueMax, agingMs: 60_000, ...caps },
     problem: (what) => problems.push(what),
@@ -179,14 +182,27 @@ async function ask(stage: Stage, asked: Asked): Promise<Answered> {
     ...(stepId && { stepId: stepId as never }),
   };
   const other = planOf([stepOf("other")]);
-  const answer = await living<{ readonly kind: string }>(stage, ({ coordinator }) => {
+  const said = await living<{ readonly kind: string }>(stage, ({ coordinator }) => {
     if (what === "cancel") return coordinator.cancel(request);
     if (what === "retry") return coordinator.retry(request);
+    if (what === "approve" || what === "deny" || what === "answer") return answer(coordinator, what);
     const plan = what === "submit again" ? stage.schedule.plan : other;
     return coordinator.submitPlan({ plan, ownerAgent: "main" as AgentId });
   });
   await revive(stage);
-  return { asked, ...(answer && { answer: answer.kind }) };
+  return { asked, ...(said && { answer: said.kind }) };
+}
+
+/** To the question that was asked first. */
+async function answer(coordinator: Coordinator, given: AnswerKind): Promise<{ readonly kind: string }> {
+  const open = (await coordinator.view(ID))?.escalations.find(({ closed }) => !closed);
+  if (!open) return { kind: "nothing" };
+  return coordinator.answer({
+    questionId: questionIdOf(ID, open.escalationId),
+    answer: given,
+    ...(given === "answer" && { text: '{"n":7}' }),
+    ...{ by: { kind: "operator" }, through: "cli" },
+  });
 }
 
 /** The tool of an agent finds the process that lives now. */

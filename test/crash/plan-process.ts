@@ -17,6 +17,8 @@ import { settled, type FakeClock } from "../support/fake-clock.ts";
 import { fakeHost } from "../support/fake-clock-host.ts";
 import type { MemoryLedger, MemoryStore } from "../support/memory-store.ts";
 import { arbitrationParts } from "../support/arbitration-parts.ts";
+import { gateParts } from "../support/gate-parts.ts";
+import { VERIFY_MS, type Ruler } from "./plan-gates.ts";
 
 /** Kinds of calls, so that a crash can be aimed at the rare ones. */
 export const GROUPS = ["all", "append", "read", "runner", "clock"] as const;
@@ -45,6 +47,8 @@ export interface PlanProcessParts {
   readonly clock: FakeClock;
   readonly ledger: MemoryLedger;
   readonly runner: AgentRunner;
+  /** What the checks of results come to. */
+  readonly ruler: Ruler;
   readonly settings: Settings;
   readonly lanes: LaneLimits;
   readonly problem: (what: string) => void;
@@ -82,6 +86,11 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
   const coordinator = createCoordinator({
     ...{ store, content: store, clock, settings },
     ...arbitrationParts(),
+    ...gateParts({
+      gates: { verifyMs: VERIFY_MS },
+      verifier: () =>
+        Promise.resolve({ check: (request) => call(life, "runner", () => parts.ruler(request)) }),
+    }),
     logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     runner: fakeHost(parts.clock),
     runners: { subagent: runner, acp_stdio: runner, owner: runner },

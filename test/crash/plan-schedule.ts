@@ -1,6 +1,8 @@
 /** Owns: schedules of a plan's life: the plan, how hosts and agents behave, what people ask for, and when the process ends. */
+import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { diceOf, type Dice } from "./plan-dice.ts";
+import { answersOf, gatedPlan, rulerOf, type Ruler } from "./plan-gates.ts";
 import { mannerOf, type Manner } from "./plan-manner.ts";
 import { GROUPS, type Crash } from "./plan-process.ts";
 
@@ -8,7 +10,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 
 export interface Asked {
   readonly afterMs: number;
-  readonly what: "cancel" | "retry" | "submit again" | "submit another";
+  readonly what: "cancel" | "retry" | "submit again" | "submit another" | AnswerKind;
   readonly stepId?: string;
 }
 
@@ -16,6 +18,7 @@ export interface Schedule {
   readonly name: string;
   readonly plan: Fields;
   readonly mannerOf: (key: string, isDelivery: boolean) => Manner;
+  readonly ruler: Ruler;
   readonly asked: readonly Asked[];
   readonly crashes: readonly Crash[];
   readonly lanes: { readonly concurrency: number; readonly queueMax: number; readonly perAgentMax?: number };
@@ -48,12 +51,14 @@ export function stepOf(stepId: string, dependsOn: readonly string[] = [], fields
 /** The same seed gives the same schedule. */
 export function scheduleOf(seed: number): Schedule {
   const dice = diceOf(seed);
-  const plan = randomPlan(dice);
+  const plan = gatedPlan(seed, randomPlan(dice));
+  const answers = answersOf(seed).map(({ afterMs, answer }): Asked => ({ afterMs, what: answer }));
   return {
     name: `seed ${seed}`,
     plan,
     mannerOf: (key, isDelivery) => mannerOf(seed, key, isDelivery),
-    asked: requests(dice, plan),
+    ruler: rulerOf(seed),
+    asked: [...requests(dice, plan), ...answers].toSorted((a, b) => a.afterMs - b.afterMs),
     crashes: crashes(dice),
     lanes: {
       concurrency: dice.int(1, 3),
@@ -174,6 +179,6 @@ function crashes(dice: Dice): Crash[] {
 }
 
 /** Says the schedule so that it can be written down as a test. */
-export function describeSchedule({ mannerOf: _, ...rest }: Schedule): string {
+export function describeSchedule({ mannerOf: _, ruler: _ruler, ...rest }: Schedule): string {
   return JSON.stringify(rest);
 }

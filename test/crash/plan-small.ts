@@ -1,5 +1,6 @@
 /** Owns: small plans for crashes at every call, and the traps that plans once fell into. */
 import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
+import { LINT, passing } from "./plan-gates.ts";
 import { GOOD, type Manner } from "./plan-manner.ts";
 import { GROUPS, type Crash, type PlanProcess } from "./plan-process.ts";
 import { NUMBERED, planOf, stepOf, type Fields, type Schedule } from "./plan-schedule.ts";
@@ -29,7 +30,7 @@ function scheduleFor(
     name,
     plan,
     mannerOf: (key) => ({ ...GOOD, ...manners[key.slice(key.indexOf(":") + 1)] }),
-    ...{ asked: [], crashes: [], lanes: { concurrency: 2, queueMax: 4 } },
+    ...{ ruler: passing, asked: [], crashes: [], lanes: { concurrency: 2, queueMax: 4 } },
     ...rest,
   };
 }
@@ -77,6 +78,22 @@ export const SMALL: readonly Schedule[] = [
     planOf([stepOf("a"), stepOf("b"), stepOf("c", ["a"])]),
     { "a:1": { endsAfterMs: 60_000 }, "b:1": { endsAfterMs: 60_000, cancel: "unreachable" } },
     { asked: [{ afterMs: 2_000, what: "cancel" }] },
+  ),
+  scheduleFor(
+    "a result that is revised once, and one that people let through",
+    planOf([
+      stepOf("a", [], { verify: { checks: { lint: LINT }, revisionsMax: 1 } }),
+      stepOf("b", [], { verify: { requireConfidence: true } }),
+      stepOf("c", ["a", "b"], { confidence: 0.4 }),
+    ]),
+    {},
+    {
+      ruler: (request) =>
+        request.result.attempt === 1
+          ? Promise.resolve({ kind: "verdict", verdict: "revise", criteria: ["x"], agentId: "check:lint" })
+          : passing(request),
+      asked: [5_000, 6_000, 12_000, 13_000].map((afterMs) => ({ afterMs, what: "approve" as const })),
+    },
   ),
   scheduleFor("an owner who is told though the answer is lost", planOf([stepOf("a")]), {
     "@delivery:1": { start: "hangs after" },

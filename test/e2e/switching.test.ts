@@ -82,7 +82,7 @@ describe("the flag", () => {
 
   it("turned on while the gateway runs: the next spawn is coordinated", async () => {
     await turn(true);
-    expect(await registered()).toMatchObject({ hookCount: 7, services: ["coordination"] });
+    expect(await registered()).toMatchObject({ hookCount: 10, services: ["coordination"] });
     await stage.gateway.agent({ sessionKey: "agent:main:hot", message: spawning });
     expect(await stage.until("agent:main:hot", hasEnded)).toMatchObject({ status: "success" });
   });

@@ -176,6 +176,8 @@ describe("every method", () => {
     "coordination.retry": { coordinationId: "co-1" },
     "coordination.claims.release": { token: 1 },
     "coordination.status": { coordinationId: "co-1" },
+    "coordination.questions": {},
+    "coordination.answer": { questionId: "co-1:escalation-1", answer: "approve" },
   };
 
   it.each(NAMES)("%s tells a failing ledger by its code and a bug as a bug", async (method) => {
@@ -212,6 +214,8 @@ describe("every method", () => {
       "coordination.retry": "operator.write",
       "coordination.claims.release": "operator.write",
       "coordination.status": "operator.read",
+      "coordination.questions": "operator.read",
+      "coordination.answer": "operator.approvals",
     });
     const answers: unknown[][] = [];
     const respond = (...answer: unknown[]) => void answers.push(answer);
@@ -234,6 +238,9 @@ describe("with the flag", () => {
       registerService: note("service"),
       registerTool: note("tool"),
       registerGatewayMethod: note("method"),
+      registerTextTransforms: note("transforms"),
+      registerHttpRoute: note("route"),
+      registerCommand: note("command"),
     };
     plugin.register(api as unknown as OpenClawPluginApi);
     return found;

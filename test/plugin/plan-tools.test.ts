@@ -254,6 +254,7 @@ describe("every tool", () => {
     coordination_plan: { plan: PLAN },
     coordination_report: { outcome: "completed", outputs: {} },
     coordination_status: {},
+    coordination_escalate: { question: "may I?" },
   };
 
   it.each(TOOL_NAMES)("%s turns a failing ledger into a sentence", async (tool) => {

@@ -47,6 +47,19 @@ export function stubPlans(
       asked.push({ what: "report", given });
       return says.report?.(...given) ?? Promise.reject(new Error("report was not expected"));
     },
+    answer: (given) => {
+      asked.push({ what: "answer", given: [given] });
+      return says.answer?.(given) ?? Promise.reject(new Error("answer was not expected"));
+    },
+    ask: (given) => {
+      asked.push({ what: "ask", given: [given] });
+      return says.ask?.(given) ?? Promise.reject(new Error("ask was not expected"));
+    },
+    outcome: (...given) => {
+      asked.push({ what: "outcome", given });
+      return says.outcome?.(...given) ?? Promise.reject(new Error("outcome was not expected"));
+    },
+    signedAnswers: () => says.signedAnswers?.() ?? Promise.reject(new Error("no answer is signed here")),
     envelopeForChild: (session) => says.envelopeForChild?.(session) ?? Promise.resolve(undefined),
     laneMetrics: () => ({ control: IDLE, data: { ...IDLE, running: 3 }, escalation: IDLE }),
     reads: {

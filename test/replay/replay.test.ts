@@ -34,10 +34,14 @@ function folded(events: readonly RunEvent[]): object {
     fact,
     chain,
   }));
+  const view = viewCoordination(state);
+  // The times of events, which later releases show.
+  const escalations = view.escalations.map(({ askedAtMs: _, ...question }) => question);
+  const conflicts = view.conflicts.map(({ resolvedAtMs: _, ...conflict }) => conflict);
   return {
     summary: summarize(state),
     references: events.flatMap(referencesOf),
-    view: viewCoordination(state),
+    view: { ...view, escalations, conflicts },
     position: { nextSequence, iterations, lastFactId, openSteps, causes },
   };
 }

@@ -61,7 +61,13 @@ export const PLAN: CoordinationPlan = {
       resources: ["file:/tmp/a"],
       deliveryMode: "best_effort",
       lane: "control",
-      verify: { kind: "command" },
+      verify: {
+        checks: { tone: true, shape: { kind: "schema", schema: { type: "object" } } },
+        revisionsMax: 1,
+        requireConfidence: true,
+        confidenceThreshold: 0.8,
+      },
+      confidence: 0.9,
       budget: { spawns: 3, tokens: 10_000, costUsd: 0.5, wallMs: 60_000 },
     },
     { stepId: OTHER_STEP, agent: AGENT, task: "write them up" },
@@ -77,12 +83,16 @@ export const PLAN: CoordinationPlan = {
     lane: "data",
   },
   budget: { spawns: 10, tokens: 100_000, costUsd: 5, wallMs: 3_600_000 },
+  confidence: 0.8,
+  successCriteria: [{ key: "shipped", when: `{{steps.${STEP}.outputs.ok}}` }, { key: "all-done" }],
 };
 
 const about = { stepId: STEP, attempt: 1 };
 
 const used = { tokens: 1_200, costMicroUsd: 3_400 };
 const asked = { escalationId: "escalation-1", answerByMs: AT_MS };
+const stated = { confidence: 4_000, confidenceUnreadable: true } as const;
+const criteria = ["grounded", "complete"];
 
 export const FACTS: FactPayloads = {
   "coordination.created": {
@@ -99,6 +109,11 @@ export const FACTS: FactPayloads = {
     failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     settleMs: 3_000,
     acknowledgeMs: 30_000,
+    questions: {
+      answerMs: 3_600_000,
+      notify: [{ channel: "webhook:oncall", afterMs: 60_000 }],
+      requireDifferentApprover: true,
+    },
     plan: {
       content: ref,
       steps: 2,
@@ -106,6 +121,8 @@ export const FACTS: FactPayloads = {
       deadlineAtMs: AT_MS,
       budget: { spawns: 10, tokens: 100_000, costMicroUsd: 5_000_000, wallMs: 3_600_000 },
       escalateMs: 3_600_000,
+      decision: { confidence: 4_000, floor: 5_000 },
+      successCriteria: [{ key: "shipped", when: `{{steps.${STEP}.outputs.ok}}` }],
     },
     parent: { coordinationId: "co-0" as CoordinationId, stepId: OTHER_STEP },
   },
@@ -132,6 +149,16 @@ export const FACTS: FactPayloads = {
       criticalPathMs: 60_000,
       budget: { spawns: 3, tokens: 10_000, costMicroUsd: 500_000, wallMs: 60_000 },
     },
+    gate: {
+      threshold: 7_000,
+      requireConfidence: true,
+      checks: ["tone"],
+      criticThreshold: 6_000,
+      revisionsMax: 2,
+      verifyMs: 120_000,
+      allowSelf: true,
+    },
+    decision: { confidence: 4_000, floor: 5_000 },
   },
   "step.dispatched": {
     ...about,
@@ -142,7 +169,7 @@ export const FACTS: FactPayloads = {
     message: ref,
   },
   "step.acknowledged": { ...about, childSessionKey: CHILD, childRunId: "run-2", via: "hook" },
-  "step.completed": { ...about, via: "hook", output: ref, usage: used },
+  "step.completed": { ...about, via: "gate", output: ref, usage: used, released: "approved" },
   "step.failed": {
     ...about,
     error: { code: "child_failed", message: "the model gave up" },
@@ -165,6 +192,36 @@ export const FACTS: FactPayloads = {
   "step.retry_granted": { stepId: STEP, by: "operator" },
   "step.child_stopped": { ...about, childSessionKey: CHILD, outcome: "stopped" },
   "coordination.cancel_requested": { by: "agent", stepId: STEP },
+  "result.withheld": { ...about, text: ref, ...stated },
+  "result.held": { ...about, via: "hook", output: ref, usage: used, ...stated, verifyByMs: AT_MS },
+  "result.verified": {
+    ...about,
+    check: "tone",
+    agentId: "agent:critic",
+    verdict: "revise",
+    criteria,
+    confidence: 9_000,
+    self: true,
+  },
+  "verification.failed": { ...about, check: "tone", because: "timed_out" },
+  "result.revised": { ...about, revision: 1, criteria },
+  "session.told": { tellingId: "result:step-1:1", delivery: "delivered" },
+  "plan.judged": { successCriteria: [{ key: "shipped", met: false }] },
+  "escalation.answered": {
+    escalationId: "escalation-1",
+    answer: "answer",
+    text: ref,
+    by: { kind: "person", id: "telegram:7", session: OWNER },
+    through: "chat",
+    refused: "closed",
+  },
+  "escalation.notified": {
+    escalationId: "escalation-1",
+    notice: 0,
+    channel: "webhook:oncall",
+    outcome: "failed",
+    tries: 6,
+  },
   "escalation.closed": { escalationId: "escalation-1", resolution: "retried", by: "operator" },
   "claim.acquired": {
     stepId: STEP,
@@ -223,12 +280,20 @@ export const FACTS: FactPayloads = {
     stepId: STEP,
     cause: "confidence",
     kind: "approval",
-    confidence: { measured: 4_000, floor: 5_000 },
+    confidence: { measured: 4_000, floor: 5_000, of: "result" },
     deadlineAtMs: AT_MS,
+    answers: ["approve", "deny", "answer"],
+    askedBy: CHILD,
+    requireDifferentApprover: true,
+    question: ref,
+    conflictId: "conflict-1",
+    onExpiry: "deny",
+    notices: [{ channel: "webhook:oncall", atMs: AT_MS }],
   },
   "coordination.terminal": {
     status: "partial",
     steps: { total: 5, completed: 1, failed: 1, timedOut: 1, cancelled: 1, skipped: 1 },
+    successCriteria: [{ key: "shipped", met: false }],
     delivery: "delivered",
   },
 };
@@ -244,6 +309,20 @@ export const OPENWOP: OpenWopPayloads = {
     agentId: "agent:main",
     decision: { kind: "next-worker", nextWorkerIds: [STEP] },
     iteration: 1,
+    causationHostId: "other-host",
+  },
+  "agent.decided": {
+    agentId: "agent:main",
+    decision: { workerId: STEP, attempt: 1, outputSha256: ref.sha256 },
+    confidence: 0.4,
+    causationHostId: "other-host",
+  },
+  "agent.verified": {
+    agentId: "agent:critic",
+    target: "co-1:7",
+    verdict: "revise",
+    criteria,
+    confidence: 0.9,
     causationHostId: "other-host",
   },
   "node.dispatched": { childRunId: "run-2", childWorkflowId: "workflow", childStatus: "running" },
@@ -275,5 +354,20 @@ export const OPENWOP: OpenWopPayloads = {
     },
     timeoutMs: 1,
   },
-  "node.suspended": { nodeId: STEP, interruptId: "escalation-1", kind: "approval", key: "escalation-1" },
+  "interrupt.resolved": {
+    nodeId: STEP,
+    interruptId: "escalation-1",
+    kind: "approval",
+    resumeValue: { action: "accept" },
+  },
+  "node.suspended": {
+    nodeId: STEP,
+    interruptId: "escalation-1",
+    kind: "approval",
+    key: "escalation-1",
+    reason: "low-confidence",
+    agentId: "agent:main",
+    threshold: 0.7,
+    observed: 0.4,
+  },
 };

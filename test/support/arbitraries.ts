@@ -1,13 +1,15 @@
 /** Owns: random histories: commands in any order, with duplicates, stale attempts and words of children that are not there. */
 import fc from "fast-check";
-import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type {
-  AgentId,
-  CoordinationId,
-  EpochMs,
-  SessionKey,
-  StepId,
+import type { Command, StatedConfidence } from "../../src/agents/coordination/contracts/commands.ts";
+import {
+  eventIdAt,
+  type AgentId,
+  type CoordinationId,
+  type EpochMs,
+  type SessionKey,
+  type StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
@@ -41,15 +43,23 @@ const children = fc.integer({ min: 1, max: 4 }).map((number) => ({
 }));
 const via = fc.constantFrom("hook" as const, "reconciled" as const, "deadline" as const);
 
+const GATES: readonly Gate[] = [
+  { threshold: 7_000 },
+  { threshold: 7_000, requireConfidence: true },
+  { threshold: 7_000, checks: ["lint"], criticThreshold: 6_000, revisionsMax: 1 },
+];
+
 const spawning: fc.Arbitrary<Command> = fc
   .record({
     call: fc.integer({ min: 1, max: 6 }),
     parent: fc.option(stepIds, { nil: undefined }),
     child: fc.option(children, { nil: undefined, freq: 9 }),
     timeoutMs: fc.constantFrom(1, 60_000),
+    gate: fc.constantFrom(undefined, undefined, undefined, undefined, ...GATES),
   })
-  .map(({ call, parent, child, timeoutMs }) => ({
+  .map(({ call, parent, child, timeoutMs, gate }) => ({
     type: "admitSpawn",
+    ...(gate && { gate }),
     ...(parent && { parentStepId: parent }),
     ...(child && { child }),
     runner: "subagent",
@@ -67,24 +77,23 @@ const acknowledging: fc.Arbitrary<Command> = fc
   .record({ ...about, child: children })
   .map(({ child, ...rest }) => ({ type: "acknowledgeStep", ...rest, ...child }));
 
+const failing: fc.Arbitrary<Command> = fc
+  .record({
+    ...about,
+    code: fc.constantFrom("spawn_refused" as const, "child_failed" as const, "child_cancelled" as const),
+  })
+  .map(({ code, ...rest }) => ({
+    type: "failStep",
+    ...rest,
+    error: { code, message: "x" },
+    cancelled: code === "child_cancelled",
+  }));
+
 const outcome: fc.Arbitrary<Command> = fc.oneof(
-  acknowledging,
-  acknowledging,
-  fc.record({ type: fc.constant("completeStep" as const), ...about }),
-  fc.record({ type: fc.constant("timeOutStep" as const), ...about }),
-  fc
-    .record({
-      ...about,
-      code: fc.constantFrom("spawn_refused" as const, "child_failed" as const, "child_cancelled" as const),
-    })
-    .map(({ code, ...rest }): Command => {
-      return {
-        type: "failStep",
-        ...rest,
-        error: { code, message: "x" },
-        cancelled: code === "child_cancelled",
-      };
-    }),
+  { weight: 2, arbitrary: acknowledging },
+  { weight: 2, arbitrary: fc.record({ type: fc.constant("completeStep" as const), ...about }) },
+  { weight: 1, arbitrary: fc.record({ type: fc.constant("timeOutStep" as const), ...about }) },
+  { weight: 1, arbitrary: failing },
 );
 
 const reporting: fc.Arbitrary<Command> = fc.record({
@@ -95,6 +104,55 @@ const reporting: fc.Arbitrary<Command> = fc.record({
   output: fc.constantFrom("a", "b").map((letter) => ({ sha256: letter.repeat(64), bytes: 1 })),
 });
 
+const text = fc.constantFrom("c", "d").map((letter) => ({ sha256: letter.repeat(64), bytes: 1 }));
+const stated: fc.Arbitrary<StatedConfidence> = fc.constantFrom(
+  {},
+  { confidence: 4_000 },
+  { confidence: 9_000 },
+  { confidenceUnreadable: true as const },
+);
+
+/** What is said of results that are held, and about sessions that wait to be told. */
+const gated: fc.Arbitrary<Command> = fc.oneof(
+  fc.record({ ...about, stated }).map((said): Command => ({ type: "completeStep", ...said })),
+  fc.tuple(stepIds, attempts, text, stated).map(([stepId, attempt, kept, said]): Command => ({
+    type: "withholdText",
+    stepId,
+    attempt,
+    text: kept,
+    ...said,
+  })),
+  fc
+    .record({
+      stepId: stepIds,
+      attempt: attempts,
+      sequence: fc.nat({ max: 40 }),
+      verdict: fc.constantFrom("pass" as const, "fail" as const, "revise" as const),
+    })
+    .map(({ stepId, attempt, sequence, verdict }): Command => ({
+      type: "recordFinding",
+      ...{ stepId, attempt, target: eventIdAt(RUN, sequence) },
+      finding: { check: "lint", agentId: "agent:critic", verdict },
+    })),
+  fc
+    .record({
+      number: fc.integer({ min: 1, max: 3 }),
+      answer: fc.constantFrom("approve" as const, "deny" as const),
+    })
+    .map(({ number, answer }): Command => ({
+      type: "answerEscalation",
+      ...{ escalationId: `escalation-${number}`, answer, by: { kind: "operator" }, through: "cli" },
+    })),
+  fc
+    .integer({ min: 1, max: 3 })
+    .map((number): Command => ({ type: "expireEscalation", escalationId: `escalation-${number}` })),
+  stepIds.map((stepId): Command => ({
+    type: "recordTelling",
+    tellingId: `result:${stepId}:1`,
+    delivery: "delivered",
+  })),
+);
+
 const cancelling: fc.Arbitrary<Command> = fc
   .option(stepIds, { nil: undefined, freq: 4 })
   .map((stepId) => ({ type: "cancelCoordination", by: "operator", ...(stepId && { stepId }) }));
@@ -104,9 +162,10 @@ const settling: fc.Arbitrary<Command> = fc.constant({ type: "settleCoordination"
 const anyCommand = fc.oneof(
   { weight: 6, arbitrary: spawning },
   { weight: 12, arbitrary: outcome },
+  { weight: 3, arbitrary: gated },
   { weight: 2, arbitrary: reporting },
   { weight: 1, arbitrary: cancelling },
-  { weight: 1, arbitrary: settling },
+  { weight: 3, arbitrary: settling },
   { weight: 1, arbitrary: opening },
 );
 

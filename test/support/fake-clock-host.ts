@@ -10,6 +10,10 @@ import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { LaneMetrics, LaneRunner } from "../../src/agents/coordination/ports/lane-runner.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
+import {
+  withheldTexts,
+  type WithheldTexts,
+} from "../../src/agents/coordination/runtime/gates/withheld-texts.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
@@ -18,6 +22,7 @@ import { planParts } from "./plan-parts.ts";
 import { scriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";
 import { memoryLedger, type MemoryLedger, type MemoryStore } from "./memory-store.ts";
 import { arbitrationParts } from "./arbitration-parts.ts";
+import { gateParts, type GivenGates } from "./gate-parts.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
 export const SETTINGS: Settings = {
@@ -151,6 +156,8 @@ export interface World {
   readonly settings: Settings;
   /** What runs the steps of plans. */
   readonly plans: ScriptedRunner;
+  /** What the newest process remembers of the words of children. */
+  readonly texts: WithheldTexts;
   /** A coordinator as a new process would make it, over a store that `wrap` may spoil. */
   start(
     wrap?: (store: MemoryStore) => MemoryStore,
@@ -158,7 +165,11 @@ export interface World {
   ): Coordinator;
 }
 
-export function world(settings: Partial<Settings> = {}, plans: ScriptedRunner = scriptedRunner()): World {
+export function world(
+  settings: Partial<Settings> = {},
+  plans: ScriptedRunner = scriptedRunner(),
+  gates: GivenGates = {},
+): World {
   const clock = fakeClock();
   const ledger = memoryLedger();
   const host = fakeHost(clock);
@@ -169,6 +180,7 @@ export function world(settings: Partial<Settings> = {}, plans: ScriptedRunner = 
   const logger: Logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
   let opened = 0;
   const all = { ...SETTINGS, ...settings };
+  let texts = withheldTexts(planParts(plans).refOf);
   return {
     clock,
     ledger,
@@ -176,13 +188,19 @@ export function world(settings: Partial<Settings> = {}, plans: ScriptedRunner = 
     lines,
     settings: all,
     plans,
+    get texts() {
+      return texts;
+    },
     start: (wrap = (store) => store, outside = { clock, runner: host }) => {
       const store = wrap(ledger.open(clock));
+      texts = withheldTexts(planParts(plans).refOf);
       return createCoordinator({
         store,
+        withheld: texts,
         content: store,
         ...planParts(plans),
         ...arbitrationParts(),
+        ...gateParts(gates),
         ...outside,
         logger,
         lanes: openLanes(),

@@ -31,6 +31,7 @@ import { planParts } from "./plan-parts.ts";
 import { scriptedRunner } from "./scripted-runner.ts";
 import { TEST_EPOCH_MS } from "./temp-ledger.ts";
 import { arbitrationParts } from "./arbitration-parts.ts";
+import { gateParts, type GivenGates } from "./gate-parts.ts";
 import type { ConflictsConfig } from "../../src/agents/coordination/contracts/config.ts";
 
 export const OWNER = "agent:main:main" as SessionKey;
@@ -162,13 +163,14 @@ export interface TestCoordinatorParts {
   readonly conflicts?: Partial<ConflictsConfig>;
   /** The folder in which all agents work. */
   readonly workspace?: string;
+  readonly gates?: GivenGates;
 }
 
 const LANES: LaneLimits = { control: 4, data: 8, escalation: 1, queueMax: 256, agingMs: 60_000 };
 
 export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
   const { store, clock, newCoordinationId, runner = silentRunner(), settings } = parts;
-  const { plans = scriptedRunner(), conflicts, workspace } = parts;
+  const { plans = scriptedRunner(), conflicts, workspace, gates } = parts;
   return createCoordinator({
     store,
     content: store,
@@ -178,6 +180,7 @@ export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
     logger: quietLogger,
     ...planParts(plans),
     ...arbitrationParts(conflicts, workspace),
+    ...gateParts(gates),
     lanes: pQueueLanes(LANES, clock),
     gate: createSpawnGate({ clock, limits: { spawnsMax: 10_000 } }),
     settings: { ...TEST_SETTINGS, ...settings },

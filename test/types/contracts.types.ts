@@ -11,6 +11,8 @@ import type {
   SessionKey,
   StepId,
 } from "../../src/agents/coordination/contracts/ids.ts";
+import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
+import type { Gate, Verdict } from "../../src/agents/coordination/contracts/verification.ts";
 import type { FactEvent, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { OpenCoordination, StepPhase } from "../../src/agents/coordination/ledger/state.ts";
 
@@ -42,6 +44,10 @@ export const commands: readonly Command[] = [
   { type: "completeStep", stepId, via: "hook" },
   // @ts-expect-error a failure has an error
   { type: "failStep", stepId, attempt: 1, cancelled: false, via: "hook" },
+  // @ts-expect-error a verdict is about something (G1)
+  { type: "recordNoVerdict", stepId, attempt: 1, check: "lint", because: "timed_out" },
+  // @ts-expect-error an answer has somebody who gave it
+  { type: "answerEscalation", escalationId: "escalation-1", answer: "approve", through: "cli" },
   // @ts-expect-error the ways to learn a fact are closed
   { type: "timeOutStep", stepId, attempt: 1, via: "rumour" },
 ];
@@ -62,6 +68,16 @@ export function readOnly(): void {
   // @ts-expect-error nor are its steps
   state.steps = new Map();
 }
+
+/** What holds a result and what rules on it are told apart. */
+export const gated = {
+  // @ts-expect-error there is no fourth verdict
+  verdict: "maybe" satisfies Verdict,
+  // @ts-expect-error nobody answers so
+  answer: "later" satisfies AnswerKind,
+  // @ts-expect-error a gate has a threshold
+  gate: { checks: ["lint"] } satisfies Gate,
+};
 
 export function situations(): unknown[] {
   return [

@@ -3,6 +3,42 @@ export type * from "./contracts/commands.ts";
 export * from "./contracts/config.ts";
 export * from "./contracts/envelope.ts";
 export * from "./contracts/errors.ts";
+export type {
+  Answerer,
+  AnswerKind,
+  AnswerRefusal,
+  Channel,
+  Notice,
+  QuestionPolicy,
+  QuestionText,
+} from "./contracts/escalation.ts";
+export type {
+  ContentRef,
+  HeldDecision,
+  InputProblem,
+  LearntVia,
+  Planned,
+  Requester,
+  RunnerKind,
+  SpendingLimit,
+  StepAdmitted,
+  StepError,
+  Usage,
+} from "./contracts/fact-fields.ts";
+export type { EscalationsConfig, GatesConfig, WebhookConfig } from "./contracts/gates-config.ts";
+export type {
+  Check,
+  CriterionMet,
+  Finding,
+  Gate,
+  StepVerify,
+  SuccessCriterion,
+  Verdict,
+  VerificationFailure,
+} from "./contracts/verification.ts";
+export type * from "./ports/human-channel.ts";
+export type * from "./ports/model-client.ts";
+export type * from "./ports/verifier.ts";
 export * from "./contracts/facts.ts";
 export * from "./contracts/ids.ts";
 export type * from "./contracts/observation.ts";

@@ -3,7 +3,7 @@
  * that an agent that talks without end costs no memory.
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
-import type { Usage } from "../../agents/coordination/contracts/facts.ts";
+import type { Usage } from "../../agents/coordination/contracts/fact-fields.ts";
 import { isRecord, type UnknownRecord } from "./unknown-record.ts";
 
 const MICRO = 1_000_000;

@@ -3,6 +3,7 @@
  *
  * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
  */
+import { addAnswer, addApprove, addDeny } from "./answer-commands.ts";
 import { addCancel } from "./cancel-command.ts";
 import { addClaims } from "./claims-command.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
@@ -11,6 +12,7 @@ import { addDoctor } from "./doctor-command.ts";
 import { addEvents } from "./events-command.ts";
 import { addList } from "./list-command.ts";
 import { addPlan } from "./plan-command.ts";
+import { addQuestions } from "./questions-command.ts";
 import { addRetry } from "./retry-command.ts";
 import { addShow, addTimeline } from "./show-command.ts";
 import { addStatus } from "./status-command.ts";
@@ -27,6 +29,10 @@ const ADDITIONS = [
   addEvents,
   addConflicts,
   addClaims,
+  addQuestions,
+  addApprove,
+  addDeny,
+  addAnswer,
   addVerify,
   addPlan,
   addCancel,

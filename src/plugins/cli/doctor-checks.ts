@@ -191,13 +191,54 @@ export function overdueCheck(views: readonly CoordinationView[], now: number): C
   );
   if (overdue.length === 0)
     return { name, status: "ok", message: `none among ${count(views.length, "running coordination")}` };
-  const some = overdue.slice(0, 3).join(", ") + (overdue.length > 3 ? ", ..." : "");
+  const some = someOf(overdue);
   return {
     name,
     status: "warn",
     message: `${count(overdue.length, "open step")} past the deadline: ${some}`,
     advice: "Start the gateway: it looks at open steps at once and then every minute.",
   };
+}
+
+/** Half of the time gone without an answer is what people should hear of; so is who was not told. */
+export function questionChecks(views: readonly CoordinationView[], now: number): Check[] {
+  const open = views.flatMap(({ coordinationId, escalations }) =>
+    escalations
+      .filter(({ closed }) => !closed)
+      .map((question) => ({ id: `${coordinationId}:${question.escalationId}`, question })),
+  );
+  const late = open.filter(({ question }) => now - question.askedAtMs > question.deadlineAtMs - now);
+  const untold = open.filter(({ question }) => Object.values(question.notified ?? {}).includes("failed"));
+  return [
+    questionCheck("questions", late, {
+      good:
+        open.length === 0
+          ? "nobody is asked anything"
+          : `${count(open.length, "open question")} in good time`,
+      bad: "past half of the time to answer",
+      advice: "Run `openclaw coordination questions`, then `approve`, `deny` or `answer`.",
+    }),
+    questionCheck("question-notices", untold, {
+      good: "nobody missed a question",
+      bad: "of which somebody could not be told",
+      advice:
+        "Look at coordination.phase1.escalations; `openclaw coordination questions --undelivered` lists them.",
+    }),
+  ];
+}
+
+function questionCheck(
+  name: string,
+  found: readonly { readonly id: string }[],
+  { good, bad, advice }: { readonly good: string; readonly bad: string; readonly advice: string },
+): Check {
+  if (found.length === 0) return { name, status: "ok", message: good };
+  const message = `${count(found.length, "open question")} ${bad}: ${someOf(found.map(({ id }) => id))}`;
+  return { name, status: "warn", message, advice };
+}
+
+function someOf(ids: readonly string[]): string {
+  return ids.slice(0, 3).join(", ") + (ids.length > 3 ? ", ..." : "");
 }
 
 function failed(name: string, { code, message, advice }: CoordinationError): Check {

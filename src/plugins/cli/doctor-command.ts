@@ -16,6 +16,7 @@ import {
   nodeCheck,
   overdueCheck,
   privacyCheck,
+  questionChecks,
   type Check,
 } from "./doctor-checks.ts";
 import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
@@ -92,7 +93,8 @@ async function ledgerChecks(host: CliHost, options: ReaderOptions): Promise<Chec
         if (view) views.push(view);
         if (views.length >= RUNNING_MAX) break;
       }
-      return [ledgerCheck("opened"), overdueCheck(views, host.now())];
+      const now = host.now();
+      return [ledgerCheck("opened"), overdueCheck(views, now), ...questionChecks(views, now)];
     });
   } catch (error) {
     const failure = asCoordinationError(error);

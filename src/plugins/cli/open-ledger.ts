@@ -1,6 +1,6 @@
 /** Owns: which ledger a command reads, and which coordination an id argument means. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import type { ContentRef } from "../../agents/coordination/contracts/facts.ts";
+import type { ContentRef } from "../../agents/coordination/contracts/fact-fields.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import {
   readCoordination,

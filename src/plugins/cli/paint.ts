@@ -42,6 +42,7 @@ const STEP_LOOKS: Readonly<Record<StepStatus, Look>> = {
   timed_out: { sign: "◷", ascii: "!", style: ["redBright"] },
   cancelled: { sign: "⊘", ascii: "-", style: "gray" },
   backoff: { sign: "↻", ascii: "@", style: "yellow" },
+  held: { sign: "◈", ascii: "=", style: ["yellowBright"] },
   blocked: { sign: "◆", ascii: "?", style: ["yellowBright", "bold"] },
   skipped: { sign: "⊖", ascii: "/", style: "dim" },
 };

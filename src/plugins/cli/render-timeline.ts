@@ -5,12 +5,15 @@ import type { Lane } from "../../agents/coordination/contracts/envelope.ts";
 import type { Terminal } from "./cli-host.ts";
 import type { ChangeLog } from "./conflict-log.ts";
 import { OUTCOME_TONES, type Outcome } from "./conflict-text.ts";
+import type { GateLog } from "./gate-log.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration, instant } from "./quantities.ts";
 import { isDelivery, stepName } from "./step-name.ts";
 import { barOf, ticksOf, type Axis } from "./time-axis.ts";
+import { gaveUpText } from "./show-questions.ts";
 import { conflictCells, conflictNotes, conflictSign } from "./timeline-conflicts.ts";
+import { gateNotes, questionCells, QUESTION_SIGN } from "./timeline-questions.ts";
 import type { Timeline, TimelineConflict, TimelineRow } from "./timeline.ts";
 
 const COLUMNS = { min: 60, max: 200, narrow: 80 } as const;
@@ -24,6 +27,7 @@ interface TimelinePicture {
   readonly objective: string | null;
   /** Present where there were conflicts. */
   readonly log?: ChangeLog;
+  readonly gates: GateLog;
   /** How the user calls the commands. */
   readonly program: string;
 }
@@ -41,7 +45,7 @@ export function renderTimeline(picture: TimelinePicture, terminal: Terminal): st
     picture.timeline.rows.length > 0 ? chart(picture.timeline, drawing) : ["no step was admitted yet"];
   const { timeline, log, program } = picture;
   const conflicts = log ? conflictNotes(log, timeline, { ...drawing, program }) : [];
-  const notes = [...waitsOf(picture, drawing), ...conflicts];
+  const notes = [...waitsOf(picture, drawing), ...conflicts, ...gateNotes(picture, drawing)];
   return `${[...header(picture, drawing), "", ...body, "", ...notes, legend(timeline, drawing)].join("\n")}\n`;
 }
 
@@ -57,7 +61,8 @@ function header(
     count(timeline.rows.filter((row) => !isDelivery(row)).length, "step") +
       (failed > 0 ? `, ${paint.tone("bad", `${failed} failed`)}` : ""),
     ...conflictsFact(view, paint),
-    ...(view.escalations.length > 0 ? [count(view.escalations.length, "escalation")] : []),
+    ...questionsFact(view, paint),
+    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view)))] : []),
     `started ${instant(timeline.startedAtMs)}`,
   ];
   const { traceId, causalRef } = view.trace;
@@ -80,6 +85,14 @@ function conflictsFact({ conflicts }: CoordinationView, paint: Paint): string[] 
   if (conflicts.length === 0) return [];
   return [
     count(conflicts.length, "conflict") + (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
+  ];
+}
+
+function questionsFact({ escalations }: CoordinationView, paint: Paint): string[] {
+  const open = escalations.filter(({ closed }) => !closed).length;
+  if (escalations.length === 0) return [];
+  return [
+    count(escalations.length, "question") + (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
   ];
 }
 
@@ -110,6 +123,7 @@ function chart(timeline: Timeline, drawing: Drawing): string[] {
   const ticks = ticksOf(layout.axis);
   const grid = new Set(ticks.map(({ cell }) => cell));
   const marks = conflictCells(timeline.conflicts ?? [], layout.axis);
+  const asked = questionCells(timeline.questions ?? [], layout.axis);
   let scale = "";
   for (const { cell, label } of ticks) scale = scale.padEnd(cell) + label;
   const cells = { name: "STEP", agent: "AGENT", lane: "LANE" };
@@ -120,7 +134,8 @@ function chart(timeline: Timeline, drawing: Drawing): string[] {
     const [name = "", agentCell = "", lane = ""] = columnsOf(shown, layout, terminal);
     const text = `${name}  ${agentCell}  ${paint.lane(row.lane, lane)}  ${paint.stepSign(row.status)} `;
     const took = paint.stepStatus(row.status, tookText(row).padStart(DURATION_CELLS));
-    const bar = barRow(row, { axis: layout.axis, grid, drawing, marks: marks.get(row.stepId) });
+    const of = { marks: marks.get(row.stepId), asked: asked.get(row.stepId) };
+    const bar = barRow(row, { axis: layout.axis, grid, drawing, ...of });
     return `${text}${bar}  ${took}`;
   });
   return [paint.tone("faint", head.trimEnd()), ...rows];
@@ -180,7 +195,7 @@ function shortTree(tree: string, unicode: boolean): string {
   return tree.length <= TREE_CELLS_MAX ? tree : (unicode ? "…" : "~") + tree.slice(1 - TREE_CELLS_MAX);
 }
 
-type Ink = "void" | "wait" | "tried" | "work" | Outcome;
+type Ink = "void" | "wait" | "tried" | "work" | "asked" | Outcome;
 
 interface BarParts {
   readonly axis: Axis;
@@ -189,6 +204,8 @@ interface BarParts {
   readonly drawing: Drawing;
   /** The cells with a conflict. */
   readonly marks: ReadonlyMap<number, TimelineConflict> | undefined;
+  /** The cells where people were asked. */
+  readonly asked: ReadonlySet<number> | undefined;
 }
 
 function barRow(row: TimelineRow, parts: BarParts): string {
@@ -211,8 +228,8 @@ interface Cell {
   readonly text: string;
 }
 
-/** Conflicts stand on top of everything. */
-function cellsFor(row: TimelineRow, { axis, grid, drawing, marks }: BarParts): readonly Cell[] {
+/** Questions and conflicts stand on top of everything. */
+function cellsFor(row: TimelineRow, { axis, grid, drawing, marks, asked }: BarParts): readonly Cell[] {
   const { unicode } = drawing.terminal;
   const cells = Array.from({ length: axis.cells }, (_, cell): Cell => {
     return { ink: "void", text: grid.has(cell) ? (unicode ? "┊" : ":") : " " };
@@ -220,6 +237,7 @@ function cellsFor(row: TimelineRow, { axis, grid, drawing, marks }: BarParts): r
   for (const { ink, cell, text } of inksOf(row, axis, unicode))
     for (let offset = 0; offset < text.length; offset += 1)
       cells[cell + offset] = { ink, text: text.charAt(offset) };
+  for (const cell of asked ?? []) cells[cell] = { ink: "asked", text: QUESTION_SIGN };
   for (const [cell, { outcome }] of marks ?? []) cells[cell] = { ink: outcome, text: conflictSign(unicode) };
   return cells;
 }
@@ -231,7 +249,7 @@ function inked(
 ): string {
   if (ink === "work") return paint.lane(row.lane, text);
   if (ink === "void" || ink === "wait") return paint.tone("faint", text);
-  return paint.tone(ink === "tried" ? "warning" : OUTCOME_TONES[ink], text);
+  return paint.tone(ink === "tried" || ink === "asked" ? "warning" : OUTCOME_TONES[ink], text);
 }
 
 interface Stroke {
@@ -257,6 +275,12 @@ function inksOf(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
         ...earlier,
         thin({ fromMs: toMs, toMs: axis.totalMs }, axis, unicode),
         triedStroke(row, axis, unicode),
+      ];
+    case "held":
+      return [
+        ...earlier,
+        thin({ fromMs: toMs, toMs: axis.totalMs }, axis, unicode),
+        ...workStrokes(row, axis, unicode),
       ];
     default:
       return [...earlier, ...workStrokes(row, axis, unicode)];
@@ -286,11 +310,11 @@ function triedSign(unicode: boolean): string {
   return unicode ? "▒" : "#";
 }
 
-/** Thin while the host has not confirmed the child, solid while it works, fading where the end is not known yet. */
+/** Thin while the host has not confirmed the child, and while its result was held; fading where the end is not known yet. */
 function workStrokes(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
   const { startMs, durationMs, acknowledgedMs = startMs, status } = row;
   const toMs = startMs + durationMs;
-  const solid = barOf({ fromMs: acknowledgedMs, toMs }, axis, unicode);
+  const solid = barOf({ fromMs: acknowledgedMs, toMs: row.heldMs ?? toMs }, axis, unicode);
   const text = status === "running" ? fading(solid.text, unicode) : solid.text;
   return [thin({ fromMs: startMs, toMs }, axis, unicode), { ink: "work", cell: solid.cell, text }];
 }
@@ -330,7 +354,15 @@ function shellWord(word: string): string {
   return /^[\w.:@/-]+$/u.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-function legend({ rows, conflicts = [] }: Timeline, { terminal, paint, columns }: Drawing): string {
+function triedText(rows: readonly TimelineRow[]): string {
+  const isRevised = rows.some(({ earlier = [] }) => earlier.some(({ status }) => status === "revised"));
+  return isRevised ? "failed or revised attempt" : "failed attempt";
+}
+
+function legend(
+  { rows, conflicts = [], questions = [] }: Timeline,
+  { terminal, paint, columns }: Drawing,
+): string {
   const block = terminal.unicode ? "█" : "=";
   const lanes = LANES.map((lane) => {
     const steps = rows.filter((row) => row.lane === lane).length;
@@ -339,10 +371,12 @@ function legend({ rows, conflicts = [] }: Timeline, { terminal, paint, columns }
   const statuses = [...new Set(rows.map(({ status }) => status))].map(
     (status) => `${paint.stepSign(status)} ${status.replace("_", " ")}`,
   );
+  const isAsked = questions.some(({ stepId }) => stepId !== undefined);
+  const asked = isAsked ? [`${QUESTION_SIGN} people asked`] : [];
   const isTried = rows.some((row) => row.earlier || row.status === "backoff" || row.status === "blocked");
-  const tried = isTried ? [`${paint.tone("warning", triedSign(terminal.unicode))} failed attempt`] : [];
+  const tried = isTried ? [`${paint.tone("warning", triedSign(terminal.unicode))} ${triedText(rows)}`] : [];
   const clash = conflicts.length > 0 ? [`${conflictSign(terminal.unicode)} conflict`] : [];
-  const parts = [`lanes  ${lanes.join("  ")}`, [...statuses, ...tried, ...clash].join("  ")];
+  const parts = [`lanes  ${lanes.join("  ")}`, [...statuses, ...tried, ...asked, ...clash].join("  ")];
   const shown = parts.filter((part) => part !== "");
   const oneLine = shown.join("     ");
   return cellsOf(stripVTControlCharacters(oneLine)) <= columns && columns >= COLUMNS.narrow

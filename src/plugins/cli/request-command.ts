@@ -2,6 +2,7 @@
 import type { MethodName } from "../openclaw/method-declarations.ts";
 import { askGateway, fullId } from "./ask-gateway.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
+import { refuseInModelShell } from "./model-shell.ts";
 import { printable } from "./printable.ts";
 import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "./run-command.ts";
 
@@ -16,6 +17,8 @@ interface RequestCommand {
   readonly done: string;
   /** What is said when it had been asked before. */
   readonly again: string;
+  /** It answers a question that was put to a person. */
+  readonly isAnswer?: true;
 }
 
 export function addRequest(parent: CommandGroup, host: CliHost, request: RequestCommand): void {
@@ -31,13 +34,14 @@ export function addRequest(parent: CommandGroup, host: CliHost, request: Request
 
 async function ask(
   host: CliHost,
-  { method, done, again }: RequestCommand,
+  { method, done, again, isAnswer }: RequestCommand,
   {
     id,
     step,
     options,
   }: { readonly id: string; readonly step: string | undefined; readonly options: JsonOption },
 ): Promise<void> {
+  if (isAnswer) refuseInModelShell();
   const coordinationId = await fullId(host, id);
   const params = { coordinationId, ...(step !== undefined && { stepId: step }) };
   const { replay } = await askGateway(host, method, params);

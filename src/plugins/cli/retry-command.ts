@@ -11,5 +11,6 @@ export function addRetry(parent: CommandGroup, host: CliHost): void {
     examples: ["retry release-notes-2026-11", "retry release-notes draft-long", "retry co-1f0c --json"],
     done: "trying again:",
     again: "already trying again:",
+    isAnswer: true,
   });
 }

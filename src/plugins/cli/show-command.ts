@@ -4,12 +4,22 @@ import { earlierAttempts } from "./attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { readChangeLog, type ChangeLog } from "./conflict-log.ts";
 import { fields } from "./fields.ts";
+import { readGateLog, type GateLog } from "./gate-log.ts";
 import { findCoordination, textOf, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { bytes, count, duration, instant } from "./quantities.ts";
 import { renderTimeline } from "./render-timeline.ts";
 import { claimLines, claimsText, conflictLines, conflictsText } from "./show-claims.ts";
+import {
+  criteriaText,
+  gateFields,
+  gaveUpText,
+  questionLines,
+  questionsText,
+  verdictsByStep,
+  type VerdictsOf,
+} from "./show-questions.ts";
 import { runCommand, withExamples, withReaderOptions, writeJson, type ReaderOptions } from "./run-command.ts";
 import { isDelivery, stepName } from "./step-name.ts";
 import { timelineOf } from "./timeline.ts";
@@ -39,10 +49,16 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
     const view = await findCoordination(reader, id);
     const objective = await textOf(reader, view.objective);
     const log = await readChangeLog(reader, view.coordinationId);
+    const gates = await readGateLog(reader, view.coordinationId);
     const { conflicts, changes } = log;
-    if (options.json) await writeJson(host, { ...view, conflicts, changes, objective });
-    else await host.stdout.write(renderCoordination({ view, objective, log }, host));
+    if (options.json) await writeJson(host, { ...view, conflicts, changes, objective, ...gatesJson(gates) });
+    else await host.stdout.write(renderCoordination({ view, objective, log, gates }, host));
   });
+}
+
+/** Verdicts of every attempt; the steps have those of what is held now. */
+function gatesJson({ verdicts, revisions }: GateLog): object {
+  return { ...(verdicts.length > 0 && { verdicts }), ...(revisions.length > 0 && { revisions }) };
 }
 
 async function timeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
@@ -50,7 +66,8 @@ async function timeline(host: CliHost, id: string | undefined, options: ReaderOp
     const view = await findCoordination(reader, id);
     const attempts = await earlierAttempts(reader, view);
     const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
-    const rows = timelineOf(view, host.now(), { attempts, ...(log && { log }) });
+    const gates = await readGateLog(reader, view.coordinationId);
+    const rows = timelineOf(view, host.now(), { attempts, gates, ...(log && { log }) });
     if (options.json) {
       await writeJson(host, rows);
       return;
@@ -58,7 +75,10 @@ async function timeline(host: CliHost, id: string | undefined, options: ReaderOp
     const objective = await textOf(reader, view.objective);
     const { program, stdout } = host;
     await stdout.write(
-      renderTimeline({ timeline: rows, view, objective, program, ...(log && { log }) }, stdout.terminal),
+      renderTimeline(
+        { timeline: rows, view, objective, program, gates, ...(log && { log }) },
+        stdout.terminal,
+      ),
     );
   });
 }
@@ -68,26 +88,30 @@ interface Page {
   /** Makes any text safe for the terminal. */
   readonly text: (value: string) => string;
   readonly now: number;
+  readonly gates: GateLog;
+  readonly verdicts: VerdictsOf;
 }
 
 interface Shown {
   readonly view: CoordinationView;
   readonly objective: string | null;
   readonly log: ChangeLog;
+  readonly gates: GateLog;
 }
 
-function renderCoordination({ view, objective, log }: Shown, host: CliHost): string {
+function renderCoordination({ view, objective, log, gates }: Shown, host: CliHost): string {
   const { terminal }: { readonly terminal: Terminal } = host.stdout;
   const paint = paintFor(terminal);
   const text = (value: string): string => printable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
-  const page: Page = { paint, text, now: host.now() };
+  const page: Page = { paint, text, now: host.now(), gates, verdicts: verdictsByStep(gates) };
   const title = objective === null ? "(the objective is no longer kept)" : text(objective);
   const ended = endedAtMs === undefined ? "" : `, ended ${instant(endedAtMs)}`;
   const took = endedAtMs === undefined ? "" : ` (${duration(endedAtMs - createdAtMs)})`;
   const lines = [
     `${text(view.coordinationId)}  ${paint.coordinationStatus(view.status)}`,
     paint.tone("strong", title),
+    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view)))] : []),
     ...fields(paint, [
       ["owner", text(view.ownerSession)],
       ["started", `${instant(createdAtMs)}${ended}${took}`],
@@ -97,10 +121,12 @@ function renderCoordination({ view, objective, log }: Shown, host: CliHost): str
       ["conflicts", conflictsText(log)],
       ["claims", claimsText(view, page.now)],
       ["changes", log.changes > 0 ? count(log.changes, "write") : ""],
-      ["escalations", view.escalations.length > 0 ? String(view.escalations.length) : ""],
+      ["questions", questionsText(view)],
+      ["criteria", text(criteriaText(view))],
     ]),
     ...conflictLines(log, terminal),
     ...claimLines(view, { names: log.names, now: page.now, terminal }),
+    ...questionLines(view, { now: page.now, terminal }),
     ...view.steps.flatMap((step) => ["", ...renderStep(step, page)]),
   ];
   return `${lines.join("\n")}\n`;
@@ -111,7 +137,7 @@ function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>
 }
 
 function renderStep(step: StepView, page: Page): string[] {
-  const { paint, text } = page;
+  const { paint, text, gates, verdicts } = page;
   const { error, problems = [], output } = step;
   return [
     stepTitle(step, page),
@@ -126,6 +152,7 @@ function renderStep(step: StepView, page: Page): string[] {
       ["run", text(step.childRunId ?? "")],
       ["input", isDelivery(step) ? "" : contentText(step.input)],
       ["output", output ? contentText(output) : ""],
+      ...gateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
       ...timeFields(step, page),
       ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],
       ["problems", problems.map(({ code, path }) => text(`${code} at ${path}`)).join(", ")],

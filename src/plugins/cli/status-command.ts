@@ -2,13 +2,15 @@
 import { existsSync, statSync } from "node:fs";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { isCoordinating, readSwitches, type Switches } from "../openclaw/operator-config.ts";
+import type { LedgerReader } from "../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
-import { bytes, count, instant } from "./quantities.ts";
+import { bytes, count, duration, instant } from "./quantities.ts";
 import { newestConflicts } from "./find-conflicts.ts";
+import { newestQuestions, OPEN_QUESTIONS_MAX, questionReads } from "./find-questions.ts";
 import { runningCoordinations } from "./running.ts";
 import {
   errorJson,
@@ -28,7 +30,7 @@ export function addStatus(parent: CommandGroup, host: CliHost): void {
       runCommand(host, options, async () => {
         const status = await statusOf(host, options);
         if (options.json) await writeJson(host, status);
-        else await host.stdout.write(render(status, host.stdout.terminal));
+        else await host.stdout.write(render(status, host.stdout.terminal, host.now()));
       }),
     );
   withExamples(command, host, ["status", "status --json"]);
@@ -75,22 +77,27 @@ function blockerIn({ pluginEnabled, excluded }: Switches): string | undefined {
   return excluded ?? (pluginEnabled ? undefined : "plugins.entries.coordination.enabled is not true");
 }
 
+interface Counts {
+  readonly coordinations: number;
+  readonly running: number;
+  readonly openSteps: number;
+  readonly openConflicts: number;
+  readonly openQuestions: number;
+}
+
 type Contents = { readonly error?: object } & (
-  | {
-      readonly coordinations: number;
-      readonly running: number;
-      readonly openSteps: number;
-      readonly openConflicts: number;
-    }
-  | {
-      readonly coordinations: null;
-      readonly running: null;
-      readonly openSteps: null;
-      readonly openConflicts: null;
-    }
+  | (Counts & {
+      /** The most urgent deadline of the open questions. */
+      readonly answerByMs?: number;
+    })
+  | Readonly<Record<keyof Counts, null>>
 );
 
-const UNKNOWN = { coordinations: null, running: null, openSteps: null, openConflicts: null } as const;
+const NOTHING: Counts = { coordinations: 0, running: 0, openSteps: 0, openConflicts: 0, openQuestions: 0 };
+const UNKNOWN = {
+  ...{ coordinations: null, running: null, openSteps: null },
+  ...{ openConflicts: null, openQuestions: null },
+} as const;
 
 /** Of more, it is enough to know that there are many. */
 const CONFLICTS_MAX = 1_000;
@@ -106,14 +113,28 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
         openSteps += summary.steps.open;
       }
       const open = await newestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
-      return { coordinations: newest?.ordinal ?? 0, running, openSteps, openConflicts: open.length };
+      const coordinations = newest?.ordinal ?? 0;
+      const questions = await openQuestionsOf(reader);
+      return { coordinations, running, openSteps, openConflicts: open.length, ...questions };
     });
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
-    if (error.code === "LEDGER_NOT_FOUND")
-      return { coordinations: 0, running: 0, openSteps: 0, openConflicts: 0 };
+    if (error.code === "LEDGER_NOT_FOUND") return NOTHING;
     return { ...UNKNOWN, error: errorJson(error) };
   }
+}
+
+async function openQuestionsOf(
+  reader: LedgerReader,
+): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {
+  const open = await newestQuestions(questionReads(reader), { wanted: "open", limit: OPEN_QUESTIONS_MAX });
+  const openQuestions = open.length;
+  if (openQuestions === 0) return { openQuestions };
+  const answerByMs = open.reduce(
+    (least, { question }) => Math.min(least, question.deadlineAtMs),
+    Number.POSITIVE_INFINITY,
+  );
+  return { openQuestions, answerByMs };
 }
 
 /** With what the write-ahead log holds. */
@@ -124,16 +145,18 @@ function sizeOf(path: string): number {
   );
 }
 
-function render(status: Status, terminal: Terminal): string {
+function render(status: Status, terminal: Terminal, now: number): string {
   const paint = paintFor(terminal);
   const { configPath } = status;
   const contents = runningText(status, paint);
+  const questions = questionsText(status, paint, now);
   const field = (name: string, value: string): string => `${paint.tone("faint", name.padEnd(13))} ${value}`;
   const lines = [
     ...alarm(status, paint, terminal),
     field("coordination", switchText(status, paint)),
     field("ledger", ledgerText(status, paint)),
     ...(contents === undefined ? [] : [field("running", contents)]),
+    ...(questions === undefined ? [] : [field("questions", questions)]),
     field("health", healthText(status, paint)),
     ...(configPath === undefined ? [] : [field("config", configPath)]),
   ];
@@ -175,6 +198,15 @@ function runningText({ running, openSteps, openConflicts }: Status, paint: Paint
   if (running === null) return undefined;
   const open = openConflicts > 0 ? `, ${paint.tone("warning", count(openConflicts, "open conflict"))}` : "";
   return `${count(running, "coordination")}, ${count(openSteps, "open step")}${open}`;
+}
+
+/** Nothing where nobody is asked anything. */
+function questionsText(status: Status, paint: Paint, now: number): string | undefined {
+  const { openQuestions } = status;
+  if (!openQuestions) return undefined;
+  const { answerByMs = now } = status;
+  const when = answerByMs > now ? `the next is due in ${duration(answerByMs - now)}` : "one is past its time";
+  return paint.tone("warning", `${count(openQuestions, "open question")}, ${when}`);
 }
 
 function healthText({ health }: Status, paint: Paint): string {

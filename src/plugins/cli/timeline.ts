@@ -1,9 +1,14 @@
 /** Owns: a coordination as rows on one time axis, children behind their parents. Does not own: how it is drawn. */
-import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
+import type {
+  CoordinationView,
+  QuestionView,
+  StepView,
+} from "../../agents/coordination/runtime/coordination-view.ts";
 import type { CoordinationId, EpochMs, StepId } from "../../agents/coordination/contracts/ids.ts";
 import type { Attempt, Attempts } from "./attempts.ts";
 import type { ChangeLog, ConflictRecord, Resolution } from "./conflict-log.ts";
 import { outcomeOf, type Outcome } from "./conflict-text.ts";
+import type { GateLog, RevisionRecord, VerdictRecord } from "./gate-log.ts";
 
 type Shared =
   | "stepId"
@@ -28,11 +33,16 @@ export interface TimelineRow extends Pick<StepView, Shared> {
   readonly acknowledgedMs?: number;
   /** Of an open step: until now. */
   readonly durationMs: number;
+  /** From when on the result of the newest attempt was held, where it was. */
+  readonly heldMs?: number;
+  /** The question that people were asked about the held result. */
+  readonly escalationId?: string;
 }
 
 interface EarlierAttempt {
   readonly attempt: number;
-  readonly status: Attempt["status"];
+  /** `revised`: its result went back to its agent. */
+  readonly status: Attempt["status"] | "revised";
   readonly startMs: number;
   readonly durationMs: number;
 }
@@ -50,6 +60,22 @@ export interface TimelineConflict {
   readonly because?: string;
 }
 
+export interface TimelineQuestion extends Pick<
+  QuestionView,
+  "escalationId" | "stepId" | "cause" | "deadlineAtMs"
+> {
+  readonly askedMs: number;
+  /** Absent while it is open. */
+  readonly closedMs?: number;
+  readonly resolution?: NonNullable<QuestionView["closed"]>["resolution"];
+}
+
+/** What a check found of a held result, or that it found nothing. */
+export type TimelineVerdict = Pick<VerdictRecord, "stepId" | "attempt" | "check"> & {
+  readonly ruledMs: number;
+  readonly verdict: "pass" | "fail" | "revise" | "none";
+};
+
 export interface Timeline extends Pick<CoordinationView, "coordinationId" | "status"> {
   readonly startedAtMs: EpochMs;
   readonly endedAtMs?: EpochMs;
@@ -57,18 +83,25 @@ export interface Timeline extends Pick<CoordinationView, "coordinationId" | "sta
   readonly rows: readonly TimelineRow[];
   /** In the order of the log; absent where there are none. */
   readonly conflicts?: readonly TimelineConflict[];
+  /** As `conflicts`. */
+  readonly questions?: readonly TimelineQuestion[];
+  readonly verdicts?: readonly TimelineVerdict[];
+  readonly gaveUp?: true;
 }
 
 interface Past {
   readonly attempts?: Attempts;
   readonly log?: ChangeLog;
+  readonly gates?: GateLog;
 }
 
-export function timelineOf(view: CoordinationView, now: EpochMs, { attempts, log }: Past = {}): Timeline {
+export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}): Timeline {
+  const { log, gates } = past;
+  const revised = Map.groupBy(gates?.revisions ?? [], ({ stepId }) => stepId);
   const { coordinationId, status, createdAtMs, endedAtMs } = view;
   const untilMs = endedAtMs ?? latest(view, now);
   const rows = inTreeOrder(view.steps).map(({ step, depth }) =>
-    rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, earlier: attempts?.get(step.stepId) ?? [] }),
+    rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, past, revised }),
   );
   return {
     coordinationId,
@@ -78,7 +111,36 @@ export function timelineOf(view: CoordinationView, now: EpochMs, { attempts, log
     durationMs: Math.max(0, untilMs - createdAtMs),
     rows,
     ...(log && { conflicts: log.conflicts.map((conflict) => timelineConflict(conflict, createdAtMs)) }),
+    ...questionsOf(view, gates),
+    ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
+    ...(view.gaveUp && { gaveUp: true }),
   };
+}
+
+function questionsOf(
+  { escalations, createdAtMs }: CoordinationView,
+  gates: GateLog | undefined,
+): Pick<Timeline, "questions"> {
+  if (escalations.length === 0) return {};
+  const since = (atMs: number): number => Math.max(0, atMs - createdAtMs);
+  const questions = escalations.map(({ escalationId, stepId, cause, deadlineAtMs, askedAtMs, closed }) => {
+    const closedAtMs = gates?.closedAtMs.get(escalationId);
+    return {
+      ...{ escalationId, cause, deadlineAtMs, askedMs: since(askedAtMs) },
+      ...(stepId && { stepId }),
+      ...(closedAtMs !== undefined && { closedMs: since(closedAtMs) }),
+      ...(closed && { resolution: closed.resolution }),
+    };
+  });
+  return { questions };
+}
+
+function verdictsOf({ verdicts }: GateLog, startedAtMs: number): TimelineVerdict[] {
+  return verdicts.map((each) => ({
+    ...{ stepId: each.stepId, attempt: each.attempt, check: each.check },
+    ruledMs: Math.max(0, each.atMs - startedAtMs),
+    verdict: "verdict" in each ? each.verdict : "none",
+  }));
 }
 
 function timelineConflict(conflict: ConflictRecord, startedAtMs: number): TimelineConflict {
@@ -113,13 +175,16 @@ interface RowPlace {
   readonly depth: number;
   readonly startedAtMs: number;
   readonly untilMs: number;
-  readonly earlier: readonly Attempt[];
+  readonly past: Past;
+  readonly revised: ReadonlyMap<StepId, readonly RevisionRecord[]>;
 }
 
-function rowOf(step: StepView, { depth, startedAtMs, untilMs, earlier }: RowPlace): TimelineRow {
+function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: RowPlace): TimelineRow {
   const { stepId, parentStepId, name, agentId, lane, status, attempt, acknowledgedAtMs } = step;
   const since = (atMs: number): number => Math.max(0, atMs - startedAtMs);
   const beganAtMs = beginningOf(step);
+  const ended = endedAttempts(step, past.attempts?.get(stepId) ?? [], revised.get(stepId) ?? []);
+  const earlier = ended.map((each) => earlierRow(each, since));
   return {
     stepId,
     ...(parentStepId && { parentStepId }),
@@ -127,10 +192,23 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, earlier }: RowPlac
     ...(name && { name }),
     ...{ agentId, lane, status, attempt },
     ...waitingFields(step),
-    ...(earlier.length > 0 && { earlier: earlier.map((each) => earlierRow(each, since)) }),
+    ...(earlier.length > 0 && { earlier }),
     startMs: since(beganAtMs),
     ...(acknowledgedAtMs !== undefined && { acknowledgedMs: since(acknowledgedAtMs) }),
     durationMs: step.durationMs ?? Math.max(0, (step.endedAtMs ?? untilMs) - beganAtMs),
+    ...heldFields(step, past.gates, since),
+  };
+}
+
+function heldFields(
+  { stepId, attempt, held }: StepView,
+  gates: GateLog | undefined,
+  since: (atMs: number) => number,
+): Partial<TimelineRow> {
+  const newest = gates?.held.get(stepId);
+  return {
+    ...(newest?.attempt === attempt && { heldMs: since(newest.atMs) }),
+    ...(held?.escalationId !== undefined && { escalationId: held.escalationId }),
   };
 }
 
@@ -147,8 +225,24 @@ function waitingFields({ dependsOn = [], retryAtMs, answerByMs }: StepView): Par
   };
 }
 
+type EndedAttempt = Omit<Attempt, "status"> & Pick<EarlierAttempt, "status">;
+
+/** A revised result ended its attempt when it was held: what came after was ruling on it. */
+function endedAttempts(
+  { attempt: newest }: StepView,
+  failed: readonly Attempt[],
+  revisions: readonly RevisionRecord[],
+): EndedAttempt[] {
+  const revised = revisions
+    .filter(({ attempt }) => attempt < newest)
+    .map(({ attempt, dispatchedAtMs, heldAtMs }): EndedAttempt => {
+      return { attempt, status: "revised", dispatchedAtMs, endedAtMs: heldAtMs };
+    });
+  return [...failed, ...revised].toSorted((a, b) => a.attempt - b.attempt);
+}
+
 function earlierRow(
-  { attempt, status, dispatchedAtMs, endedAtMs }: Attempt,
+  { attempt, status, dispatchedAtMs, endedAtMs }: EndedAttempt,
   since: (atMs: number) => number,
 ): EarlierAttempt {
   const durationMs = Math.max(0, endedAtMs - dispatchedAtMs);

@@ -70,6 +70,7 @@ const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "timed_out", 
 
 /** What people look for first. */
 const ATTENTION: readonly StepView["status"][] = [
+  "held",
   "blocked",
   "failed",
   "timed_out",

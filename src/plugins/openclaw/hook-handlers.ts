@@ -7,6 +7,9 @@
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
+import { isTellingKey } from "../../agents/coordination/runtime/gates/tell-session.ts";
+import { createGateHandlers, type GateHandlers } from "./gates/gate-handlers.ts";
+import type { SpanOf } from "./gates/text-transforms.ts";
 import { promptContext } from "./prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
 import { currentRuntime, replaceRuntime, withRuntime, type SharedRuntime } from "./shared-runtime.ts";
@@ -28,6 +31,7 @@ export interface HookHandlers extends SpawnHandlers, WriteHandlers {
     ctx: HookContext<"before_prompt_build">,
   ): Promise<HookResult<"before_prompt_build">>;
   agentEnded(event: HookEvent<"agent_end">, ctx: HookContext<"agent_end">): Promise<void>;
+  gates(spanOf: SpanOf): GateHandlers;
   start(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -55,10 +59,14 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       quietly,
       use: (work) => withinBudget(withRuntime(make, work), CALL_BUDGET_MS),
     }),
-    subagentEnded: (event: HookEvent<"subagent_ended">) =>
-      quietly("subagent_ended", async (runtime) => {
+    gates: (spanOf) => createGateHandlers({ quietly, spanOf }),
+    subagentEnded: async (event: HookEvent<"subagent_ended">) => {
+      // A session that was told something has ended a turn of ours, not its own work.
+      if (event.runId !== undefined && isTellingKey(event.runId)) return;
+      await quietly("subagent_ended", async (runtime) => {
         await (await runtime.coordinator()).endChild(event.targetSessionKey as SessionKey, endingOf(event));
-      }),
+      });
+    },
     beforePromptBuild: (event: HookEvent<"before_prompt_build">, ctx: HookContext<"before_prompt_build">) =>
       quietly("before_prompt_build", (runtime) => beginTurn(runtime, event, ctx)),
     agentEnded: (_: HookEvent<"agent_end">, ctx: HookContext<"agent_end">) =>

@@ -6,7 +6,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
-import type { Usage } from "../../agents/coordination/contracts/facts.ts";
+import type { Usage } from "../../agents/coordination/contracts/fact-fields.ts";
 import { addMs, type SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type {
   ChildEnding,

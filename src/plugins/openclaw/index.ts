@@ -5,9 +5,11 @@
  * `register` runs in several module instances of one process and again after every reload, and the host decides which
  * instance hears which hook: all of them register everything, and the state they share lies in `shared-runtime.ts`.
  */
+import { registerAnswerRoute } from "./register-answer-route.ts";
 import { registerCoordinationCli } from "./register-cli.ts";
+import { registerCoordinationCommands } from "./register-commands.ts";
 import { registerCoordinationMethods } from "./register-gateway-methods.ts";
-import { registerCoordinationHooks } from "./register-hooks.ts";
+import { registerHostHooks } from "./register-hooks.ts";
 import { registerCoordinationTools } from "./register-tools.ts";
 import { definePluginEntry, type OpenClawPluginApi } from "./sdk.ts";
 
@@ -18,9 +20,11 @@ export default definePluginEntry({
   register: (api) => {
     registerCoordinationCli(api);
     if (!isEnabled(api)) return;
-    registerCoordinationHooks(api);
+    registerHostHooks(api);
     registerCoordinationTools(api);
     registerCoordinationMethods(api);
+    registerCoordinationCommands(api);
+    registerAnswerRoute(api);
   },
 });
 

@@ -1,5 +1,6 @@
 /** Owns: building the shared runtime from the host's API and the operator's config. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { hostAgentId } from "../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import { parsePluginConfig } from "../../agents/coordination/contracts/config.ts";
 import {
@@ -12,6 +13,12 @@ import {
   type RunningCoordinator,
 } from "../compose.ts";
 import { createFlowMirror } from "./flow-mirror.ts";
+import { chatChannel } from "./chat-channel.ts";
+import { gateOf } from "../../agents/coordination/runtime/gates/gate-of.ts";
+import { hookHost } from "../hooks/hook-host.ts";
+import { gateMemory } from "./gates/gate-memory.ts";
+import { hostApproval } from "./host-approval.ts";
+import { hostModel } from "./host-model.ts";
 import { healthRecord } from "./health-record.ts";
 import { hostLogger } from "./host-logger.ts";
 import { within } from "./host-runs.ts";
@@ -22,7 +29,7 @@ import type { OpenClawPluginApi } from "./sdk.ts";
 import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
 import { shownIn } from "./show-plan.ts";
 import { subagentRunner } from "./subagent-runner.ts";
-import { REPORT_TOOL } from "./tool-declarations.ts";
+import { CHILD_TOOLS } from "./tool-declarations.ts";
 import { workingFolders } from "./working-folder.ts";
 
 /** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
@@ -36,8 +43,16 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const ledgerPath = ledgerPathIn(api.runtime.state.resolveStateDir());
   const sink = healthSinkBeside(ledgerPath);
   const runner = hostRunner(api.runtime, logger);
-  const opened = openOnce(() => composeForHost(api, { ledgerPath, config, logger, observer: runner }));
+  const hooks = hookHost({ clock: systemClock, logger });
+  const opened = openOnce(() => composeForHost(api, { ledgerPath, config, logger, hooks, observer: runner }));
   return {
+    hooks,
+    gateOfAgent: (agentId) =>
+      gateOf(config.gates, {
+        agentId,
+        runner: "subagent",
+        plugins: hooks.verifiersFor(hostAgentId(agentId)),
+      }),
     config,
     logger,
     runner,
@@ -58,7 +73,7 @@ const MIRROR_STOP_MS_MAX = 5_000;
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   { runtime }: OpenClawPluginApi,
-  given: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "observer">,
+  given: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer">,
 ): Promise<RunningCoordinator> {
   const { logger } = given;
   const mirror = createFlowMirror({
@@ -70,12 +85,19 @@ async function composeForHost(
     },
   });
   const show = shownIn(mirror, (sha256) => coordinator.reads.get(sha256));
+  const owner = ownerRunner(runtime, { clock: systemClock, logger });
   const coordinator = await composeCoordinator({
     ...given,
     runners: {
-      subagent: subagentRunner(runtime, { clock: systemClock, logger, tools: [REPORT_TOOL] }),
-      owner: ownerRunner(runtime, { clock: systemClock, logger }),
+      subagent: subagentRunner(runtime, { clock: systemClock, logger, tools: CHILD_TOOLS }),
+      owner,
     },
+    model: hostModel(runtime),
+    withheld: gateMemory().texts,
+    channels: (take) => ({
+      host: hostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
+      chat: chatChannel(owner, () => systemClock.now()),
+    }),
     workspaceOf: (agent) => workspaceOf(runtime, agent),
     onPlan: show,
   });

@@ -8,6 +8,8 @@ export const METHODS = {
   "coordination.retry": "operator.write",
   "coordination.claims.release": "operator.write",
   "coordination.status": "operator.read",
+  "coordination.questions": "operator.read",
+  "coordination.answer": "operator.approvals",
 } as const;
 
 export type MethodName = keyof typeof METHODS;

@@ -6,14 +6,18 @@ import type { LedgerStore } from "../../agents/coordination/ports/ledger-store.t
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
 import type { Coordinator } from "../../agents/coordination/runtime/coordinator.ts";
+import type { QuestionRequests } from "../../agents/coordination/runtime/gates/question-requests.ts";
 import type { PlanRequests } from "../../agents/coordination/runtime/plan-requests.ts";
+import type { RunningCoordinator } from "../compose.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import { withRuntime, type SharedRuntime } from "./shared-runtime.ts";
 import { withinBudget } from "./within-budget.ts";
 
 /** What is asked of a running coordinator about plans. */
-export interface Plans extends PlanRequests, Pick<Coordinator, "envelopeForChild"> {
+export interface Plans extends PlanRequests, QuestionRequests, Pick<Coordinator, "envelopeForChild"> {
   readonly reads: PlanReads;
+  /** Whether an answer that came by webhook is one. */
+  readonly signedAnswers: RunningCoordinator["signedAnswers"];
   /** The load of each lane of this process. */
   readonly laneMetrics: () => Readonly<Record<Lane, LaneMetrics>>;
 }

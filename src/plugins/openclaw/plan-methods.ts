@@ -28,10 +28,15 @@ import { answer, read, refused, type MethodAnswer } from "./method-answer.ts";
 import type { MethodName } from "./method-declarations.ts";
 import type { Plans, UsePlans } from "./plan-access.ts";
 import { agentOf } from "./plan-tools.ts";
+import { answerByOperator, tellQuestions, type MethodCaller } from "./question-methods.ts";
 
-export type PlanMethods = (method: MethodName, params: unknown) => Promise<MethodAnswer>;
+export type PlanMethods = (
+  method: MethodName,
+  params: unknown,
+  caller?: MethodCaller,
+) => Promise<MethodAnswer>;
 
-type Method = (use: UsePlans, params: unknown) => Promise<MethodAnswer>;
+type Method = (use: UsePlans, params: unknown, caller: MethodCaller) => Promise<MethodAnswer>;
 
 const METHODS: Readonly<Record<MethodName, Method>> = {
   "coordination.plan.validate": validate,
@@ -41,12 +46,14 @@ const METHODS: Readonly<Record<MethodName, Method>> = {
   "coordination.claims.release": releaseClaim,
   "coordination.retry": (use, params) => request(use, params, (plans, asked) => plans.retry(asked)),
   "coordination.status": tellStatus,
+  "coordination.questions": tellQuestions,
+  "coordination.answer": answerByOperator,
 };
 
 export function createPlanMethods(use: UsePlans): PlanMethods {
-  return async (method, params) => {
+  return async (method, params, caller = {}) => {
     try {
-      return await METHODS[method](use, params ?? {});
+      return await METHODS[method](use, params ?? {}, caller);
     } catch (error) {
       if (isCoordinationError(error)) return refused(error.code, error.message);
       return refused("INVARIANT_VIOLATED", error instanceof Error ? error.message : String(error));

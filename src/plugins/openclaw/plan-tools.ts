@@ -27,9 +27,12 @@ import {
 } from "../../agents/coordination/contracts/validation.ts";
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
 import type { PlanSubmitted, Report, ReportAnswer } from "../../agents/coordination/runtime/plan-requests.ts";
+import { noteReported } from "./gates/gate-memory.ts";
 import type { MayRun } from "./allowed-agents.ts";
 import { outputsReport, statusOf } from "./coordination-status.ts";
-import type { Plans, UsePlans } from "./plan-access.ts";
+import { escalate } from "./escalate-tool.ts";
+import type { UsePlans } from "./plan-access.ts";
+import { failed, type Calling, type ToolAnswer, type Use } from "./tool-call.ts";
 import type { ToolName } from "./tool-declarations.ts";
 
 /** The session that calls, as the host names it. */
@@ -40,37 +43,24 @@ export interface Caller {
   readonly sandboxed?: boolean | undefined;
   /** The host's name for this call: the same call is the same submission. */
   readonly toolCallId?: string | undefined;
-}
-
-/** What a tool tells the model, as JSON. */
-export interface ToolAnswer extends Readonly<Record<string, unknown>> {
-  readonly status: string;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export type PlanTools = (tool: ToolName, caller: Caller, params: unknown) => Promise<ToolAnswer>;
 
 const OFF = "coordination is not enabled for this agent; its operator can add it to `agents`";
 
-interface Calling {
-  readonly plans: Plans;
-  readonly mayRun: (agent: AgentId) => boolean;
-  /** For a plan without an id. */
-  readonly planId: string;
-  readonly session: SessionKey;
-  readonly agent: AgentId;
-}
-
 type Tool = (use: Use, params: unknown) => Promise<ToolAnswer>;
-type Use = <T>(work: (calling: Calling) => Promise<T>) => Promise<T>;
-
 const TOOLS: Readonly<Record<ToolName, Tool>> = {
   coordination_plan: submitPlan,
   coordination_report: report,
   coordination_status: tellStatus,
+  coordination_escalate: escalate,
 };
 
 export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
-  return async (tool, { sessionKey, agentId, sandboxed, toolCallId }, params) => {
+  return async (tool, { sessionKey, agentId, sandboxed, toolCallId, signal }, params) => {
     if (!sessionKey) return failed("this call belongs to no session, so no coordination can be its own");
     const session = sessionKey as SessionKey;
     const agent = (agentId ?? agentOf(sessionKey)) as AgentId;
@@ -85,7 +75,7 @@ export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
             const requester = { agent, isSandboxed: sandboxed === true };
             const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));
             return work({
-              ...{ plans, session, agent, planId },
+              ...{ plans, session, agent, planId, signal },
               mayRun: (other) => mayRun(requester, { agent: other, isProgram: programs.has(other) }),
             });
           }),
@@ -107,10 +97,6 @@ function planIdOf(session: SessionKey, toolCallId: string | undefined): string {
 /** The agent that a session key names. */
 export function agentOf(sessionKey: string): string {
   return /^agent:([^:]+):/u.exec(sessionKey)?.[1] ?? "main";
-}
-
-function failed(message: string): ToolAnswer {
-  return { status: "error", message };
 }
 
 function sentenceOf(error: unknown): string {
@@ -214,7 +200,10 @@ async function report(use: Use, params: unknown): Promise<ToolAnswer> {
     const answer = await plans.report(session, withEvidence);
     // The step's contract has no place for the evidence; the outputs count.
     const isRefusedForIt = answer.kind === "invalid" && withEvidence !== plain;
-    return reportAnswer(isRefusedForIt ? await plans.report(session, plain) : answer);
+    const final = isRefusedForIt ? await plans.report(session, plain) : answer;
+    // Before the model goes on: what it says next may have to be held back.
+    if (final.kind === "recorded") noteReported(session, confidence);
+    return reportAnswer(final);
   });
 }
 

@@ -3,11 +3,15 @@ export interface Recent<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
   delete(key: string): void;
+  readonly size: number;
 }
 
 export function recent<V>(entriesMax: number): Recent<V> {
   const entries = new Map<string, V>();
   return {
+    get size() {
+      return entries.size;
+    },
     get: (key) => entries.get(key),
     set: (key, value) => {
       entries.delete(key);

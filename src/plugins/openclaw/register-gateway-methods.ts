@@ -1,19 +1,31 @@
 /** Owns: offering the gateway methods to the host. Their code is loaded at the first call. */
 import { METHODS, type MethodName } from "./method-declarations.ts";
 import { planAccess } from "./plan-access.ts";
-import type { OpenClawPluginApi } from "./sdk.ts";
+import type { MethodCaller } from "./question-methods.ts";
+import type { GatewayHandler, OpenClawPluginApi } from "./sdk.ts";
 
 export function registerCoordinationMethods(api: OpenClawPluginApi): void {
   for (const [method, scope] of Object.entries(METHODS) as [MethodName, (typeof METHODS)[MethodName]][]) {
     api.registerGatewayMethod(
       method,
-      async ({ params, respond }) => {
+      async ({ params, respond, client }) => {
         const { createPlanMethods } = await import("./plan-methods.ts");
-        const answer = await createPlanMethods(planAccess(api))(method, params);
+        const answer = await createPlanMethods(planAccess(api))(method, params, callerOf(client));
         if (answer.ok) respond(true, answer.payload);
         else respond(false, undefined, answer.error);
       },
       { scope },
     );
   }
+}
+
+type Client = Parameters<GatewayHandler>[0]["client"];
+
+/** Calls from within the process may come without a client, or with less of one. */
+function callerOf(client: Client): MethodCaller {
+  const { connect } = (client ?? {}) as {
+    readonly connect?: { readonly client?: { readonly id?: unknown } };
+  };
+  const clientId = connect?.client?.id;
+  return typeof clientId === "string" && clientId !== "" ? { clientId } : {};
 }

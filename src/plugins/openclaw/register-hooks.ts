@@ -1,4 +1,5 @@
 /** Owns: which hooks of the host the plugin listens to, with their order and budgets (docs/openclaw.md says why). */
+import { registerGates } from "./gates/register-gates.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 
 /** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `HOOK_BUDGET_MS`. */
@@ -10,7 +11,7 @@ const HOST_CALL_TIMEOUT_MS = 14_000;
 /** After all other plugins, so that what is recorded is what the host will do. */
 const LAST = -1_000;
 
-export function registerCoordinationHooks(api: OpenClawPluginApi): void {
+export function registerHostHooks(api: OpenClawPluginApi): void {
   const handlers = lazy(async () => (await import("./hook-handlers.ts")).createHookHandlers(api));
   const spawns = { matcher: ["sessions_spawn"] as const, priority: LAST, timeoutMs: HOST_TIMEOUT_MS };
   api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeSpawn(event, ctx), spawns);
@@ -23,6 +24,7 @@ export function registerCoordinationHooks(api: OpenClawPluginApi): void {
     timeoutMs: HOST_TIMEOUT_MS,
   });
   api.on("agent_end", async (event, ctx) => (await handlers()).agentEnded(event, ctx));
+  registerGates(api, async (spanOf) => (await handlers()).gates(spanOf));
   api.registerService({
     id: "coordination",
     start: async () => (await handlers()).start(),

@@ -1,9 +1,10 @@
 /** Owns: offering the agent tools to the host. Their code is loaded at the first call. */
 import { allowedAgents } from "./allowed-agents.ts";
 import { planAccess } from "./plan-access.ts";
-import type { Caller, ToolAnswer } from "./plan-tools.ts";
+import type { Caller } from "./plan-tools.ts";
+import type { ToolAnswer } from "./tool-call.ts";
 import type { OpenClawPluginApi, ToolContext, ToolResult } from "./sdk.ts";
-import { REPORT_TOOL, TOOL_DECLARATIONS, type ToolName } from "./tool-declarations.ts";
+import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./tool-declarations.ts";
 
 export function registerCoordinationTools(api: OpenClawPluginApi): void {
   const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
@@ -15,10 +16,10 @@ export function registerCoordinationTools(api: OpenClawPluginApi): void {
     api.registerTool(
       ({ sessionKey, agentId, sandboxed }: ToolContext) => ({
         ...{ name, label, description, parameters },
-        // A child is told to report, so it must see the tool where the host hides the others behind a search.
-        ...(name === REPORT_TOOL && { catalogMode: "direct-only" as const }),
-        execute: (toolCallId: string, params: unknown) =>
-          call(name, { sessionKey, agentId, sandboxed, toolCallId }, params),
+        // A child is told to report and may ask, so it must see these where the host hides the others behind a search.
+        ...((CHILD_TOOLS as readonly string[]).includes(name) && { catalogMode: "direct-only" as const }),
+        execute: (toolCallId: string, params: unknown, signal?: AbortSignal) =>
+          call(name, { sessionKey, agentId, sandboxed, toolCallId, signal }, params),
       }),
       { name },
     );

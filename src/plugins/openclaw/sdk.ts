@@ -16,6 +16,12 @@ export const loadStatePaths = () => import("openclaw/plugin-sdk/state-paths");
 /** Calling methods of a running gateway. It takes half a second to load. */
 export const loadGatewayRuntime = () => import("openclaw/plugin-sdk/gateway-runtime");
 
+/** In which run the caller is. */
+export const loadDiagnostics = () => import("openclaw/plugin-sdk/diagnostic-runtime");
+
+/** Asking people through the host's own approvals. */
+export const loadHarness = () => import("openclaw/plugin-sdk/agent-harness-runtime");
+
 export type GatewayRuntime = Awaited<ReturnType<typeof loadGatewayRuntime>>;
 
 type ToolRegistration = Parameters<OpenClawPluginApi["registerTool"]>[0];

@@ -5,12 +5,14 @@
  * The service owns the runtime: its start makes it, replacing what was there; its stop closes it and leaves a closed
  * runtime behind, so that a late hook of a disabled plugin opens nothing (H1). All truth is in the ledger.
  */
-import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { AgentId, CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
+import type { Gate } from "../../agents/coordination/contracts/verification.ts";
 import type { Phase1Config } from "../../agents/coordination/contracts/config.ts";
 import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { SpawnObserver } from "../../agents/coordination/ports/spawn-observer.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../compose.ts";
+import type { HookHost } from "../hooks/hook-host.ts";
 import type { HealthRecord } from "./health-record.ts";
 import { outsideCalls } from "./outside-calls.ts";
 import type { Recent } from "./recent.ts";
@@ -21,6 +23,10 @@ export interface SharedRuntime {
   readonly logger: Logger;
   readonly health: HealthRecord;
   readonly runner: SpawnObserver;
+  /** What other plugins registered. */
+  readonly hooks: HookHost;
+  /** What holds the results of an agent that a model spawns, as far as the configuration says. */
+  gateOfAgent(agentId: AgentId): Gate | undefined;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
   /** The folder from which a session's tools take relative paths. */

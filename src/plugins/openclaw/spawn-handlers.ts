@@ -5,12 +5,13 @@
  * What cannot be recorded goes on uncoordinated and is said loudly; in strict mode it is refused instead.
  */
 import type { CoordinationEnvelope } from "../../agents/coordination/contracts/envelope.ts";
-import type { InputProblem } from "../../agents/coordination/contracts/facts.ts";
+import type { InputProblem } from "../../agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../agents/coordination/runtime/coordinator.ts";
 import { goOnOrRefuse, refusal } from "./refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
 import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
+import { whyDenied } from "./spawn-decision.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "./spawn-result.ts";
 
@@ -33,7 +34,8 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
   return {
     beforeSpawn: async (event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> => {
       try {
-        return await parts.use((runtime) => admit(runtime, event, ctx));
+        const denied = await deniedByPlugins(parts, event, ctx);
+        return denied ?? (await parts.use((runtime) => admit(runtime, event, ctx)));
       } catch (error) {
         return goOnOrRefuse(parts.api, error, "spawn");
       }
@@ -46,9 +48,26 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
 /** These say no to the spawn itself; others say only that it could not be recorded. */
 const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT"]);
 
+/** What could not be recorded goes on; what a plugin denied never does. */
+async function deniedByPlugins(
+  { use }: SpawnHandlerParts,
+  event: BeforeEvent,
+  ctx: BeforeContext,
+): Promise<BeforeResult> {
+  const runtime = await use((open) => Promise.resolve(open));
+  if (!isCoordinated(runtime, ctx) || !runtime.hooks.hasAny("decide")) return undefined;
+  const reading = readSpawnCall(callOf(runtime, event, ctx));
+  const reason = await whyDenied(runtime, reading.kind === "spawn" ? reading.request : undefined);
+  return reason === undefined ? undefined : refusal("spawn", reason);
+}
+
+function isCoordinated({ config: { agents } }: SharedRuntime, { agentId }: BeforeContext): boolean {
+  return !agents || agents.some((agent) => agent === agentId);
+}
+
 async function admit(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> {
-  const { agents, strict } = runtime.config;
-  if (agents && !agents.some((agent) => agent === ctx.agentId)) return undefined;
+  const { strict } = runtime.config;
+  if (!isCoordinated(runtime, ctx)) return undefined;
   const reading = readSpawnCall(callOf(runtime, event, ctx));
   if (reading.kind === "unreadable") {
     runtime.logger.warn(

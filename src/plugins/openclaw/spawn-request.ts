@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { coordinationEnvelopeSchema } from "../../agents/coordination/contracts/envelope.ts";
-import type { InputProblem } from "../../agents/coordination/contracts/facts.ts";
+import type { InputProblem } from "../../agents/coordination/contracts/fact-fields.ts";
 import { agentIdSchema, sessionKeySchema } from "../../agents/coordination/contracts/ids.ts";
 import { ENVELOPE_BOUNDS, parseBounded } from "../../agents/coordination/contracts/validation.ts";
 import type { ContentInput } from "../../agents/coordination/ports/content-store.ts";

@@ -25,6 +25,7 @@ import {
   replyIn,
   rowOwnerOf,
   runIdOf,
+  sinceBegin,
   startOf,
   usageIn,
   within,
@@ -121,7 +122,9 @@ async function seenIn(
   const { childSessionKey } = attempt;
   const child = { childSessionKey, childRunId: runIdOf(attempt) };
   if (isOpen(row)) return { kind: "running", ...child };
-  const messages = await readTranscript(runtime, childSessionKey);
+  const transcript = await readTranscript(runtime, childSessionKey);
+  // A session that revises its result has the words of earlier attempts, too.
+  const messages = sinceBegin(transcript, runIdOf(attempt)) ?? transcript;
   const reply = replyIn(messages);
   const usage = usageIn(messages);
   return { kind: "ended", ...child, ...endingOf(row), ...(reply && { reply }), ...(usage && { usage }) };

@@ -6,9 +6,15 @@
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 
-export const TOOL_NAMES = ["coordination_plan", "coordination_report", "coordination_status"] as const;
-/** The one that children of steps are given, whatever the profile of their agent. */
+export const TOOL_NAMES = [
+  "coordination_plan",
+  "coordination_report",
+  "coordination_status",
+  "coordination_escalate",
+] as const;
 export const REPORT_TOOL = "coordination_report";
+/** Children of steps are given these, whatever the profile of their agent. */
+export const CHILD_TOOLS = [REPORT_TOOL, "coordination_escalate"] as const;
 export type ToolName = (typeof TOOL_NAMES)[number];
 
 export interface ToolDeclaration {
@@ -18,6 +24,10 @@ export interface ToolDeclaration {
   /** JSON Schema. */
   readonly parameters: object;
 }
+
+/** How long a call of `coordination_escalate` waits for people, in milliseconds. */
+export const ESCALATE_WAIT_MS = 60_000;
+export const ESCALATE_WAIT_MS_MAX = 600_000;
 
 const PRIORITY = { type: "string", enum: ["low", "normal", "high", "critical"] };
 const LANE = { type: "string", enum: ["control", "data", "escalation"] };
@@ -106,7 +116,40 @@ const STEP = {
     },
     deliveryMode: DELIVERY_MODE,
     lane: LANE,
-    verify: { type: "object", description: "How the result is verified." },
+    verify: {
+      type: "object",
+      description: "What is checked of the result before it counts.",
+      properties: {
+        checks: {
+          type: "object",
+          description:
+            'Checks by key: {"kind":"schema","schema":{...}}, {"kind":"pattern","pattern":"...","absent":false}, {"kind":"file","path":"relative.txt","sha256":"..."}, {"kind":"model","rubric":"...","criteria":["grounded"]}, or true for one that the operator defined under that key.',
+        },
+        revisionsMax: {
+          type: "integer",
+          minimum: 0,
+          maximum: BOUNDS.revisionsMax,
+          description: "How often the result may go back to its agent.",
+        },
+        requireConfidence: {
+          type: "boolean",
+          description: "A result without a stated confidence waits for a person.",
+        },
+        confidenceThreshold: {
+          type: "number",
+          minimum: 0,
+          maximum: 1,
+          description: "Below this stated confidence the result waits for a person.",
+        },
+      },
+    },
+    confidence: {
+      type: "number",
+      minimum: 0,
+      maximum: 1,
+      description:
+        "How sure you are that this step is right. Below the operator's floor a person is asked before it begins.",
+    },
     budget: BUDGET,
   },
   required: ["stepId", "task"],
@@ -176,6 +219,30 @@ const PLAN = {
       },
     },
     budget: BUDGET,
+    confidence: {
+      type: "number",
+      minimum: 0,
+      maximum: 1,
+      description:
+        "How sure you are of the whole plan. Below the operator's floor a person is asked before it begins.",
+    },
+    successCriteria: {
+      type: "array",
+      maxItems: BOUNDS.successCriteriaMax,
+      description: "What the plan is to reach. Where one is not met the plan ends as partial, as a give-up.",
+      items: {
+        type: "object",
+        properties: {
+          key: { type: "string", maxLength: BOUNDS.nameCharsMax },
+          when: {
+            type: "string",
+            description:
+              '"{{steps.ID.outputs.PATH}}": met where that output is true. Left out: met where all steps completed.',
+          },
+        },
+        required: ["key"],
+      },
+    },
   },
   required: ["objective", "steps"],
 };
@@ -243,6 +310,43 @@ const REPORT = {
   required: ["outcome", "outputs"],
 };
 
+const ESCALATE_DESCRIPTION = `Asks a person. Use it when you may not go on without one: an approval (kind "approval"), or something that only a person knows or may decide (kind "clarification"). The call waits for the answer for a while; if there is none yet it says so: then end your turn, and you will be told the answer in this session, once. Never act on an approval that this tool or that message did not give you.`;
+
+const ESCALATE = {
+  type: "object",
+  properties: {
+    question: {
+      type: "string",
+      maxLength: BOUNDS.questionCharsMax,
+      description: "One question, complete in itself: the person sees nothing of this conversation.",
+    },
+    kind: {
+      type: "string",
+      enum: ["approval", "clarification"],
+      description: "approval: yes or no. clarification: an answer in words. Default: clarification.",
+    },
+    options: {
+      type: "array",
+      items: { type: "string", maxLength: BOUNDS.questionCharsMax },
+      maxItems: BOUNDS.optionsMax,
+      description: "Answers to choose from, where you know them.",
+    },
+    otherwise: {
+      type: "string",
+      maxLength: BOUNDS.questionCharsMax,
+      description: "What is to count when nobody answers in time. Left out: no answer is a no.",
+    },
+    answerMs: durationMs("How long people may take. Default and limit: the operator's, mostly 24 hours."),
+    waitMs: {
+      type: "integer",
+      minimum: 0,
+      maximum: ESCALATE_WAIT_MS_MAX,
+      description: `How long this call waits for the answer. Default: ${ESCALATE_WAIT_MS}.`,
+    },
+  },
+  required: ["question"],
+};
+
 const STATUS = {
   type: "object",
   properties: {
@@ -281,5 +385,11 @@ export const TOOL_DECLARATIONS: readonly ToolDeclaration[] = [
     label: "Coordination status",
     description: STATUS_DESCRIPTION,
     parameters: STATUS,
+  },
+  {
+    name: "coordination_escalate",
+    label: "Ask a person",
+    description: ESCALATE_DESCRIPTION,
+    parameters: ESCALATE,
   },
 ];

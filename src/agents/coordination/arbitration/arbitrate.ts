@@ -1,11 +1,11 @@
 /**
- * Owns: who gets a contested resource (QM2 2.4): ownership, then lease, then strategy. Does not own: which strategy holds for a
- * resource (`strategy-for.ts`), who claims it, or what is done about the ruling.
+ * Owns: who gets a contested resource (QM2 2.4): ownership, then lease, then what plugins say, then strategy. Does not own: which
+ * strategy holds for a resource (`strategy-for.ts`), who claims it, what plugins are asked, or what is done about the ruling.
  *
  * A1 the ruling follows from the set of claims and their recorded sequence, not from the order in which they are given.
- * No model takes part, no clock, no content: a merge is ruled on by the versions that came of it.
+ * No model takes part, no clock, no content: a merge is ruled on by the versions that came of it, a plugin by what it said.
  */
-import type { Contestant, MergeEvidence } from "../contracts/arbitration.ts";
+import type { Contestant, MergeEvidence, PluginRuling } from "../contracts/arbitration.ts";
 import { PRIORITIES } from "../contracts/envelope.ts";
 import { invariant, unreachable } from "../contracts/errors.ts";
 import type { StepId } from "../contracts/ids.ts";
@@ -17,6 +17,8 @@ export interface Contest {
   readonly claims: readonly Contestant[];
   readonly strategy: ConflictStrategy;
   readonly merge?: MergeEvidence;
+  /** It takes the place of the strategy. */
+  readonly hook?: PluginRuling;
 }
 
 export type Ruling =
@@ -32,11 +34,12 @@ export interface Verdict {
   readonly winner: Contestant;
   /** In the order of their claims. Nobody loses by a merge. */
   readonly losers: readonly Contestant[];
-  readonly rule: "ownership" | "lease" | "strategy";
+  readonly rule: "ownership" | "lease" | "hook" | "strategy";
   readonly because: string;
 }
 
 export function arbitrate(contest: Contest): Ruling {
+  if (contest.hook) return ruledByPlugin(contest, contest.hook);
   switch (contest.strategy) {
     case "owner_wins":
       return award(contest, contest.claims.toSorted(byOwnership));
@@ -60,6 +63,18 @@ function award(contest: Contest, [winner, next, ...others]: readonly Contestant[
   const losers = [next, ...others].toSorted(byClaim);
   const verdict = { winner, losers, ...reasonOf(contest, winner, next) };
   return { kind: isRequester(contest, winner) ? "granted" : "refused", ...verdict };
+}
+
+/** The others that hold it keep what they have where one of them wins. */
+function ruledByPlugin(contest: Contest, { plugin, award, failed }: PluginRuling): Ruling {
+  const requester = contest.claims.find((claim) => isRequester(contest, claim));
+  const others = contest.claims.filter((claim) => claim !== requester);
+  const [holder] = others.toSorted(byOwnership);
+  invariant(requester !== undefined && holder !== undefined, "A1: a conflict has two sides");
+  const said = { rule: "hook", because: plugin ?? "plugin" } as const;
+  return award === "requester" && !failed
+    ? { kind: "granted", winner: requester, losers: others.toSorted(byClaim), ...said }
+    : { kind: "refused", winner: holder, losers: [requester], ...said };
 }
 
 /** What told the winner from the next one. */

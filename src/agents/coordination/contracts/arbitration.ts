@@ -67,3 +67,18 @@ export const mergeEvidenceSchema = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("obstacle"), obstacle: mergeObstacleSchema }),
 ]);
 export type MergeEvidence = z.infer<typeof mergeEvidenceSchema>;
+
+/** What plugins say of a contested write, before the strategy: who, and for whom. Never their words. */
+export const pluginRulingSchema = z.object({
+  /** `plugin:ID`; absent where they were late, and it cannot be told which of them. */
+  plugin: z
+    .string()
+    .min(1)
+    .max(BOUNDS.nameCharsMax)
+    .regex(/^plugin:[a-z0-9][a-z0-9._@/-]*$/)
+    .optional(),
+  award: z.enum(["requester", "holder"]),
+  /** It gave no ruling, so that the requester does not get the resource. */
+  failed: z.literal(true).optional(),
+});
+export type PluginRuling = z.infer<typeof pluginRulingSchema>;

@@ -98,10 +98,33 @@ export const BOUNDS = {
   lateOutcomesPerStepMax: 16,
   reportsPerAttemptMax: 16,
   configCharsMax: 1_000_000,
+  /** A JSON Schema of a check lies eight levels deep in it. */
+  configDepthMax: 24,
   acpAgentsMax: 64,
   acpArgumentsMax: 64,
   laneConcurrencyMax: 10_000,
   laneQueueMax: 10_000,
   /** Steps that one append admits or skips: a longer one would hold up the host's event loop. */
   stepsPerAppendMax: 250,
+  checksPerStepMax: 16,
+  /** Of the step, of its agent and of plugins together. */
+  checksPerResultMax: 96,
+  criteriaMax: 64,
+  rubricCharsMax: 4_000,
+  revisionsMax: 10,
+  successCriteriaMax: 64,
+  /** The question and the answer of people, as text. */
+  questionCharsMax: 4_000,
+  answerCharsMax: 200_000,
+  optionsMax: 16,
+  /** Telling people of one question. */
+  noticesMax: 16,
+  /** Open questions of one coordination; more are refused. */
+  openQuestionsMax: 2_000,
+  /** Answers to one question that are recorded though they did not count. */
+  refusedAnswersMax: 32,
+  /** Of one attempt; the newest counts. */
+  withheldTextsMax: 64,
+  webhooksMax: 32,
+  verifiersMax: 64,
 } as const;

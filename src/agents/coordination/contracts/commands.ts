@@ -1,14 +1,9 @@
-import type { AppliedStrategy, Contestant, MergeEvidence } from "./arbitration.ts";
-import type {
-  ContentRef,
-  FactPayloads,
-  LearntVia,
-  Requester,
-  StepAdmitted,
-  StepError,
-  Usage,
-} from "./facts.ts";
-import type { EpochMs, SessionKey, StepId } from "./ids.ts";
+import type { AppliedStrategy, Contestant, MergeEvidence, PluginRuling } from "./arbitration.ts";
+import type { ContentRef, LearntVia, Requester, StepAdmitted, StepError, Usage } from "./fact-fields.ts";
+import type { FactPayloads } from "./facts.ts";
+import type { Answerer, AnswerKind, Channel } from "./escalation.ts";
+import type { EpochMs, EventId, SessionKey, StepId } from "./ids.ts";
+import type { Finding, VerificationFailure } from "./verification.ts";
 import type { ObservedChild } from "./observation.ts";
 
 /** What a host asks of a coordination. Hosts build commands; `decide` rules on them. */
@@ -28,6 +23,14 @@ export type Command =
   | RetryStep
   | CancelCoordination
   | ExpireEscalation
+  | AnswerEscalation
+  | AskPeople
+  | ({ readonly type: "recordNotice" } & FactPayloads["escalation.notified"])
+  | ({ readonly type: "recordTelling" } & FactPayloads["session.told"])
+  | ({ readonly type: "withholdText" } & FactPayloads["result.withheld"])
+  | RecordFinding
+  | RecordNoVerdict
+  | ({ readonly type: "judgePlan" } & FactPayloads["plan.judged"])
   /** What was used is more than the plan allows: stop dispatching and ask. */
   | { readonly type: "tripBreaker" }
   | RequestResources
@@ -44,6 +47,12 @@ export interface AdmitSpawn extends Omit<
   readonly type: "admitSpawn";
   /** A child that the host has made already: its step is acknowledged with its admission. */
   readonly child?: ObservedChild;
+}
+
+/** Basis points. */
+export interface StatedConfidence {
+  readonly confidence?: number;
+  readonly confidenceUnreadable?: true;
 }
 
 interface OutcomeOf {
@@ -63,6 +72,8 @@ export interface CompleteStep extends OutcomeOf {
   readonly type: "completeStep";
   readonly output?: ContentRef;
   readonly usage?: Usage;
+  /** What the agent stated with its result, where it did not report one. */
+  readonly stated?: StatedConfidence;
 }
 
 export interface FailStep extends OutcomeOf {
@@ -134,6 +145,52 @@ export interface ExpireEscalation {
   readonly escalationId: string;
 }
 
+/** Somebody answers a question; the first one that may answer counts. */
+export interface AnswerEscalation {
+  readonly type: "answerEscalation";
+  readonly escalationId: string;
+  readonly answer: AnswerKind;
+  readonly text?: ContentRef;
+  /** As the channel vouches for it. */
+  readonly by: Answerer;
+  readonly through: Channel;
+}
+
+/** An agent asks people. */
+export interface AskPeople {
+  readonly type: "askPeople";
+  readonly askedBy: SessionKey;
+  /** The step that its session works on. */
+  readonly stepId?: StepId;
+  readonly kind: FactPayloads["coordination.escalated"]["kind"];
+  readonly question: ContentRef;
+  /** How long people may take; no longer than the coordination's own limit. */
+  readonly answerMs?: number;
+  /** The question names an answer that counts when nobody gives one. */
+  readonly hasDefault: boolean;
+  /** How many questions of agents may be open at once. */
+  readonly openMax: number;
+}
+
+/** A check of a held result ruled; `target` is the event that it ruled on. */
+export interface RecordFinding {
+  readonly type: "recordFinding";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly target: EventId;
+  readonly finding: Finding;
+}
+
+/** A check of a held result gave no verdict. */
+export interface RecordNoVerdict {
+  readonly type: "recordNoVerdict";
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly target: EventId;
+  readonly check: string;
+  readonly because: VerificationFailure;
+}
+
 /** A step, or the owner's session, is about to change resources: all of them, or none. */
 export interface RequestResources {
   readonly type: "requestResources";
@@ -162,8 +219,12 @@ export interface ResourceContest extends AppliedStrategy {
   /** The requester is one of them. */
   readonly claims: readonly Contestant[];
   readonly merge?: MergeEvidence;
-  /** Until when people may answer, where they are asked. */
+  /** What plugins say of it. */
+  readonly hook?: PluginRuling;
+  /** Until when people may answer, where the host asks them. */
   readonly reviewByMs?: EpochMs;
+  /** The host can ask nobody: a question is put to people, where there is somebody to tell. */
+  readonly asksPeople?: true;
 }
 
 /** By their tokens, or all claims of a step; `within` those that overlap a resource. */

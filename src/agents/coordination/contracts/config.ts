@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
+import { escalationsSchema, gatesSchema } from "./gates-config.ts";
 import { agentIdSchema } from "./ids.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "./plan.ts";
 import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "./validation.ts";
@@ -197,6 +198,8 @@ const phase1Schema = z.strictObject({
     .describe("How long a question to people stays open before its default is taken, in milliseconds."),
   lanes: lanesSchema.prefault({}),
   conflicts: conflictsSchema.prefault({}),
+  gates: gatesSchema.prefault({}),
+  escalations: escalationsSchema.prefault({}),
   acpAgents: z
     .record(agentIdSchema, acpAgentSchema)
     .refine((agents) => Object.keys(agents).length <= BOUNDS.acpAgentsMax)
@@ -215,13 +218,16 @@ export type Phase1Config = z.output<typeof phase1Schema>;
 export function parsePluginConfig(value: unknown): Phase1Config {
   const parsed: Parsed<z.output<typeof pluginConfigSchema>> = parseBounded(pluginConfigSchema, value ?? {}, {
     charsMax: BOUNDS.configCharsMax,
-    depthMax: BOUNDS.envelopeDepthMax,
+    depthMax: BOUNDS.configDepthMax,
   });
   if (parsed.ok) return parsed.value.coordination.phase1;
   throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(withoutSecrets)));
 }
 
+const SECRETS = ["acpAgents", "verifiers", "webhooks"];
+
 /** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
 function withoutSecrets(problem: ValidationProblem): ValidationProblem {
-  return problem.path.includes("acpAgents") ? { ...problem, received: "something else" } : problem;
+  const mayHold = SECRETS.some((name) => problem.path.includes(name));
+  return mayHold ? { ...problem, received: "something else" } : problem;
 }

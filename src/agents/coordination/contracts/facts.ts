@@ -12,143 +12,46 @@ import {
   contestantSchema,
   fencingTokenSchema,
   mergeEvidenceSchema,
+  pluginRulingSchema,
   resourceSchema,
 } from "./arbitration.ts";
 import { BOUNDS } from "./bounds.ts";
-import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
+import {
+  answererSchema,
+  answerKindSchema,
+  answerRefusalSchema,
+  channelSchema,
+  noticeSchema,
+  questionPolicySchema,
+} from "./escalation.ts";
+import { laneSchema, prioritySchema } from "./envelope.ts";
 import { agentIdSchema, coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
 import { conflictStrategySchema, failurePolicySchema } from "./plan.ts";
-
-const durationMs = z.int().min(0).max(BOUNDS.durationMsMax);
-const attemptSchema = z
-  .int()
-  .min(1)
-  .max(BOUNDS.retryBudgetMax + 1);
-const hostRef = z.string().min(1).max(BOUNDS.sessionKeyCharsMax);
-const shortName = z.string().min(1).max(BOUNDS.nameCharsMax);
-const basisPoints = z.int().min(0).max(10_000);
-
-/** Names a text by its sha256; the text itself lies in the content table and may be deleted. Size in bytes. */
-export const contentRefSchema = z.object({
-  sha256: z
-    .string()
-    .length(BOUNDS.sha256Chars)
-    .regex(/^[0-9a-f]*$/),
-  bytes: z.int().min(0),
-});
-export type ContentRef = z.infer<typeof contentRefSchema>;
-
-/** How the host's side of a fact was learnt: from a hook or a runner as it happened, or by asking the host afterwards. */
-export const learntViaSchema = z.enum(["hook", "reconciled", "deadline", "runner"]);
-export type LearntVia = z.infer<typeof learntViaSchema>;
-
-/** Why a step failed. `message` is the host's sentence, cut to a bound. */
-export const stepErrorSchema = z.object({
-  code: z.enum([
-    "spawn_refused",
-    "spawn_not_confirmed",
-    "child_failed",
-    "child_cancelled",
-    "child_lost",
-    /** The outputs break the step's `outputSchema`; the message begins with the path. */
-    "output_invalid",
-    /** A value that the input needs is not kept any more. */
-    "input_unavailable",
-    /** The child itself reported that it could not do the work. */
-    "reported_failed",
-  ]),
-  message: z.string().max(BOUNDS.errorMessageCharsMax),
-});
-export type StepError = z.infer<typeof stepErrorSchema>;
-
-/** A step error with the host's sentence cut to its bound: an event that breaks a bound could not be read again. */
-export function stepError(code: StepError["code"], sentence: string): StepError {
-  return { code, message: sentence.slice(0, BOUNDS.errorMessageCharsMax).toWellFormed() };
-}
-
-/** Something wrong with what came with a spawn; the spawn went on. */
-export const inputProblemSchema = z.object({
-  code: z.enum(["ENVELOPE_MALFORMED", "ENVELOPE_NOT_AUTHORITATIVE", "PARAMS_MALFORMED"]),
-  path: z.string().max(BOUNDS.problemPathCharsMax),
-});
-export type InputProblem = z.infer<typeof inputProblemSchema>;
-
-/**
- * What runs a step: a subagent of the host, an ACP session of the host, an agent process that speaks ACP over stdio, or a
- * turn of the owner's session, which is how a result is delivered.
- */
-export const runnerSchema = z.enum(["subagent", "acp", "acp_stdio", "owner"]);
-export type RunnerKind = z.infer<typeof runnerSchema>;
-
-/** What was used, as far as it is known. */
-export const usageSchema = z.object({
-  tokens: z.int().min(0).optional(),
-  /** Millionths of a US dollar. */
-  costMicroUsd: z.int().min(0).optional(),
-});
-export type Usage = z.infer<typeof usageSchema>;
-
-/** A budget as it is enforced: integers only. */
-export const spendingLimitSchema = z.object({
-  spawns: z.int().min(1).optional(),
-  tokens: z.int().min(1).optional(),
-  costMicroUsd: z.int().min(1).optional(),
-  wallMs: durationMs.optional(),
-});
-export type SpendingLimit = z.infer<typeof spendingLimitSchema>;
-
-/** What a plan says about a step. A spawn that a model asked for has none of it. */
-export const plannedSchema = z.object({
-  dependsOn: z.array(stepIdSchema).max(BOUNDS.dependenciesMax),
-  /** How many of them must have completed (D6). */
-  fanIn: z.int().min(0).max(BOUNDS.dependenciesMax),
-  backoffMs: durationMs,
-  /** The longest chain of timeouts from the step to an end of the graph, its own included. */
-  criticalPathMs: z.int().min(0),
-  budget: spendingLimitSchema.optional(),
-});
-export type Planned = z.infer<typeof plannedSchema>;
-
-/** What is fixed about a step from its admission on. */
-export const stepAdmittedSchema = z.object({
-  stepId: stepIdSchema,
-  parentStepId: stepIdSchema.optional(),
-  lane: laneSchema,
-  runner: runnerSchema,
-  agentId: agentIdSchema,
-  name: shortName.optional(),
-  sourceSession: sessionKeySchema,
-  deliveryMode: deliveryModeSchema,
-  priority: prioritySchema,
-  input: contentRefSchema,
-  timeoutMs: durationMs,
-  retryBudget: z.int().min(0).max(BOUNDS.retryBudgetMax),
-  collect: z.boolean(),
-  /** The tool call that asked for the spawn. */
-  call: z.object({
-    toolCallId: hostRef.optional(),
-    runId: hostRef.optional(),
-    spanId: hostRef.optional(),
-  }),
-  problems: z.array(inputProblemSchema).max(BOUNDS.problemsMax).optional(),
-  planned: plannedSchema.optional(),
-});
-export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;
-
-/**
- * Who asked: a person by command line or gateway, a session's model by tool, the host's own task flow, or the step whose
- * child submitted the plan.
- */
-export const requesterSchema = z.enum(["operator", "agent", "task_flow", "parent"]);
-export type Requester = z.infer<typeof requesterSchema>;
-
-/** The question that a step waits for after its last attempt; `coordination.escalated` follows and asks it. */
-const askedSchema = z.object({
-  escalationId: z.string().min(1).max(BOUNDS.idCharsMax),
-  answerByMs: epochMsSchema,
-});
-
-const attemptOf = { stepId: stepIdSchema, attempt: attemptSchema };
+import {
+  criterionKeySchema,
+  criterionMetSchema,
+  findingSchema,
+  successCriterionSchema,
+  verificationFailureSchema,
+} from "./verification.ts";
+import {
+  durationMs,
+  hostRef,
+  shortName,
+  basisPoints,
+  escalationId,
+  contentRefSchema,
+  learntViaSchema,
+  stepErrorSchema,
+  usageSchema,
+  spendingLimitSchema,
+  decisionSchema,
+  stepAdmittedSchema,
+  requesterSchema,
+  askedSchema,
+  attemptOf,
+  statedConfidence,
+} from "./fact-fields.ts";
 
 /** The payload schema of every fact, by event type. */
 export const FACT_PAYLOADS = {
@@ -169,6 +72,8 @@ export const FACT_PAYLOADS = {
     settleMs: durationMs,
     /** How long a dispatched step may stay without the host's acknowledgement. */
     acknowledgeMs: durationMs,
+    /** What holds for questions to people; absent in ledgers of 0.1.0. */
+    questions: questionPolicySchema.optional(),
     plan: z
       .object({
         /** The plan as it was submitted, as JSON. */
@@ -180,6 +85,9 @@ export const FACT_PAYLOADS = {
         budget: spendingLimitSchema.optional(),
         /** How long a question to people stays open. */
         escalateMs: durationMs,
+        /** The planner's confidence in the whole plan, where it is to be ruled on. */
+        decision: decisionSchema.optional(),
+        successCriteria: z.array(successCriterionSchema).max(BOUNDS.successCriteriaMax).optional(),
       })
       .optional(),
     /** The step whose child submitted the plan. */
@@ -207,6 +115,8 @@ export const FACT_PAYLOADS = {
     via: learntViaSchema,
     output: contentRefSchema.optional(),
     usage: usageSchema.optional(),
+    /** It was held: what let it through, and whether people replaced it. */
+    released: z.enum(["verified", "approved", "replaced"]).optional(),
   }),
   "step.failed": z.object({
     ...attemptOf,
@@ -235,13 +145,13 @@ export const FACT_PAYLOADS = {
   /** D3: an outcome that came too late to count. */
   "step.outcome_refused": z.object({
     ...attemptOf,
-    outcome: z.enum(["completed", "failed", "timed_out", "reported"]),
-    because: z.enum(["stale_attempt", "step_ended"]),
+    outcome: z.enum(["completed", "failed", "timed_out", "reported", "verified"]),
+    because: z.enum(["stale_attempt", "step_ended", "other_target"]),
   }),
   /** A planned step that will not run. */
   "step.skipped": z.object({
     stepId: stepIdSchema,
-    because: z.enum(["dependency", "cancelled", "fail_fast", "deadline", "budget"]),
+    because: z.enum(["dependency", "cancelled", "fail_fast", "deadline", "budget", "denied"]),
   }),
   /** One attempt more than the budget, granted by a person. */
   "step.retry_granted": z.object({ stepId: stepIdSchema, by: requesterSchema }),
@@ -252,9 +162,69 @@ export const FACT_PAYLOADS = {
     outcome: z.enum(["stopped", "already_ended", "unreachable"]),
   }),
   "coordination.cancel_requested": z.object({ by: requesterSchema, stepId: stepIdSchema.optional() }),
+  /** What the child of an attempt said was kept back from its parent, and kept here. The newest of an attempt counts. */
+  "result.withheld": z.object({
+    ...attemptOf,
+    text: contentRefSchema,
+    ...statedConfidence,
+  }),
+  /** The child has ended; its result does not count before it is ruled on (G1). */
+  "result.held": z.object({
+    ...attemptOf,
+    via: learntViaSchema,
+    output: contentRefSchema.optional(),
+    usage: usageSchema.optional(),
+    ...statedConfidence,
+    /** Until when the checks may take. */
+    verifyByMs: epochMsSchema.optional(),
+  }),
+  "result.verified": z.object({ ...attemptOf, ...findingSchema.shape }),
+  /** A check of a held result gave no verdict. */
+  "verification.failed": z.object({
+    ...attemptOf,
+    check: criterionKeySchema,
+    because: verificationFailureSchema,
+  }),
+  /** The result goes back to its agent, for another attempt. */
+  "result.revised": z.object({
+    ...attemptOf,
+    revision: z.int().min(1).max(BOUNDS.revisionsMax),
+    /** The keys of what was not met. */
+    criteria: z.array(criterionKeySchema).max(BOUNDS.criteriaMax),
+  }),
+  /** A session was told what it had been waiting for: the fate of a held result, or an answer. */
+  "session.told": z.object({
+    tellingId: z
+      .string()
+      .min(1)
+      .max(BOUNDS.idCharsMax + BOUNDS.nameCharsMax),
+    delivery: z.enum(["delivered", "not_delivered", "unknown"]),
+  }),
+  /** How far a plan reached what it is for, before its owner is told. */
+  "plan.judged": z.object({
+    successCriteria: z.array(criterionMetSchema).min(1).max(BOUNDS.successCriteriaMax),
+  }),
+  /** Somebody answered a question, whether or not that counted. The first one that may answer counts. */
+  "escalation.answered": z.object({
+    escalationId,
+    answer: answerKindSchema,
+    text: contentRefSchema.optional(),
+    by: answererSchema,
+    through: channelSchema,
+    refused: answerRefusalSchema.optional(),
+  }),
+  /** Somebody was told of an open question. A notice that failed is not tried again. */
+  "escalation.notified": z.object({
+    escalationId,
+    /** Its place among the question's notices. */
+    notice: z.int().min(0).max(BOUNDS.noticesMax),
+    channel: channelSchema,
+    outcome: z.enum(["delivered", "failed"]),
+    tries: z.int().min(1).max(1_000).optional(),
+  }),
   "escalation.closed": z.object({
-    escalationId: z.string().min(1).max(BOUNDS.idCharsMax),
-    resolution: z.enum(["retried", "continued", "expired", "cancelled"]),
+    escalationId,
+    resolution: z.enum(["retried", "continued", "expired", "cancelled", "approved", "denied", "answered"]),
     by: requesterSchema.optional(),
   }),
   /** A step may change a resource, and whoever else wants to is ruled on, until the lease ends. */
@@ -318,6 +288,8 @@ export const FACT_PAYLOADS = {
         base: changeVersionSchema.optional(),
         current: changeVersionSchema.optional(),
         merge: mergeEvidenceSchema.optional(),
+        /** What plugins say of it. */
+        hook: pluginRulingSchema.optional(),
         /** Until when people may answer. */
         reviewByMs: epochMsSchema.optional(),
       })
@@ -332,16 +304,37 @@ export const FACT_PAYLOADS = {
     losers: z.array(stepIdSchema).max(BOUNDS.claimsMax),
     because: shortName,
     /** Which part of the evaluation ruled (QM2 2.4); absent in ledgers of 0.1.0. */
-    rule: z.enum(["ownership", "lease", "strategy", "people"]).optional(),
+    rule: z.enum(["ownership", "lease", "hook", "strategy", "people"]).optional(),
   }),
   "coordination.escalated": z.object({
-    escalationId: z.string().min(1).max(BOUNDS.idCharsMax),
+    escalationId,
     stepId: stepIdSchema.optional(),
     cause: z.enum(["confidence", "conflict", "verifier", "retries_exhausted", "deadline", "agent", "budget"]),
     kind: z.enum(["approval", "clarification"]),
     /** Present when confidence was the cause; basis points, 10,000 is certainty. */
-    confidence: z.object({ measured: basisPoints, floor: z.int().min(5_000).max(10_000) }).optional(),
+    confidence: z
+      .object({
+        /** Absent where none was stated, or none that is a number. */
+        measured: basisPoints.optional(),
+        floor: basisPoints,
+        /** Whose confidence it is: of a decision (RFC 0039), of a result, or of a verdict. Absent: of a decision. */
+        of: z.enum(["decision", "result", "verdict"]).optional(),
+      })
+      .optional(),
     deadlineAtMs: epochMsSchema,
+    /** Absent in ledgers of 0.1.0: people could only let a step be tried again. */
+    answers: z.array(answerKindSchema).max(3).optional(),
+    /** The session whose agent asks. */
+    askedBy: sessionKeySchema.optional(),
+    /** `askedBy` may not answer. */
+    requireDifferentApprover: z.literal(true).optional(),
+    /** What is asked, as an agent wrote it. */
+    question: contentRefSchema.optional(),
+    /** The conflict that people rule on. */
+    conflictId: escalationId.optional(),
+    /** What counts when nobody answers in time. */
+    onExpiry: z.enum(["deny", "default"]).optional(),
+    notices: z.array(noticeSchema).max(BOUNDS.noticesMax).optional(),
   }),
   "coordination.terminal": z.object({
     status: z.enum(["success", "partial", "failed", "escalated", "cancelled"]),
@@ -353,6 +346,7 @@ export const FACT_PAYLOADS = {
       cancelled: z.int().min(0),
       skipped: z.int().min(0).optional(),
     }),
+    successCriteria: z.array(criterionMetSchema).max(BOUNDS.successCriteriaMax).optional(),
     /** Whether the owner of a plan was told. */
     delivery: z.enum(["delivered", "not_delivered", "unknown"]).optional(),
   }),

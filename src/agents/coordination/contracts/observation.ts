@@ -1,4 +1,4 @@
-import type { Usage } from "./facts.ts";
+import type { Usage } from "./fact-fields.ts";
 import type { SessionKey } from "./ids.ts";
 
 /** The host's own record of a spawn. */

@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
+import { criterionMetSchema } from "./verification.ts";
 
 const ref = z.string().min(1).max(BOUNDS.traceRefCharsMax);
 const errorObject = z.object({
@@ -25,6 +26,11 @@ const clarificationData = z.strictObject({
   questions: z.array(z.strictObject({ id: ref, question: ref })).length(1),
 });
 const causationHostId = ref.optional();
+const share = z.number().min(0).max(1);
+const agentRef = z
+  .string()
+  .min(3)
+  .max(BOUNDS.agentIdCharsMax + "agent:".length);
 
 /** The payload schema of every projected event, by event type. */
 export const OPENWOP_PAYLOADS = {
@@ -36,15 +42,38 @@ export const OPENWOP_PAYLOADS = {
     durationMs: z.int().min(0).optional(),
   }),
   "runOrchestrator.decided": z.strictObject({
-    agentId: z
-      .string()
-      .min(3)
-      .max(BOUNDS.agentIdCharsMax + "agent:".length),
-    decision: z.strictObject({
-      kind: z.literal("next-worker"),
-      nextWorkerIds: z.array(ref).min(1).max(BOUNDS.planStepsMax),
-    }),
+    agentId: agentRef,
+    decision: z.discriminatedUnion("kind", [
+      z.strictObject({
+        kind: z.literal("next-worker"),
+        nextWorkerIds: z.array(ref).min(1).max(BOUNDS.planStepsMax),
+      }),
+      z.strictObject({
+        kind: z.literal("terminate"),
+        reason: ref.optional(),
+        successCriteria: z.array(criterionMetSchema).max(BOUNDS.successCriteriaMax).optional(),
+      }),
+    ]),
     iteration: z.int().min(1),
+    causationHostId,
+  }),
+  /** `decision` names the result by its hash; the result itself stays out of the log. */
+  "agent.decided": z.strictObject({
+    agentId: agentRef,
+    decision: z.strictObject({
+      workerId: ref,
+      attempt: z.int().min(1),
+      outputSha256: ref.optional(),
+    }),
+    confidence: share.optional(),
+    causationHostId,
+  }),
+  "agent.verified": z.strictObject({
+    agentId: agentRef,
+    target: ref,
+    verdict: z.enum(["pass", "fail", "revise"]),
+    criteria: z.array(ref).max(BOUNDS.criteriaMax).optional(),
+    confidence: share.optional(),
     causationHostId,
   }),
   "node.dispatched": z.strictObject({
@@ -83,7 +112,24 @@ export const OPENWOP_PAYLOADS = {
     data: z.union([approvalData, clarificationData]),
     timeoutMs: z.int().min(0).optional(),
   }),
-  "node.suspended": z.object({ nodeId: ref, interruptId: ref, kind: interruptKind, key: ref }),
+  "interrupt.resolved": z.object({
+    nodeId: ref,
+    interruptId: ref,
+    kind: interruptKind.optional(),
+    /** Which way, never the text. */
+    resumeValue: z.strictObject({ action: z.enum(["accept", "reject", "answer", "expired", "cancelled"]) }),
+  }),
+  "node.suspended": z.object({
+    nodeId: ref,
+    interruptId: ref,
+    kind: interruptKind,
+    key: ref,
+    /** Where an agent's own confidence was the cause. */
+    reason: z.literal("low-confidence").optional(),
+    agentId: agentRef.optional(),
+    threshold: share.optional(),
+    observed: share.optional(),
+  }),
 } as const;
 
 export type OpenWopType = keyof typeof OPENWOP_PAYLOADS;

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
 import { coordinationIdSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import { stepVerifySchema, successCriterionSchema } from "./verification.ts";
 import { parseBounded, PLAN_BOUNDS, type Parsed, type ValidationProblem } from "./validation.ts";
 
 const durationMs = z.int().min(1).max(BOUNDS.durationMsMax);
@@ -87,7 +88,10 @@ export const coordinationStepSchema = z.strictObject({
   resources: z.array(resourceName).max(BOUNDS.resourcesPerStepMax).optional(),
   deliveryMode: deliveryModeSchema.optional(),
   lane: laneSchema.optional(),
-  verify: z.record(z.string().max(BOUNDS.idCharsMax), z.json()).optional(),
+  /** What is checked of the result before it counts. */
+  verify: stepVerifySchema.optional(),
+  /** How sure the planner is that the step is right, from 0 to 1; below the floor people are asked before it begins. */
+  confidence: z.number().min(0).max(1).optional(),
   budget: budgetSchema.optional(),
 });
 export type CoordinationStep = z.infer<typeof coordinationStepSchema>;
@@ -116,6 +120,10 @@ export const coordinationPlanSchema = z.strictObject({
   deadlineMs: durationMs.optional(),
   defaults: stepDefaultsSchema.optional(),
   budget: budgetSchema.optional(),
+  /** How sure the planner is of the whole plan, from 0 to 1. */
+  confidence: z.number().min(0).max(1).optional(),
+  /** What the plan is to reach: one that is not met makes the end a give-up. */
+  successCriteria: z.array(successCriterionSchema).max(BOUNDS.successCriteriaMax).optional(),
 });
 export type CoordinationPlan = z.infer<typeof coordinationPlanSchema>;
 

@@ -1,4 +1,5 @@
-import type { ContentRef, TerminalStatus } from "./facts.ts";
+import type { ContentRef } from "./fact-fields.ts";
+import type { TerminalStatus } from "./facts.ts";
 import type { EpochMs, SessionKey, StepId } from "./ids.ts";
 
 export type CoordinationStatus = "running" | TerminalStatus;
@@ -20,3 +21,6 @@ export interface Reference {
 
 /** The reference that every coordination with conflicts holds, once for each. */
 export const CONFLICTS_NAME = "conflicts";
+
+/** The coordinations in which people were asked something. */
+export const QUESTIONS_NAME = "questions";

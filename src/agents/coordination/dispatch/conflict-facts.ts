@@ -1,6 +1,6 @@
 /** Owns: the facts that a conflict becomes, and which conflicts are the same. A3 one resolution for each. */
 import { arbitrate, type Contest, type Ruling } from "../arbitration/arbitrate.ts";
-import type { Contestant } from "../contracts/arbitration.ts";
+import type { Contestant, PluginRuling } from "../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest, SettleReview } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
@@ -14,12 +14,19 @@ export function isContested(request: ResourceRequest): request is ContestedReque
   return request.contest !== undefined;
 }
 
-/** Everything that the ruling on a request follows from. */
+/** Everything that the ruling on a request follows from. What is high-risk is for people, whatever plugins say. */
 export function contestOf(
   requester: StepId,
-  { claims, strategy, merge }: Pick<ResourceContest, "claims" | "strategy" | "merge">,
+  {
+    claims,
+    strategy,
+    merge,
+    hook,
+    from,
+  }: Pick<ResourceContest, "claims" | "strategy" | "merge" | "hook" | "from">,
 ): Contest {
-  return { requester, claims, strategy, ...(merge && { merge }) };
+  const isRuled = hook && from !== "high_risk";
+  return { requester, claims, strategy, ...(merge && { merge }), ...(isRuled && { hook }) };
 }
 
 export function detection(
@@ -28,7 +35,7 @@ export function detection(
   at: { readonly conflictId: string; readonly now: EpochMs },
 ): FactDraft {
   const { resource, base, current } = request;
-  const { claims, cause, strategy, from, merge, reviewByMs } = request.contest;
+  const { claims, cause, strategy, from, merge, hook, reviewByMs } = request.contest;
   const contest: FactPayloads["conflict.detected"]["contest"] = {
     requester: stepId,
     ...{ cause, strategy, from },
@@ -36,6 +43,7 @@ export function detection(
     ...(base !== undefined && { base }),
     ...(current !== undefined && { current }),
     ...(merge && { merge }),
+    ...(hook && { hook }),
     ...(reviewByMs !== undefined && { reviewByMs }),
   };
   const { conflictId } = at;
@@ -68,8 +76,12 @@ export function resolution(
 export function resolutionByRules(conflict: Conflict): FactDraft | undefined {
   const { conflictId, contest, claims } = conflict;
   if (!contest || contest.reviewByMs !== undefined) return undefined;
-  const { requester, strategy, cause, from, merge } = contest;
-  const given: ResourceContest = { strategy, cause, from, claims, ...(merge && { merge }) };
+  const { requester, strategy, cause, from, merge, hook } = contest;
+  const given: ResourceContest = {
+    ...{ strategy, cause, from, claims },
+    ...(merge && { merge }),
+    ...(hook && { hook }),
+  };
   const ruling = arbitrate(contestOf(requester, given));
   if (ruling.kind === "merge") return undefined;
   if (ruling.kind !== "review") return resolution(conflictId, given, ruling);
@@ -142,22 +154,24 @@ function stands({ resolution }: Conflict, stepId: StepId): boolean {
   return !(resolution?.winner === stepId && resolution.winnerCoordinationId === undefined);
 }
 
-interface Versions {
+interface Recorded {
   readonly base?: string | undefined;
   readonly current?: string | undefined;
+  readonly hook?: PluginRuling | undefined;
 }
 
 /** How long the leases run does not matter. */
 function evidenceOf(
   stepId: StepId,
-  given: Pick<ResourceContest, "claims" | "cause" | "strategy"> & Versions,
+  given: Pick<ResourceContest, "claims" | "cause" | "strategy"> & Recorded,
 ): string {
   const against = againstOf(given.claims, stepId)
     .map(({ coordinationId, stepId: other, claimedSequence }) =>
       JSON.stringify([coordinationId, other, claimedSequence]),
     )
     .sort();
-  return JSON.stringify([given.cause, given.strategy, given.base, given.current, against]);
+  const { cause, strategy, base, current, hook } = given;
+  return JSON.stringify([cause, strategy, base, current, against, hook?.plugin, hook?.award, hook?.failed]);
 }
 
 /** The newest question about a resource that the requester waits for. */

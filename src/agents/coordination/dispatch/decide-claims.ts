@@ -2,7 +2,8 @@
  * Owns: which commands about claims and conflicts are accepted, and the facts that they become.
  *
  * A1 the ruling is `arbitrate`'s, on what is recorded with the conflict. A2 a write under a claim that has ended is refused.
- * A3 every conflict is resolved once: at once by the rules, by people, or when nobody waits for it any more.
+ * A3 every conflict is resolved once: at once by the rules, by people, or when nobody waits for it any more; then the question to
+ * people is closed with it.
  */
 import { arbitrate, type Ruling } from "../arbitration/arbitrate.ts";
 import type { Contestant } from "../contracts/arbitration.ts";
@@ -30,6 +31,15 @@ import {
   unreviewed,
   type ContestedRequest,
 } from "./conflict-facts.ts";
+import {
+  hasLapsed,
+  keptForApprovals,
+  mayAskAbout,
+  openQuestionOn,
+  putQuestion,
+  questionAbout,
+  questionWithdrawn,
+} from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 
 export type ClaimCommand = Command & {
@@ -64,9 +74,30 @@ export function endOfClaims(
     .filter(({ contest }) => contest !== undefined && isOf(contest.requester));
   const claims = state.claims.valueSeq().filter((claim) => isOf(claim.stepId));
   return [
-    ...withdrawn.map((conflict) => peopleSaid(conflict, "withdrawn")),
+    ...withdrawn.flatMap((conflict) => withdrawal(state, conflict, because)),
     ...claims.map((claim) => released(claim, because)).toArray(),
   ];
+}
+
+/** The end of a coordination closes all its questions itself. */
+function withdrawal(
+  state: OpenCoordination,
+  conflict: Conflict,
+  because: FactPayloads["claim.released"]["because"],
+): FactDraft[] {
+  const closed = because === "coordination_ended" ? [] : questionWithdrawn(state, conflict);
+  return [...closed, peopleSaid(conflict, "withdrawn")];
+}
+
+/** What the host asks people ends with the turn; a question to them, and what they let happen, is for the next one too. */
+function endOfTurn(state: OpenCoordination, stepId?: StepId): FactDraft[] {
+  const kept = new Set(
+    state.reviews.keySeq().filter((conflictId) => questionAbout(state, conflictId) !== undefined),
+  );
+  const reviews = state.reviews.filter((_, conflictId) => !kept.has(conflictId));
+  const isKept = keptForApprovals(state);
+  const claims = state.claims.filter((claim) => !isKept(claim));
+  return endOfClaims({ ...state, reviews, claims }, "turn_ended", stepId);
 }
 
 /** A step can change something while an attempt of it is under way; the owner can as long as the coordination is open. */
@@ -231,7 +262,10 @@ function replaced(
 /** Nothing is claimed; the same refusal of the same claims is recorded once (D2). */
 function refusals(state: OpenCoordination, stepId: StepId, { ruled, now }: Ruled): FactDraft[] {
   let conflicts = state.conflicts.length;
-  return heldUp(ruled).flatMap(({ request, ruling }) => {
+  const held = heldUp(ruled);
+  const requests = held.map(({ request }) => request);
+  if (mayAskAbout(state, stepId, requests)) return questions(state, stepId, { requests, now });
+  return held.flatMap(({ request, ruling }) => {
     if (sameConflict(state, stepId, request)) return [];
     conflicts += 1;
     const conflictId = conflictIdAt(state, conflicts);
@@ -241,6 +275,20 @@ function refusals(state: OpenCoordination, stepId: StepId, { ruled, now }: Ruled
     if (contest.reviewByMs !== undefined) return [detected];
     return [detected, unreviewed(stepId, conflictId, { contest, because: ruling.because })];
   });
+}
+
+/** People are asked once for as long as the question is open. */
+function questions(
+  state: OpenCoordination,
+  stepId: StepId,
+  { requests, now }: { readonly requests: readonly ContestedRequest[]; readonly now: EpochMs },
+): FactDraft[] {
+  return requests
+    .filter(({ resource }) => !openQuestionOn(state, stepId, resource))
+    .flatMap((request, after) => {
+      const conflictId = conflictIdAt(state, state.conflicts.length + after + 1);
+      return putQuestion(state, stepId, { request, conflictId, after, now });
+    });
 }
 
 interface HeldUp {
@@ -267,7 +315,8 @@ function releaseClaims(state: OpenCoordination, command: ReleaseClaims): Decisio
 
 function releases(state: OpenCoordination, { because, tokens, stepId, within }: ReleaseClaims): FactDraft[] {
   if (tokens) return [...new Set(tokens)].flatMap((token) => releaseOf(state, token, because));
-  if (within === undefined) return endOfClaims(state, because, stepId);
+  if (within === undefined)
+    return because === "turn_ended" ? endOfTurn(state, stepId) : endOfClaims(state, because, stepId);
   return overlappingIn(state, within)
     .filter((claim) => claim.stepId === stepId)
     .map((claim) => released(claim, because));
@@ -297,7 +346,8 @@ function settleReview(
   const conflict = state.reviews.has(conflictId) ? conflictIn(state, conflictId) : undefined;
   if (!conflict?.contest) return { kind: "replay" };
   const { requester } = conflict.contest;
-  if (answer !== "approved") return accept([peopleSaid(conflict, answer)], requester);
+  if (answer !== "approved")
+    return accept([peopleSaid(conflict, hasLapsed(state, conflict) ? "withdrawn" : answer)], requester);
   if (!claim || !mayWrite(state, requester)) return accept([peopleSaid(conflict, "withdrawn")], requester);
   return approve(state, conflict, { requester, claim, now });
 }

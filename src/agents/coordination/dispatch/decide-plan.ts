@@ -6,40 +6,78 @@ import type {
   AdmitPlanSteps,
   CancelCoordination,
   DispatchStep,
-  ExpireEscalation,
   ReportStep,
   RetryStep,
   SkipSteps,
   StopChild,
 } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
+import type { HeldDecision } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, DELIVERY_STEP_ID, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
 import { isEnded, openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { endOfClaims } from "./decide-claims.ts";
+import { asking, nextEscalationId, type Question } from "./ask-people.ts";
+import { cancelHeld, isHeld } from "./decide-held.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { reachedLimit, stopOf, type PlannedCoordination } from "./plan-rules.ts";
+import { late } from "./late-outcome.ts";
+import {
+  isPlanned,
+  reachedLimit,
+  stopOf,
+  stopsRunning,
+  type PlannedCoordination,
+  type StopReason,
+} from "./plan-rules.ts";
 
-export function admitPlanSteps(state: PlannedCoordination, { steps }: AdmitPlanSteps): Decision {
+export function admitPlanSteps(
+  state: PlannedCoordination,
+  { steps }: AdmitPlanSteps,
+  now: EpochMs,
+): Decision {
   const fresh = steps.filter(({ stepId }) => !state.steps.has(stepId));
   if (fresh.length === 0) return { kind: "replay" };
   const total = state.created.plan?.steps ?? 0;
   if (state.plan.admitted + fresh.length > total)
     return refuse("TOO_MANY_STEPS", `the plan has ${total} steps, not ${state.plan.admitted + fresh.length}`);
-  return accept(fresh.map((payload) => ({ type: "step.admitted", payload })));
+  const admitted = fresh.map((payload): FactDraft => ({ type: "step.admitted", payload }));
+  return accept([...admitted, ...doubts(state, fresh, now)]);
 }
 
-export function dispatchStep(state: PlannedCoordination, command: DispatchStep, now: EpochMs): Decision {
+/** G2: people are asked in the append that admits what its planner doubts, before any of it begins. */
+function doubts(state: PlannedCoordination, steps: AdmitPlanSteps["steps"], now: EpochMs): FactDraft[] {
+  return steps
+    .flatMap(({ stepId, decision }) => (decision ? [{ stepId, decision }] : []))
+    .map(({ stepId, decision }, after) =>
+      asking(state, { stepId, askedBy: state.created.ownerSession, ...doubt(decision) }, { now, after }),
+    );
+}
+
+/** The question whether a decision of low confidence is to be carried out. */
+export function doubt({
+  confidence,
+  floor,
+}: HeldDecision): Pick<Question, "cause" | "kind" | "answers" | "confidence"> {
+  const measured = confidence === undefined ? {} : { measured: confidence };
+  return {
+    cause: "confidence",
+    kind: "approval",
+    answers: ["approve", "deny"],
+    confidence: { ...measured, floor, of: "decision" },
+  };
+}
+
+/** The next attempt of a step of the plan; or of a spawn, where its result goes back to its agent. */
+export function dispatchStep(state: OpenCoordination, command: DispatchStep, now: EpochMs): Decision {
   const { stepId, attempt } = command;
   const step = state.steps.get(stepId);
-  if (!step?.spec.planned) return refuse("UNKNOWN_STEP", `there is no step ${stepId} in the plan`);
+  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   const { phase } = step;
   if (attempt <= phase.attempt) return { kind: "replay", stepId };
   if (attempt !== phase.attempt + 1)
     return refuse("STALE_ATTEMPT", `attempt ${attempt} of step ${stepId} does not follow ${phase.attempt}`);
-  const held = unready(state, step, now) ?? heldBack(state, step, now);
+  const held = mayNotBegin(state, step, now);
   if (held) return held;
   const deadlineAtMs = attemptDeadline(state, step, now);
   const payload: FactPayloads["step.dispatched"] = {
@@ -54,6 +92,24 @@ export function dispatchStep(state: PlannedCoordination, command: DispatchStep, 
   return accept([{ type: "step.dispatched", payload }], stepId);
 }
 
+function mayNotBegin(state: OpenCoordination, step: Step, now: EpochMs): Decision | undefined {
+  if (!isPlanned(state)) return notRevised(state, step);
+  const unfit = step.spec.planned ? unready(state, step, now) : notRevised(state, step);
+  return unfit ?? heldBack(state, step, now);
+}
+
+function notRevised(
+  { cancelledBy }: OpenCoordination,
+  { spec, phase, cancelledBy: own }: Step,
+): Decision | undefined {
+  if (phase.status !== "backoff" || !phase.revision)
+    return refuse(
+      "NOT_READY",
+      `step ${spec.stepId} is ${phase.status}, and a spawn is made by its model only`,
+    );
+  return (cancelledBy ?? own) ? refuse("PLAN_STOPPED", "nothing more begins: cancelled") : undefined;
+}
+
 function unready({ plan }: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
   const { spec, phase } = step;
   if (isEnded(phase)) return refuse("STEP_ENDED", `step ${spec.stepId} is ${phase.status}`);
@@ -66,11 +122,13 @@ function heldBack(state: PlannedCoordination, step: Step, now: EpochMs): Decisio
   if (isDelivery(step)) return undefined;
   const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
   if (stop) return refuse("PLAN_STOPPED", `nothing more begins: ${stop}`);
+  if (state.plan.decisionQuestion)
+    return refuse("NOT_READY", "people were asked whether the plan is to begin, and have not answered");
   const limit = state.plan.budgetQuestion ? "open question" : reachedLimit(state, now);
   return limit ? refuse("BUDGET_SPENT", `the plan's budget is spent: ${limit}`) : undefined;
 }
 
-function attemptDeadline({ created }: PlannedCoordination, step: Step, now: EpochMs): EpochMs {
+function attemptDeadline({ created }: OpenCoordination, step: Step, now: EpochMs): EpochMs {
   const { spec, granted } = step;
   const own = addMs(now, spec.timeoutMs);
   if (isDelivery(step)) return own;
@@ -110,26 +168,6 @@ function isSame({ report }: Step, given: Omit<ReportStep, "type">): boolean {
   );
 }
 
-/** D3: an outcome that came too late changes nothing, and is recorded once. */
-export function late(
-  step: Step,
-  { attempt, outcome }: Pick<FactPayloads["step.outcome_refused"], "attempt" | "outcome">,
-): Decision {
-  const { stepId } = step.spec;
-  const isStale = attempt !== step.phase.attempt;
-  const refusal = isStale
-    ? refuse("STALE_ATTEMPT", `attempt ${attempt} is not attempt ${step.phase.attempt} of step ${stepId}`)
-    : refuse("STEP_ENDED", `step ${stepId} is ${step.phase.status}`);
-  const known = step.late ?? [];
-  const isKnown = known.includes(`${attempt}:${outcome}`) || known.length >= BOUNDS.lateOutcomesPerStepMax;
-  if (isKnown || attempt < 1 || attempt > step.phase.attempt) return refusal;
-  const because = isStale ? "stale_attempt" : "step_ended";
-  return {
-    ...refusal,
-    facts: [{ type: "step.outcome_refused", payload: { stepId, attempt, outcome, because } }],
-  };
-}
-
 export function stopChild(state: PlannedCoordination, { childSessionKey, outcome }: StopChild): Decision {
   const stray = state.plan.strays.get(childSessionKey);
   if (!stray) return { kind: "replay" };
@@ -147,18 +185,36 @@ export function skipSteps(state: PlannedCoordination, { stepIds }: SkipSteps, no
 
 function skipping(state: PlannedCoordination, stepId: StepId, now: EpochMs): FactDraft[] {
   const step = state.steps.get(stepId);
-  if (!step?.spec.planned || isDelivery(step)) return [];
+  if (!step || isDelivery(step)) return [];
   const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
-  if (!stop) return state.plan.doomed.has(stepId) ? [skipped(stepId, "dependency")] : [];
-  switch (step.phase.status) {
+  if (stop) return endingAtStop(state, step, stop);
+  return state.plan.doomed.has(stepId) ? [...questionsOf(state, stepId), skipped(stepId, "dependency")] : [];
+}
+
+/** What a child of the plan spawned ends only with a stop that ends its parents, too. */
+function endingAtStop(state: PlannedCoordination, step: Step, stop: StopReason): FactDraft[] {
+  const { spec, phase } = step;
+  if (!spec.planned && !stopsRunning(stop) && phase.status !== "backoff") return [];
+  switch (phase.status) {
     case "waiting":
     case "backoff":
-      return [skipped(stepId, stop)];
+      return [...questionsOf(state, spec.stepId), skipped(spec.stepId, stop)];
     case "blocked":
-      return [closing(step.phase.escalationId, unanswered(state))];
+      return [closing(phase.escalationId, unanswered(state))];
+    case "held":
+      return stopsRunning(stop) && isHeld(step) ? cancelHeld(state, step) : [];
     default:
       return [];
   }
+}
+
+/** Whether to begin it is not asked any more. */
+function questionsOf(state: OpenCoordination, stepId: StepId): FactDraft[] {
+  if (!state.steps.get(stepId)?.spec.decision) return [];
+  const open = state.openQuestions
+    .keySeq()
+    .find((escalationId) => state.escalations.get(escalationId)?.stepId === stepId);
+  return open === undefined ? [] : [closing(open, { resolution: "cancelled" })];
 }
 
 function skipped(stepId: StepId, because: FactPayloads["step.skipped"]["because"]): FactDraft {
@@ -240,141 +296,46 @@ export function cancelCoordination(state: OpenCoordination, { by, stepId }: Canc
     // How the plan ended is being told: it cannot end otherwise any more.
     if (state.plan && state.steps.has(DELIVERY_STEP_ID))
       return refuse("COORDINATION_ENDED", "all steps of the plan have ended, and its owner is being told");
-    return accept([{ type: "coordination.cancel_requested", payload: { by } }]);
+    return accept([
+      { type: "coordination.cancel_requested", payload: { by } },
+      ...(isPlanned(state) ? [] : spawnsEnding(state, by)),
+    ]);
   }
   const step = state.steps.get(stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   if (step.cancelledBy) return { kind: "replay", stepId };
   if (isEnded(step.phase)) return refuse("STEP_ENDED", `step ${stepId} is ${step.phase.status}`);
   const requested: FactDraft = { type: "coordination.cancel_requested", payload: { by, stepId } };
-  return accept([requested, ...endingAtOnce(step, by)], stepId);
+  return accept([requested, ...endingAtOnce(state, step, by)], stepId);
+}
+
+/** Spawns whose results are held or go back to their agents; the stop of a plan ends its steps by itself. */
+function spawnsEnding(state: OpenCoordination, by: CancelCoordination["by"]): FactDraft[] {
+  return openStepsOf(state).flatMap((step) => endingAtOnce(state, step, by));
 }
 
 /** What does not run needs no runner to end. */
-function endingAtOnce({ spec, phase }: Step, by: CancelCoordination["by"]): FactDraft[] {
-  if (!spec.planned) return [];
+function endingAtOnce(state: OpenCoordination, step: Step, by: CancelCoordination["by"]): FactDraft[] {
+  if (isHeld(step)) return cancelHeld(state, step);
+  const { spec, phase } = step;
   if (phase.status === "waiting" || phase.status === "backoff")
-    return [{ type: "step.skipped", payload: { stepId: spec.stepId, because: "cancelled" } }];
+    return [...questionsOf(state, spec.stepId), skipped(spec.stepId, "cancelled")];
   return phase.status === "blocked" ? [closing(phase.escalationId, { resolution: "cancelled", by })] : [];
-}
-
-export function expireEscalation(
-  state: PlannedCoordination,
-  { escalationId }: ExpireEscalation,
-  now: EpochMs,
-): Decision {
-  const asked = state.escalations.find((escalation) => escalation.escalationId === escalationId);
-  if (!asked || asked.closed) return { kind: "replay" };
-  if (now < asked.deadlineAtMs) return refuse("NOT_READY", `the question ${escalationId} is still open`);
-  return accept([closing(escalationId, { resolution: "expired" })]);
 }
 
 /** The circuit breaker: nothing begins until people allow it; where nobody is to be asked, the plan stops. */
 export function tripBreaker(state: PlannedCoordination, now: EpochMs): Decision {
-  if (state.plan.budgetQuestion || stopOf(state, now)) return { kind: "replay" };
+  const { budgetQuestion, decisionQuestion } = state.plan;
+  if (budgetQuestion || decisionQuestion || stopOf(state, now)) return { kind: "replay" };
   if (!reachedLimit(state, now)) return refuse("NOT_READY", "the budget is not spent");
+  if (state.created.failurePolicy.escalationPolicy === "hitl")
+    return accept([
+      asking(state, { cause: "budget", kind: "approval", answers: ["approve", "deny"] }, { now }),
+    ]);
   const escalationId = nextEscalationId(state);
-  const asks = state.created.failurePolicy.escalationPolicy === "hitl";
-  const deadlineAtMs = asks ? answerBy(state, now) : now;
   const asked: FactDraft = {
     type: "coordination.escalated",
-    payload: { escalationId, cause: "budget", kind: "approval", deadlineAtMs },
+    payload: { escalationId, cause: "budget", kind: "approval", deadlineAtMs: now },
   };
-  return accept(asks ? [asked] : [asked, closing(escalationId, { resolution: "cancelled" })]);
-}
-
-export function nextEscalationId({ escalations }: OpenCoordination): string {
-  return `escalation-${escalations.length + 1}`;
-}
-
-/** A question stays open for its time, and no longer than the plan runs. */
-export function answerBy({ created }: OpenCoordination, now: EpochMs): EpochMs {
-  const byMs = addMs(now, created.plan?.escalateMs ?? 0);
-  const deadlineAtMs = created.plan?.deadlineAtMs;
-  return deadlineAtMs !== undefined && deadlineAtMs < byMs ? deadlineAtMs : byMs;
-}
-
-/** How often and how long an owner is tried to be told. */
-const DELIVERY = { timeoutMs: 600_000, retryBudget: 5, backoffMs: 2_000 } as const;
-
-/** First the owner is told, as a step like any other; then the coordination ends. */
-export function settlePlan(state: PlannedCoordination): Decision {
-  const { plan, created } = state;
-  const [open] = openStepsOf(state);
-  if (open) return refuse("STEPS_OPEN", `step ${open.spec.stepId} is ${open.phase.status}`);
-  if (plan.admitted < (created.plan?.steps ?? 0)) return refuse("STEPS_OPEN", "not all steps are admitted");
-  if (plan.strays.size > 0)
-    return refuse("STEPS_OPEN", "the child of an earlier attempt may still be at work");
-  const delivery = state.steps.get(DELIVERY_STEP_ID);
-  // The session that would be told was stopped with the step that it worked on: it must not be woken.
-  if (!delivery && state.cancelledBy === "parent")
-    return accept([
-      ...endOfClaims(state, "coordination_ended"),
-      { type: "coordination.terminal", payload: { ...verdictOn(state), delivery: "not_delivered" } },
-    ]);
-  if (!delivery) {
-    const admitted: FactDraft = { type: "step.admitted", payload: deliverySpec(state) };
-    const closed = plan.budgetQuestion ? [closing(plan.budgetQuestion, { resolution: "cancelled" })] : [];
-    return accept([...closed, admitted], DELIVERY_STEP_ID);
-  }
-  return accept([
-    ...endOfClaims(state, "coordination_ended"),
-    { type: "coordination.terminal", payload: terminalOf(state, delivery) },
-  ]);
-}
-
-function deliverySpec({ created }: PlannedCoordination): FactPayloads["step.admitted"] {
-  const { timeoutMs, retryBudget, backoffMs } = DELIVERY;
-  return {
-    stepId: DELIVERY_STEP_ID,
-    lane: "control",
-    runner: "owner",
-    agentId: created.ownerAgent,
-    sourceSession: created.ownerSession,
-    deliveryMode: "at_least_once",
-    priority: "high",
-    input: created.objective,
-    timeoutMs,
-    retryBudget,
-    collect: false,
-    call: {},
-    planned: { dependsOn: [], fanIn: 0, backoffMs, criticalPathMs: timeoutMs },
-  };
-}
-
-type Terminal = FactPayloads["coordination.terminal"];
-
-function terminalOf(state: PlannedCoordination, delivery: Step): Terminal {
-  return { ...verdictOn(state), delivery: deliveryState(delivery) };
-}
-
-/** How the plan ended, or would end with what is known now. */
-export function verdictOn(state: PlannedCoordination): Pick<Terminal, "status" | "steps"> {
-  const steps = { total: 0, completed: 0, failed: 0, timedOut: 0, cancelled: 0, skipped: 0 };
-  for (const step of state.steps.values()) {
-    if (!step.spec.planned || isDelivery(step)) continue;
-    steps.total += 1;
-    const { status } = step.phase;
-    if (status === "completed" || status === "failed" || status === "cancelled" || status === "skipped")
-      steps[status] += 1;
-    if (status === "timed_out") steps.timedOut += 1;
-  }
-  return { status: terminalStatus(state, steps), steps };
-}
-
-function terminalStatus(
-  { cancelledBy, plan }: PlannedCoordination,
-  { total, completed }: Terminal["steps"],
-): Terminal["status"] {
-  if (completed === total) return "success";
-  if (cancelledBy) return "cancelled";
-  if (plan.hasExpired) return "escalated";
-  return plan.stop === "fail_fast" || completed === 0 ? "failed" : "partial";
-}
-
-/** A time-out says that the host could not tell, and so does a turn that it no longer knows; it is never sent again. */
-function deliveryState({ phase }: Step): NonNullable<Terminal["delivery"]> {
-  if (phase.status === "completed") return "delivered";
-  const isLost = phase.status === "failed" && phase.error?.code === "child_lost";
-  return phase.status === "timed_out" || isLost ? "unknown" : "not_delivered";
+  return accept([asked, closing(escalationId, { resolution: "cancelled" })]);
 }

@@ -15,7 +15,8 @@ import type {
 } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import { unreachable } from "../contracts/errors.ts";
-import { stepError, type FactPayloads, type StepAdmitted, type TerminalStatus } from "../contracts/facts.ts";
+import { stepError, type StepAdmitted } from "../contracts/fact-fields.ts";
+import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
@@ -27,25 +28,29 @@ import {
   type Step,
 } from "../ledger/state.ts";
 import { decideOnClaims, endOfClaims } from "./decide-claims.ts";
-import { refuse, type Decision } from "./decision.ts";
+import { accept, refuse, type Decision } from "./decision.ts";
 import {
   admitPlanSteps,
   cancelCoordination,
   dispatchStep,
-  expireEscalation,
-  late,
+  doubt,
   reportStep,
   retryStep,
-  settlePlan,
   skipSteps,
   stopChild,
   tripBreaker,
 } from "./decide-plan.ts";
+import { settlePlan } from "./settle-plan.ts";
+import { holding } from "./decide-held.ts";
+import { decideOnGates } from "./decide-gates.ts";
+import { openQuestionsClosed } from "./decide-questions.ts";
+import { asking } from "./ask-people.ts";
+import { late } from "./late-outcome.ts";
 import { nextTry } from "./next-try.ts";
-import { isPlanned, limitIn } from "./plan-rules.ts";
+import { isPlanned, isWorkedOff, limitIn, type PlannedCoordination } from "./plan-rules.ts";
 
 export function decide(state: Coordination, command: Command, now: EpochMs): Decision {
-  if (command.type === "openCoordination") return openCoordination(state, command);
+  if (command.type === "openCoordination") return openCoordination(state, command, now);
   if (state.kind === "unopened") return refuse("NOT_OPENED", "the coordination was never opened");
   if (state.kind === "ended") {
     if (command.type === "settleCoordination") return { kind: "replay" };
@@ -62,6 +67,8 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
       return endStep(state, command, now);
     case "reportStep":
       return reportStep(state, command);
+    case "dispatchStep":
+      return dispatchStep(state, command, now);
     case "cancelCoordination":
       return cancelCoordination(state, command);
     case "requestResources":
@@ -72,38 +79,49 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
       return decideOnClaims(state, command, now);
     case "settleCoordination":
       return isPlanned(state) ? settlePlan(state) : settle(state);
+    case "withholdText":
+    case "recordFinding":
+    case "recordNoVerdict":
+    case "answerEscalation":
+    case "askPeople":
+    case "expireEscalation":
+    case "recordNotice":
+    case "recordTelling":
+      return decideOnGates(state, command, now);
     default:
       return decideOnPlan(state, command, now);
   }
 }
 
 type PlanCommand = Command & {
-  type:
-    | "admitPlanSteps"
-    | "dispatchStep"
-    | "stopChild"
-    | "skipSteps"
-    | "retryStep"
-    | "expireEscalation"
-    | "tripBreaker";
+  type: "admitPlanSteps" | "stopChild" | "skipSteps" | "retryStep" | "judgePlan" | "tripBreaker";
 };
+
+/** Once, when nothing of the plan can change any more. */
+function judgePlan(
+  state: PlannedCoordination,
+  { successCriteria }: Command & { type: "judgePlan" },
+): Decision {
+  if (state.successCriteria) return { kind: "replay" };
+  if (!state.created.plan?.successCriteria || !isWorkedOff(state))
+    return refuse("NOT_READY", "there is nothing to judge yet");
+  return accept([{ type: "plan.judged", payload: { successCriteria } }]);
+}
 
 /** Commands about plans are refused where spawns are observed. */
 function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochMs): Decision {
   if (!isPlanned(state)) return refuse("NOT_PLANNED", "the coordination runs no plan");
   switch (command.type) {
     case "admitPlanSteps":
-      return admitPlanSteps(state, command);
-    case "dispatchStep":
-      return dispatchStep(state, command, now);
+      return admitPlanSteps(state, command, now);
     case "stopChild":
       return stopChild(state, command);
     case "skipSteps":
       return skipSteps(state, command, now);
     case "retryStep":
       return retryStep(state, command, now);
-    case "expireEscalation":
-      return expireEscalation(state, command, now);
+    case "judgePlan":
+      return judgePlan(state, command);
     case "tripBreaker":
       return tripBreaker(state, now);
     default:
@@ -111,10 +129,24 @@ function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochM
   }
 }
 
-function openCoordination(state: Coordination, command: Command & { type: "openCoordination" }): Decision {
+/** G2: where the planner doubts the whole plan, people are asked before anything else is recorded. */
+function openCoordination(
+  state: Coordination,
+  command: Command & { type: "openCoordination" },
+  now: EpochMs,
+): Decision {
   if (state.kind !== "unopened") return refuse("ALREADY_OPENED", "a coordination with this id exists");
   const { type: _, ...payload } = command;
-  return { kind: "accepted", facts: [{ type: "coordination.created", payload }] };
+  const created: FactDraft = { type: "coordination.created", payload };
+  const { decision } = payload.plan ?? {};
+  return accept(
+    decision
+      ? [
+          created,
+          asking({ created: payload }, { askedBy: payload.ownerSession, ...doubt(decision) }, { now }),
+        ]
+      : [created],
+  );
 }
 
 function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
@@ -261,6 +293,8 @@ function asReported(
 /** D2: the log says the same of this attempt. */
 function isSaid({ phase }: Step, command: CompleteStep | FailStep | TimeOutStep): boolean {
   if (command.attempt !== phase.attempt) return false;
+  const isRevised = phase.status === "backoff" && phase.revision !== undefined;
+  if (phase.status === "held" || isRevised) return command.type === "completeStep";
   const status = phase.status === "backoff" || phase.status === "blocked" ? phase.cause : phase.status;
   return status === OUTCOME_STATUS[command.type] || (command.type === "failStep" && status === "cancelled");
 }
@@ -280,6 +314,11 @@ function endingFacts(
   { command, now }: { readonly command: CompleteStep | FailStep | TimeOutStep; readonly now: EpochMs },
 ): FactDraft[] {
   const fact = outcomeFact(step, command);
+  if (command.type === "completeStep") {
+    const output = command.output ?? step.report?.output;
+    const held = holding(state, step, { command, now, ...(output && { output }) });
+    if (held) return held;
+  }
   const claims = endOfClaims(state, "step_ended", command.stepId);
   if (command.type === "completeStep" || !isPlanned(state)) return [fact, ...claims];
   const next = nextTry(state, step, { command, now });
@@ -327,11 +366,16 @@ function outcomeFact(step: Step, command: CompleteStep | FailStep | TimeOutStep)
 function settle(state: OpenCoordination): Decision {
   const [open] = openStepsOf(state);
   if (open) return refuse("STEPS_OPEN", `step ${open.spec.stepId} is ${open.phase.status}`);
+  if (state.tellings.size > 0) return refuse("STEPS_OPEN", "a session is still to be told");
+  // Whoever cancelled does not wait for answers.
+  if (state.openQuestions.size > 0 && !state.cancelledBy)
+    return refuse("QUESTIONS_OPEN", "people were asked, and have not answered");
   const { completed, failed, cancelled, timed_out: timedOut } = state.endedSteps;
   const steps = { total: state.steps.size, completed, failed, timedOut, cancelled };
   return {
     kind: "accepted",
     facts: [
+      ...openQuestionsClosed(state),
       ...endOfClaims(state, "coordination_ended"),
       {
         type: "coordination.terminal",

@@ -32,7 +32,16 @@ export type RefusalCode =
   | "TOO_MANY_CLAIMS"
   | "TOO_MANY_CONFLICTS"
   | "NOTHING_TO_RETRY"
-  | "QUESTION_CLOSED";
+  | "QUESTION_CLOSED"
+  | "UNKNOWN_QUESTION"
+  /** Whoever answered may not, or not so. */
+  | "ANSWER_REFUSED"
+  | "TOO_MANY_QUESTIONS"
+  /** The result is not held, or a verdict is about something else. */
+  | "NOT_HELD"
+  | "QUESTIONS_OPEN"
+  /** What would have to be held back cannot be. */
+  | "UNGATEABLE";
 
 export type Decision =
   /** The facts to append; `stepId` is the step that the command was about. */

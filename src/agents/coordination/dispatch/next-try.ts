@@ -10,7 +10,7 @@ import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery, spentBy } from "../ledger/plan-progress.ts";
 import type { Spent, Step } from "../ledger/state.ts";
 import { backoffMs } from "../plan/backoff.ts";
-import { answerBy, nextEscalationId } from "./decide-plan.ts";
+import { asking } from "./ask-people.ts";
 import { limitIn, stopOf, type PlannedCoordination } from "./plan-rules.ts";
 
 export interface NextTry {
@@ -33,7 +33,7 @@ export function nextTry(state: PlannedCoordination, step: Step, ended: Ended): N
   if (retryAtMs !== undefined && !limit) return { after: { retryAtMs } };
   if (state.created.failurePolicy.escalationPolicy === "none") return { after: {} };
   const inTime = ended.command.type === "timeOutStep" ? "deadline" : "retries_exhausted";
-  return asking(state, step, { cause: limit ? "budget" : inTime, now: ended.now });
+  return askedFor(state, step, { cause: limit ? "budget" : inTime, now: ended.now });
 }
 
 function isFinal(state: PlannedCoordination, { spec, cancelledBy }: Step, { command, now }: Ended): boolean {
@@ -41,20 +41,15 @@ function isFinal(state: PlannedCoordination, { spec, cancelledBy }: Step, { comm
   return !spec.planned || isCancelled || stopOf(state, now) !== undefined;
 }
 
-function asking(
+/** The outcome and the question name each other. */
+function askedFor(
   state: PlannedCoordination,
   { spec: { stepId } }: Step,
   { cause, now }: { readonly cause: "budget" | "deadline" | "retries_exhausted"; readonly now: EpochMs },
 ): NextTry {
-  const escalationId = nextEscalationId(state);
-  const answerByMs = answerBy(state, now);
-  return {
-    after: { escalated: { escalationId, answerByMs } },
-    asked: {
-      type: "coordination.escalated",
-      payload: { escalationId, stepId, cause, kind: "approval", deadlineAtMs: answerByMs },
-    },
-  };
+  const asked = asking(state, { stepId, cause, kind: "approval", answers: ["approve", "deny"] }, { now });
+  const { escalationId, deadlineAtMs: answerByMs } = asked.payload;
+  return { after: { escalated: { escalationId, answerByMs } }, asked };
 }
 
 /** A turn that the host began and no longer knows may have been seen by the owner. */
@@ -83,8 +78,9 @@ function isTooLate(atMs: EpochMs, deadlineAtMs: EpochMs | undefined): boolean {
   return deadlineAtMs !== undefined && atMs >= deadlineAtMs;
 }
 
-function hasAttemptLeft({ spec, phase, granted = 0 }: Step): boolean {
-  return phase.attempt <= Math.min(spec.retryBudget + granted, BOUNDS.retryBudgetMax);
+/** D4: an attempt that revises a result is none of the retries. */
+function hasAttemptLeft({ spec, phase, granted = 0, revisions = 0 }: Step): boolean {
+  return phase.attempt - revisions <= Math.min(spec.retryBudget + granted, BOUNDS.retryBudgetMax);
 }
 
 /** Which limit of the step's own budget is reached when its next attempt would begin, this attempt included. */

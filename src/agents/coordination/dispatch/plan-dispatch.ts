@@ -6,10 +6,11 @@ import type { Lane } from "../contracts/envelope.ts";
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 import type { Allowance } from "../lanes/pick-best.ts";
-import { isPlanned } from "./plan-rules.ts";
-import { nextPlanDeadline, planEffects, recoverPlan, type PlanEffect } from "./plan-effects.ts";
+import { beginsNothing, isPlanned } from "./plan-rules.ts";
+import { gateDeadlines, gateEffects, type GateEffect } from "./gate-effects.ts";
+import { nextPlanDeadline, planEffects, recoverPlan, type PlanEffect, type RunStep } from "./plan-effects.ts";
 
-export type Effect = AskHost | EndCoordination | StopObserved | CloseReview | PlanEffect;
+export type Effect = AskHost | EndCoordination | StopObserved | CloseReview | GateEffect | PlanEffect;
 
 /** Ask the host what became of a step, and rule on the answer. */
 export interface AskHost {
@@ -59,21 +60,32 @@ const NO_LIMIT: Capacity = {
 export function planDispatch(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
   const stops = observedOf(state).filter((step) => isToStop(state, step));
-  const asks = observedOf(state).filter((step) => now >= dueAt(state, step));
+  const asks = observedOf(state).filter(
+    (step) => isAtWork(step) && !isContinued(step) && now >= dueAt(state, step),
+  );
   const effects: Effect[] = [
     ...stops.map((step) => ({ kind: "stopObserved" as const, ...about(state, step, "stop") })),
     ...asks.map((step) => askHost(state, step)),
     ...overdueReviews(state, now),
+    ...gateEffects(state, now),
+    ...continuations(state, now, capacity),
   ];
   if (isPlanned(state)) return [...effects, ...planEffects(state, now, capacity)];
-  const isOver = state.openSteps.size === 0 && now >= settlesAt(state);
+  const isOver = hasNothingOpen(state) && now >= settlesAt(state);
   return isOver ? [...effects, endCoordination(state)] : effects;
 }
 
 /** At start every open step is reconciled with the host, due or not. */
 export function planRecovery(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
-  const asks = [...observedOf(state).map((step) => askHost(state, step)), ...overdueReviews(state, now)];
+  const asks = [
+    ...observedOf(state)
+      .filter((step) => isAtWork(step) && !isContinued(step))
+      .map((step) => askHost(state, step)),
+    ...overdueReviews(state, now),
+    ...gateEffects(state, now),
+    ...continuations(state, now, capacity),
+  ];
   if (!isPlanned(state)) return asks;
   return [...asks, ...recoverPlan(state, now), ...planEffects(state, now, capacity)];
 }
@@ -85,14 +97,58 @@ export function planRecovery(state: Coordination, now: EpochMs, capacity: Capaci
 export function nextDeadline(state: Coordination, after?: EpochMs): EpochMs | undefined {
   if (state.kind !== "open") return undefined;
   const due = observedOf(state).flatMap((step) => [
-    dueAt(state, step),
+    ...(isDueByItself(state, step) ? [dueAt(state, step)] : []),
     // What is to stop is to stop now.
     ...(isToStop(state, step) ? [state.changedAtMs] : []),
   ]);
   const reviews = state.reviews.valueSeq().map(closesAt).toArray();
-  if (isPlanned(state)) return least([...due, ...reviews, ...nextPlanDeadline(state)], after);
-  const idle = due.length === 0 ? [settlesAt(state)] : due;
-  return least([...idle, ...reviews], due.length === 0 ? undefined : after);
+  const gates = gateDeadlines(state);
+  if (isPlanned(state)) return least([...due, ...reviews, ...gates, ...nextPlanDeadline(state)], after);
+  const isIdle = hasNothingOpen(state);
+  const idle = isIdle ? [settlesAt(state)] : due;
+  return least([...idle, ...reviews, ...gates], isIdle ? undefined : after);
+}
+
+/** Whoever cancelled does not wait for answers. */
+function hasNothingOpen({ openSteps, tellings, openQuestions, cancelledBy }: OpenCoordination): boolean {
+  const isAsked = openQuestions.size > 0 && cancelledBy === undefined;
+  return openSteps.size === 0 && tellings.size === 0 && !isAsked;
+}
+
+function isAtWork({ phase }: Step): boolean {
+  return phase.status !== "held" && phase.status !== "backoff";
+}
+
+/** Children that a model spawned and whose results go back to them: from then on their turns are ours. */
+function continuations(state: OpenCoordination, now: EpochMs, capacity: Capacity): RunStep[] {
+  const isStopped = isPlanned(state) && beginsNothing(state, now);
+  return observedOf(state)
+    .filter((step) => step.phase.status !== "backoff" || !isStopped)
+    .filter((step) => isContinued(step) && (state.cancelledBy ?? step.cancelledBy) === undefined)
+    .map((step): RunStep => {
+      const { phase, spec } = step;
+      const attempt = phase.status === "backoff" ? phase.attempt + 1 : phase.attempt;
+      const effectId = `${idempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
+      const readyAtMs = phase.status === "backoff" ? phase.retryAtMs : step.admittedAtMs;
+      return { kind: "runStep", effectId, stepId: spec.stepId, attempt, lane: spec.lane, readyAtMs };
+    })
+    .filter(({ effectId }) => !capacity.isUnderway(effectId));
+}
+
+/** D2: the attempts after the first of a spawn are started by us, and followed by whoever started them. */
+export function isContinued({ spec, phase, revisions = 0 }: Step): boolean {
+  if (spec.planned || revisions === 0) return false;
+  return (
+    phase.status === "backoff" ||
+    ((phase.status === "dispatched" || phase.status === "running") && phase.attempt > 1)
+  );
+}
+
+/** A held result waits for what `gateDeadlines` names; while people are asked about the whole plan, nothing is continued. */
+function isDueByItself(state: OpenCoordination, { phase }: Step): boolean {
+  if (phase.status === "held") return false;
+  const { budgetQuestion, decisionQuestion } = state.plan ?? {};
+  return phase.status !== "backoff" || (budgetQuestion === undefined && decisionQuestion === undefined);
 }
 
 function least(times: readonly EpochMs[], after = -1): EpochMs | undefined {
@@ -148,6 +204,7 @@ export function overdueAt(
 
 function dueAt(state: OpenCoordination, { phase, admittedAtMs }: Step): EpochMs {
   if (phase.status === "running") return overdueAt(state, phase);
+  if (phase.status === "backoff") return phase.retryAtMs;
   if (phase.status === "dispatched") return addMs(phase.dispatchedAtMs, state.created.acknowledgeMs);
   return admittedAtMs;
 }

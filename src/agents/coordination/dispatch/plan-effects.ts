@@ -11,13 +11,15 @@ import {
   isWorkedOff,
   reachedLimit,
   stopOf,
+  stopsRunning,
   wantsToBegin,
   type PlannedCoordination,
+  type StopReason,
 } from "./plan-rules.ts";
 import type { Capacity, EndCoordination } from "./plan-dispatch.ts";
 
 export type PlanEffect =
-  RunStep | StopStep | StopStray | AdmitSteps | SkipDoomed | ExpireQuestion | TripBreaker | EndCoordination;
+  RunStep | StopStep | StopStray | AdmitSteps | SkipDoomed | TripBreaker | JudgePlan | EndCoordination;
 
 interface OfStep {
   readonly effectId: string;
@@ -56,10 +58,10 @@ export interface SkipDoomed {
   readonly stepIds: readonly StepId[];
 }
 
-export interface ExpireQuestion {
-  readonly kind: "expireQuestion";
+/** Find out how far the plan reached what it is for. */
+export interface JudgePlan {
+  readonly kind: "judgePlan";
   readonly effectId: string;
-  readonly escalationId: string;
 }
 
 export interface TripBreaker {
@@ -69,8 +71,8 @@ export interface TripBreaker {
 
 export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: Capacity): PlanEffect[] {
   const stop = stopOf(state, now);
-  const effects: PlanEffect[] = [...strays(state), ...stops(state, now), ...questions(state, now)];
-  const lost = skippable(state, stop !== undefined);
+  const effects: PlanEffect[] = [...strays(state), ...stops(state, now)];
+  const lost = skippable(state, stop);
   if (lost.length > 0)
     effects.push({
       kind: "skipSteps",
@@ -89,8 +91,23 @@ export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: 
     ...held,
     ...begins(state, { now, capacity, isHeld: stop !== undefined || isHeld(state, held) }),
   );
-  if (isWorkedOff(state)) effects.push({ kind: "endCoordination", effectId: `${state.coordinationId}:end` });
-  return effects;
+  return isWorkedOff(state) ? [...effects, atTheEnd(state)] : effects;
+}
+
+function atTheEnd({
+  created,
+  successCriteria,
+  coordinationId,
+}: PlannedCoordination): JudgePlan | EndCoordination {
+  const isJudged = !created.plan?.successCriteria || successCriteria !== undefined;
+  return isJudged
+    ? { kind: "endCoordination", effectId: `${coordinationId}:end` }
+    : { kind: "judgePlan", effectId: `${coordinationId}:judge` };
+}
+
+/** People were asked about the whole plan. */
+function isAsked({ plan }: PlannedCoordination): boolean {
+  return plan.budgetQuestion !== undefined || plan.decisionQuestion !== undefined;
 }
 
 /** At start every attempt under way is taken up again. */
@@ -112,23 +129,20 @@ export function recoverPlan(state: PlannedCoordination, now: EpochMs): PlanEffec
  * would hide what is due later.
  */
 export function nextPlanDeadline(state: PlannedCoordination): EpochMs[] {
-  const { plan, steps, created, escalations } = state;
-  const asked = escalations.find(({ escalationId }) => escalationId === plan.budgetQuestion);
-  const times = plan.timed
-    .toArray()
-    .flatMap((stepId) => dueAt(steps.get(stepId)?.phase, asked !== undefined) ?? []);
+  const { plan, steps, created } = state;
+  const asked = isAsked(state);
+  const times = plan.timed.toArray().flatMap((stepId) => dueAt(steps.get(stepId)?.phase, asked) ?? []);
   const deadlineAtMs = created.plan?.deadlineAtMs;
   if (deadlineAtMs !== undefined && hasIdleSteps(state)) times.push(deadlineAtMs);
-  if (asked) return [...times, asked.deadlineAtMs];
+  if (asked) return times;
   const wallMs = created.plan?.budget?.wallMs;
   return wallMs !== undefined && !plan.stop && wantsToBegin(state)
     ? [...times, addMs(plan.allowedFromMs, wallMs)]
     : times;
 }
 
-/** While people are asked about the budget, nothing is tried again. */
+/** While people are asked about the whole plan, nothing is tried again. */
 function dueAt(phase: StepPhase | undefined, isAsked: boolean): EpochMs | undefined {
-  if (phase?.status === "blocked") return phase.answerByMs;
   return phase?.status === "backoff" && !isAsked ? phase.retryAtMs : undefined;
 }
 
@@ -157,45 +171,36 @@ function stops(state: PlannedCoordination, now: EpochMs): StopStep[] {
     }));
 }
 
-function questions(
-  { plan, steps, escalations, coordinationId }: PlannedCoordination,
-  now: EpochMs,
-): ExpireQuestion[] {
-  const blocked = plan.timed.toArray().flatMap((stepId) => {
-    const phase = steps.get(stepId)?.phase;
-    return phase?.status === "blocked" && now >= phase.answerByMs ? [phase.escalationId] : [];
-  });
-  const asked = escalations.find(({ escalationId }) => escalationId === plan.budgetQuestion);
-  const overdue = asked && now >= asked.deadlineAtMs ? [...blocked, asked.escalationId] : blocked;
-  return overdue.map((escalationId) => ({
-    kind: "expireQuestion",
-    effectId: `${coordinationId}:expire:${escalationId}`,
-    escalationId,
-  }));
-}
-
 /** So many at once, so that an append stays short. */
-function skippable({ plan, openSteps, steps }: PlannedCoordination, isStopped: boolean): StepId[] {
-  if (!isStopped) return plan.doomed.take(BOUNDS.stepsPerAppendMax).toArray();
+function skippable({ plan, openSteps, steps }: PlannedCoordination, stop: StopReason | undefined): StepId[] {
+  if (!stop) return plan.doomed.take(BOUNDS.stepsPerAppendMax).toArray();
   return openSteps
     .toSeq()
     .filter((stepId) => {
       const step = steps.get(stepId);
-      const status = step?.phase.status;
-      const isIdle = status === "waiting" || status === "backoff" || status === "blocked";
-      return isIdle && step?.spec.planned !== undefined && !isDelivery(step);
+      return step !== undefined && endsAtStop(step, stop);
     })
     .take(BOUNDS.stepsPerAppendMax)
     .toArray();
 }
 
-function budgetEffects(state: PlannedCoordination, now: EpochMs): TripBreaker[] {
-  if (state.plan.budgetQuestion || !reachedLimit(state, now)) return [];
-  return [{ kind: "tripBreaker", effectId: `${state.coordinationId}:trip:${state.escalations.length}` }];
+/** What is idle, and results that wait for a ruling which nobody needs any more; also of what children of the plan spawned. */
+function endsAtStop(step: Step, stop: StopReason): boolean {
+  const { status } = step.phase;
+  if (isDelivery(step)) return false;
+  if (status === "held") return stopsRunning(stop);
+  if (step.spec.planned) return status === "waiting" || status === "backoff" || status === "blocked";
+  // A spawn whose result goes back to its agent runs nowhere.
+  return status === "backoff";
 }
 
-function isHeld({ plan }: PlannedCoordination, trips: readonly TripBreaker[]): boolean {
-  return plan.budgetQuestion !== undefined || trips.length > 0;
+function budgetEffects(state: PlannedCoordination, now: EpochMs): TripBreaker[] {
+  if (isAsked(state) || !reachedLimit(state, now)) return [];
+  return [{ kind: "tripBreaker", effectId: `${state.coordinationId}:trip:${state.escalations.size}` }];
+}
+
+function isHeld(state: PlannedCoordination, trips: readonly TripBreaker[]): boolean {
+  return isAsked(state) || trips.length > 0;
 }
 
 interface Beginning {

@@ -1,6 +1,7 @@
 /** Owns: the questions about a running plan that both deciding and planning ask. */
 import { laneSchema } from "../contracts/envelope.ts";
-import type { FactPayloads, SpendingLimit } from "../contracts/facts.ts";
+import type { SpendingLimit } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { OpenCoordination, PlanProgress, Spent, Step } from "../ledger/state.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
@@ -73,7 +74,15 @@ export function wantsToBegin({ plan, steps }: PlannedCoordination): boolean {
   );
 }
 
-/** All steps of the plan are admitted and have ended, whatever came of them. */
-export function isWorkedOff({ plan, openSteps, created }: PlannedCoordination): boolean {
-  return plan.admitted === created.plan?.steps && openSteps.size === 0 && plan.strays.size === 0;
+/** All steps of the plan are admitted and have ended, whatever came of them, and nobody waits to be told something. */
+export function isWorkedOff({ plan, openSteps, created, tellings }: PlannedCoordination): boolean {
+  const isDone = openSteps.size === 0 && plan.strays.size === 0 && tellings.size === 0;
+  return plan.admitted === created.plan?.steps && isDone;
+}
+
+/** Whether the plan has stopped, or waits for people: then nothing of it begins but its delivery. */
+export function beginsNothing(state: PlannedCoordination, now: EpochMs): boolean {
+  const { budgetQuestion, decisionQuestion } = state.plan;
+  const isAsked = budgetQuestion !== undefined || decisionQuestion !== undefined;
+  return isAsked || stopOf(state, now) !== undefined || reachedLimit(state, now) !== undefined;
 }

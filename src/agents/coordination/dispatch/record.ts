@@ -73,6 +73,11 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "step.skipped":
     case "step.retry_granted":
     case "step.child_stopped":
+    case "result.withheld":
+    case "result.held":
+    case "result.verified":
+    case "verification.failed":
+    case "result.revised":
       return state.steps.get(draft.payload.stepId)?.lastFactId;
     case "claim.acquired":
     case "claim.renewed":
@@ -86,7 +91,11 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "conflict.detected":
     case "coordination.escalated":
     case "coordination.cancel_requested":
+    case "escalation.answered":
+    case "escalation.notified":
     case "escalation.closed":
+    case "session.told":
+    case "plan.judged":
     case "coordination.terminal":
       return state.lastFactId;
     default:

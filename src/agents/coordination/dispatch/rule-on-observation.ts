@@ -1,7 +1,7 @@
 /** Owns: which commands follow from what the host says about a step that we lost sight of. */
 import type { Command } from "../contracts/commands.ts";
 import { unreachable } from "../contracts/errors.ts";
-import { stepError, type StepError } from "../contracts/facts.ts";
+import { stepError, type StepError } from "../contracts/fact-fields.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ChildEnding, Observation, ObservedChild } from "../contracts/observation.ts";
 import { overdueAt } from "./plan-dispatch.ts";

@@ -124,9 +124,10 @@ function resolved(
     conflict !== undefined && !conflict.resolution,
     `A3: resolution without an open conflict: ${event.eventId}`,
   );
+  const resolvedAtMs = epochMsOf(event.timestamp);
   return {
     ...state,
-    conflicts: state.conflicts.with(index, { ...conflict, resolution: event.payload }),
+    conflicts: state.conflicts.with(index, { ...conflict, resolution: event.payload, resolvedAtMs }),
     reviews: state.reviews.remove(conflictId),
   };
 }

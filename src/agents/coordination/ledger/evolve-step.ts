@@ -2,6 +2,7 @@
 import { invariant, unreachable } from "../contracts/errors.ts";
 import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
+import { evolveHeld, type HeldEvent } from "./evolve-held.ts";
 import { childOf, type EndedPhase, type Failure, type Step, type StepPhase } from "./state.ts";
 
 type OutcomeEvent = FactEvent & { type: "step.completed" | "step.failed" | "step.timed_out" };
@@ -16,7 +17,8 @@ export type StepEvent =
         | "step.outcome_refused"
         | "step.retry_granted"
         | "step.skipped";
-    });
+    })
+  | HeldEvent;
 
 export function evolveStep(before: Step, event: StepEvent): Step {
   const step = { ...before, lastFactId: event.eventId };
@@ -40,6 +42,12 @@ export function evolveStep(before: Step, event: StepEvent): Step {
       return retryGranted(step, event);
     case "step.skipped":
       return { ...step, phase: skipped(step.phase, event) };
+    case "result.withheld":
+    case "result.held":
+    case "result.verified":
+    case "verification.failed":
+    case "result.revised":
+      return evolveHeld(step, event);
     default:
       return unreachable(event, "step fact");
   }
@@ -50,7 +58,7 @@ function dispatched(step: Step, event: FactEvent & { type: "step.dispatched" }):
   const { attempt, deadlineAtMs, targetSession, message } = event.payload;
   invariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
   invariant(
-    attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0),
+    attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0) + (step.revisions ?? 0),
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
   invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
@@ -132,14 +140,15 @@ function isFailure(status: EndedPhase["status"]): status is Failure {
 function ended(phase: StepPhase, event: OutcomeEvent): EndedPhase {
   isOfAttempt(phase, event);
   invariant(
-    phase.status === "dispatched" || phase.status === "running",
+    phase.status === "dispatched" || phase.status === "running" || phase.status === "held",
     `D5: ${event.type} while ${phase.status}: ${event.eventId}`,
   );
   const child = childOf(phase);
+  const acknowledgedAtMs = "acknowledgedAtMs" in phase ? phase.acknowledgedAtMs : undefined;
   const common = {
     attempt: phase.attempt,
     dispatchedAtMs: phase.dispatchedAtMs,
-    ...(phase.status === "running" && { acknowledgedAtMs: phase.acknowledgedAtMs }),
+    ...(acknowledgedAtMs !== undefined && { acknowledgedAtMs }),
     deadlineAtMs: phase.deadlineAtMs,
     endedAtMs: epochMsOf(event.timestamp),
     ...(child && { child: { childSessionKey: child.childSessionKey, childRunId: child.childRunId } }),
@@ -150,6 +159,7 @@ function ended(phase: StepPhase, event: OutcomeEvent): EndedPhase {
         status: "completed",
         ...common,
         ...(event.payload.output && { output: event.payload.output }),
+        ...(event.payload.released && { released: event.payload.released }),
       };
     case "step.failed":
       return {

@@ -11,12 +11,12 @@ import type { FactEvent } from "../contracts/run-event.ts";
 import { isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
 import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
+import { targeted } from "./evolve-held.ts";
+import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
 import {
   afterAdmission,
-  afterAnswer,
   afterPhase,
-  afterQuestion,
   isDelivery,
   newProgress,
   ONE_SPAWN,
@@ -72,13 +72,16 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "step.outcome_refused":
     case "step.retry_granted":
     case "step.skipped":
+    case "result.withheld":
+    case "result.held":
+    case "result.verified":
+    case "verification.failed":
+    case "result.revised":
       return stepChanged(open, event);
     case "step.child_stopped":
       return { ...open, ...(open.plan && { plan: withoutStray(open.plan, event.payload.childSessionKey) }) };
     case "coordination.cancel_requested":
       return cancelRequested(open, event);
-    case "escalation.closed":
-      return escalationClosed(open, event);
     case "claim.acquired":
     case "claim.renewed":
     case "claim.released":
@@ -88,7 +91,13 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "conflict.resolved":
       return evolveClaims(open, event satisfies ClaimEvent);
     case "coordination.escalated":
-      return escalated(open, event);
+    case "escalation.answered":
+    case "escalation.notified":
+    case "escalation.closed":
+    case "session.told":
+      return evolveQuestion(open, event satisfies QuestionEvent, withStep);
+    case "plan.judged":
+      return { ...open, successCriteria: event.payload.successCriteria };
     case "coordination.terminal":
       return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
@@ -118,7 +127,10 @@ function created(state: Coordination, event: FactEvent & { type: "coordination.c
     newestToken: 0,
     holdings: ImmutableMap(),
     changes: ImmutableMap(),
-    escalations: [],
+    escalations: OrderedMap(),
+    openQuestions: OrderedMap(),
+    held: OrderedSet(),
+    tellings: OrderedMap(),
     ...(event.payload.plan && { plan: newProgress(epochMsOf(event.timestamp)) }),
   };
 }
@@ -161,6 +173,7 @@ function stepChanged(state: OpenCoordination, event: StepEvent): OpenCoordinatio
     }
     case "step.completed":
     case "step.failed":
+    case "result.held":
       return withSpending(known, stepId, spentBy(event.payload.usage));
     case "step.timed_out": {
       const mayBeAtWork = event.payload.via === "deadline" && before.spec.planned !== undefined;
@@ -192,45 +205,16 @@ function cancelRequested(
   return withStep(state, stepId, (step) => ({ ...step, cancelledBy: by, lastFactId: event.eventId }));
 }
 
-function escalated(
-  state: OpenCoordination,
-  event: FactEvent & { type: "coordination.escalated" },
-): OpenCoordination {
-  const asked = { ...state, escalations: [...state.escalations, event.payload] };
-  if (!asked.plan) return asked;
-  return { ...asked, plan: afterQuestion(asked.plan, event.payload) };
-}
-
-/** The step that waited for the answer fails, unless the answer lets it be tried again. */
-function escalationClosed(
-  state: OpenCoordination,
-  event: FactEvent & { type: "escalation.closed" },
-): OpenCoordination {
-  const { escalationId, resolution, by } = event.payload;
-  const escalations = state.escalations.map((asked) =>
-    asked.escalationId === escalationId ? { ...asked, closed: event.payload } : asked,
-  );
-  const closed = { ...state, escalations };
-  if (!closed.plan) return closed;
-  const answered = { ...closed, plan: afterAnswer(closed.plan, event.payload, epochMsOf(event.timestamp)) };
-  const stepId = escalations.find((asked) => asked.escalationId === escalationId)?.stepId;
-  const phase = stepId && answered.steps.get(stepId)?.phase;
-  if (!phase || phase.status !== "blocked" || phase.escalationId !== escalationId || resolution === "retried")
-    return answered;
-  const { status: _, cause, escalationId: _id, answerByMs: _by, ...tried } = phase;
-  return withStep(answered, stepId, (step) => ({
-    ...step,
-    lastFactId: event.eventId,
-    phase: { ...tried, status: resolution === "cancelled" && by ? "cancelled" : cause },
-  }));
-}
-
 function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordination {
   invariant(state.kind !== "unopened", `L5: ${event.type} before coordination.created: ${event.eventId}`);
   if (event.type === "runOrchestrator.decided") {
     const decided = { ...state, iterations: event.payload.iteration };
-    return event.payload.decision.nextWorkerIds.reduce((next, id) => chained(next, id, event), decided);
+    const { decision } = event.payload;
+    if (decision.kind === "terminate") return decided;
+    return decision.nextWorkerIds.reduce((next, id) => chained(next, id, event), decided);
   }
+  if (event.type === "agent.decided" && event.nodeId)
+    return withStep(state, event.nodeId as StepId, (step) => targeted(step, event.eventId));
   return event.type === "core.workflowChain.event" ? chained(state, event.payload.workerId, event) : state;
 }
 
@@ -244,14 +228,32 @@ function withStep<S extends KnownCoordination>(state: S, stepId: StepId, change:
   const after = change(before);
   const changed = { ...state, steps: state.steps.set(stepId, after) };
   if (after.phase === before.phase) return changed;
-  const moved = { ...changed, ...tallied(state, before, after) };
+  const moved = { ...changed, ...tallied(state, before, after), ...waiting(changed, before, after) };
   if (moved.kind !== "open" || !moved.plan) return moved;
   const open = moved as S & OpenCoordination & Required<Pick<OpenCoordination, "plan">>;
   return { ...open, plan: afterPhase(open, { before, after, atMs: timeOf(after, state) }) };
 }
 
+/** Which results are held, and which parents are still to hear what became of one that was kept from them. */
+function waiting(
+  { held, tellings, changedAtMs }: KnownCoordination,
+  { phase: before }: Step,
+  step: Step,
+): Pick<KnownCoordination, "held" | "tellings"> {
+  const { spec, phase, withheld } = step;
+  const { stepId, sourceSession: session, planned } = spec;
+  const isHeld = phase.status === "held";
+  const next = isHeld === (before.status === "held") ? held : isHeld ? held.add(stepId) : held.remove(stepId);
+  if (!isEnded(phase) || isEnded(before) || !withheld || planned) return { held: next, tellings };
+  const { attempt } = phase;
+  const tellingId = `result:${stepId}:${attempt}`;
+  const sinceMs = timeOf(step, { changedAtMs });
+  const telling = { tellingId, session, sinceMs, of: { kind: "result", stepId, attempt } } as const;
+  return { held: next, tellings: tellings.set(tellingId, telling) };
+}
+
 /** When the step came into its phase, as far as an end says it. */
-function timeOf({ phase }: Step, { changedAtMs }: KnownCoordination): EpochMs {
+function timeOf({ phase }: Step, { changedAtMs }: Pick<KnownCoordination, "changedAtMs">): EpochMs {
   return "endedAtMs" in phase ? phase.endedAtMs : changedAtMs;
 }
 

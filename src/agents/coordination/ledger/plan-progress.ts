@@ -3,7 +3,8 @@
  * enough of its dependencies have completed, and doomed when too many never will.
  */
 import { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
-import type { FactPayloads, Usage } from "../contracts/facts.ts";
+import type { Usage } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import { isEnded, type OpenCoordination, type PlanProgress, type Spent, type Step } from "./state.ts";
 
@@ -50,18 +51,31 @@ export function afterAdmission(
   return sorted({ ...plan, admitted, dependents }, { spec, planned, wait, atMs: admittedAtMs });
 }
 
+/** G2: people let a step begin although its planner doubts it. */
+export function withApproved(state: OpenCoordination, stepId: StepId, atMs: EpochMs): OpenCoordination {
+  const step = state.steps.get(stepId);
+  const wait = state.plan?.waits.get(stepId);
+  if (!state.plan || !step?.spec.planned || !wait) return state;
+  const { spec } = step;
+  const sure = { spec, planned: step.spec.planned, wait, atMs, isApproved: true };
+  return { ...state, plan: sorted(state.plan, sure) };
+}
+
 interface Waiting {
   readonly spec: Step["spec"];
   readonly planned: NonNullable<Step["spec"]["planned"]>;
   readonly wait: { readonly met: number; readonly lost: number };
   readonly atMs: EpochMs;
+  readonly isApproved?: boolean | undefined;
 }
 
 /** Puts a waiting step where it belongs: ready, doomed, or neither yet. */
-function sorted(plan: PlanProgress, { spec, planned, wait, atMs }: Waiting): PlanProgress {
+function sorted(plan: PlanProgress, { spec, planned, wait, atMs, isApproved }: Waiting): PlanProgress {
   const { stepId, lane } = spec;
   const waits = plan.waits.set(stepId, wait);
   if (wait.met >= planned.fanIn) {
+    // G2: what its planner doubts is for people to begin.
+    if (spec.decision && !isApproved) return { ...plan, waits };
     const ready = plan.ready[lane];
     if (ready.has(stepId)) return { ...plan, waits };
     return { ...plan, waits, ready: { ...plan.ready, [lane]: ready.set(stepId, atMs) } };
@@ -83,10 +97,11 @@ export function afterPhase(
   const change = status === "completed" ? { met: 1, lost: 0 } : { met: 0, lost: 1 };
   return (stopped.dependents.get(stepId) ?? List<StepId>()).reduce((plan, dependent) => {
     const wait = plan.waits.get(dependent);
-    const spec = state.steps.get(dependent)?.spec;
-    if (!wait || !spec?.planned) return plan;
+    const waiting = state.steps.get(dependent);
+    if (!wait || !waiting?.spec.planned) return plan;
+    const { spec, isApproved } = waiting;
     const next = { met: wait.met + change.met, lost: wait.lost + change.lost };
-    return sorted(plan, { spec, planned: spec.planned, wait: next, atMs });
+    return sorted(plan, { spec, planned: waiting.spec.planned, wait: next, atMs, isApproved });
   }, stopped);
 }
 
@@ -178,7 +193,9 @@ export function afterQuestion(
   plan: PlanProgress,
   { escalationId, cause, stepId }: FactPayloads["coordination.escalated"],
 ): PlanProgress {
-  return cause === "budget" && stepId === undefined ? { ...plan, budgetQuestion: escalationId } : plan;
+  if (stepId !== undefined) return plan;
+  if (cause === "budget") return { ...plan, budgetQuestion: escalationId };
+  return cause === "confidence" ? { ...plan, decisionQuestion: escalationId } : plan;
 }
 
 export function afterAnswer(
@@ -187,8 +204,15 @@ export function afterAnswer(
   atMs: EpochMs,
 ): PlanProgress {
   const expired = resolution === "expired" ? { ...plan, hasExpired: true } : plan;
+  if (plan.decisionQuestion === escalationId) {
+    const { decisionQuestion: _, ...decided } = expired;
+    // What people took to decide is no time of the plan's.
+    if (resolution === "approved") return { ...decided, allowedFromMs: atMs };
+    return { ...decided, stop: decided.stop ?? "denied" };
+  }
   if (plan.budgetQuestion !== escalationId) return expired;
   const { budgetQuestion: _, ...rest } = expired;
-  if (resolution === "continued") return { ...rest, allowedFrom: plan.spent, allowedFromMs: atMs };
+  if (resolution === "continued" || resolution === "approved")
+    return { ...rest, allowedFrom: plan.spent, allowedFromMs: atMs };
   return { ...rest, ...(!plan.stop && { stop: "budget" as const }) };
 }

@@ -3,15 +3,11 @@
  * happen next (`dispatch/decide.ts`).
  */
 import type { List, Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
+import type { StatedConfidence } from "../contracts/commands.ts";
 import type { Lane } from "../contracts/envelope.ts";
-import type {
-  ContentRef,
-  FactPayloads,
-  Requester,
-  StepAdmitted,
-  StepError,
-  TerminalStatus,
-} from "../contracts/facts.ts";
+import type { ContentRef, Requester, StepAdmitted, StepError, Usage } from "../contracts/fact-fields.ts";
+import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
+import type { CriterionMet, Finding, VerificationFailure } from "../contracts/verification.ts";
 import type { CoordinationId, EpochMs, EventId, SessionKey, StepId } from "../contracts/ids.ts";
 
 export type Coordination = UnopenedCoordination | OpenCoordination | EndedCoordination;
@@ -63,7 +59,16 @@ interface Known {
   readonly holdings: ImmutableMap<string, number>;
   /** The newest change of each resource that a step of this coordination changed. */
   readonly changes: ImmutableMap<string, ResourceChange>;
-  readonly escalations: readonly Escalation[];
+  /** By id, in the order in which they were asked. */
+  readonly escalations: OrderedMap<string, Escalation>;
+  /** Questions that wait for an answer, with the time until which they do. */
+  readonly openQuestions: OrderedMap<string, EpochMs>;
+  /** Steps whose results wait for a ruling. */
+  readonly held: OrderedSet<StepId>;
+  /** What sessions are still to be told, by its id. */
+  readonly tellings: OrderedMap<string, Telling>;
+  /** How far the plan reached what it is for. */
+  readonly successCriteria?: readonly CriterionMet[];
   /** Who asked for the end of the whole coordination. */
   readonly cancelledBy?: Requester;
   /** How far the plan is; absent where spawns are observed. */
@@ -88,7 +93,9 @@ export interface PlanProgress {
   /** Children of attempts that we gave up, which may still be at work. */
   readonly strays: OrderedMap<SessionKey, Stray>;
   /** Why no further step may begin. */
-  readonly stop?: "fail_fast" | "budget";
+  readonly stop?: "fail_fast" | "budget" | "denied";
+  /** The open question whether the plan is to begin at all (G2). */
+  readonly decisionQuestion?: string;
   /** The open question about the budget. */
   readonly budgetQuestion?: string;
   /** A question went unanswered. */
@@ -97,6 +104,16 @@ export interface PlanProgress {
   /** What was spent when people last allowed the plan to go on: a budget counts from here. */
   readonly allowedFrom: Spent;
   readonly allowedFromMs: EpochMs;
+}
+
+/** A session waits to be told something, once. */
+export interface Telling {
+  readonly tellingId: string;
+  readonly session: SessionKey;
+  readonly sinceMs: EpochMs;
+  readonly of:
+    | { readonly kind: "result"; readonly stepId: StepId; readonly attempt: number }
+    | { readonly kind: "answer"; readonly escalationId: string };
 }
 
 export interface Stray {
@@ -126,8 +143,15 @@ export interface Step {
   readonly report?: StepReport;
   /** How often the child of the current attempt has reported. */
   readonly reports?: number;
+  /** Of any attempt, because the same session may go on. */
+  readonly withheld?: WithheldText;
+  readonly withheldCount?: number;
   /** Attempts that people granted beyond the budget. */
   readonly granted?: number;
+  /** How often its result went back to its agent. */
+  readonly revisions?: number;
+  /** People let it begin although its planner doubts it (G2). */
+  readonly isApproved?: true;
   /** Who asked for the end of this step alone. */
   readonly cancelledBy?: Requester;
   /** Outcomes that came too late, as `attempt:outcome`. */
@@ -138,10 +162,20 @@ export interface Step {
   readonly spent?: Spent;
 }
 
+/** The newest text of the child that was kept back from its parent. */
+export type WithheldText = Omit<FactPayloads["result.withheld"], "stepId">;
+
 export type StepReport = Omit<FactPayloads["step.reported"], "stepId">;
 
 export type StepPhase =
-  WaitingPhase | DispatchedPhase | RunningPhase | BackoffPhase | BlockedPhase | EndedPhase | SkippedPhase;
+  | WaitingPhase
+  | DispatchedPhase
+  | RunningPhase
+  | HeldPhase
+  | BackoffPhase
+  | BlockedPhase
+  | EndedPhase
+  | SkippedPhase;
 
 export type EndStatus = EndedPhase["status"] | SkippedPhase["status"];
 
@@ -170,11 +204,29 @@ export interface RunningPhase extends Child {
   readonly deadlineAtMs: EpochMs;
 }
 
+/** The child has ended, and its result does not count before it is ruled on (G1). */
+export interface HeldPhase extends Tried {
+  readonly status: "held";
+  readonly output?: ContentRef;
+  readonly usage?: Usage;
+  readonly stated: StatedConfidence;
+  /** What verdicts are about: the `agent.decided` behind the fact. */
+  readonly target: EventId;
+  readonly verifyByMs?: EpochMs;
+  readonly findings: readonly Finding[];
+  /** Checks without a verdict, with the reason. */
+  readonly failures: ReadonlyMap<string, VerificationFailure>;
+  /** The question that people were asked about it. */
+  readonly escalationId?: string;
+}
+
 /** An attempt went wrong and the next one is due at `retryAtMs`. */
 export interface BackoffPhase extends Tried {
   readonly status: "backoff";
   readonly cause: Failure;
   readonly retryAtMs: EpochMs;
+  /** The result goes back to its agent. */
+  readonly revision?: { readonly criteria: readonly string[]; readonly output?: ContentRef };
 }
 
 /** No attempt is left, and people are asked. */
@@ -191,6 +243,8 @@ export type Failure = "failed" | "timed_out";
 export interface EndedPhase extends Tried {
   readonly status: "completed" | "cancelled" | Failure;
   readonly output?: ContentRef;
+  /** It was held: what let it through. */
+  readonly released?: NonNullable<FactPayloads["step.completed"]["released"]>;
 }
 
 /** A planned step that was never dispatched and will not be. */
@@ -238,10 +292,22 @@ export interface ResourceChange {
 export type Conflict = FactPayloads["conflict.detected"] & {
   readonly detectedEventId: EventId;
   readonly resolution?: FactPayloads["conflict.resolved"];
+  readonly resolvedAtMs?: EpochMs;
 };
 
 export type Escalation = FactPayloads["coordination.escalated"] & {
+  readonly askedAtMs: EpochMs;
   readonly closed?: FactPayloads["escalation.closed"];
+  /** The answer that counted. */
+  readonly answered?: Answered;
+  /** How many answers did not count. */
+  readonly refusedAnswers?: number;
+  /** Of its notices, by their place: what became of them. */
+  readonly notified?: ReadonlyMap<number, FactPayloads["escalation.notified"]["outcome"]>;
+};
+
+export type Answered = Omit<FactPayloads["escalation.answered"], "escalationId" | "refused"> & {
+  readonly atMs: EpochMs;
 };
 
 export function isEnded(phase: StepPhase): phase is EndedPhase | SkippedPhase {

@@ -5,7 +5,7 @@
 import { DELIVERY_STEP_ID, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
-import { CONFLICTS_NAME, type Reference, type Summary } from "../contracts/summary.ts";
+import { CONFLICTS_NAME, QUESTIONS_NAME, type Reference, type Summary } from "../contracts/summary.ts";
 import { isEnded, type Coordination } from "./state.ts";
 
 type Opening = FactPayloads["coordination.created"];
@@ -30,19 +30,37 @@ export function summarize(state: Exclude<Coordination, { kind: "unopened" }>): S
 }
 
 export function referencesOf(event: RunEvent): Reference[] {
-  if (event.type === "coordination.created") return openingReferences(event.payload);
-  if (event.type === "resource.changed" || event.type === "conflict.detected")
-    return contestedReferences(event);
+  switch (event.type) {
+    case "coordination.created":
+      return openingReferences(event.payload);
+    case "resource.changed":
+    case "conflict.detected":
+      return contestedReferences(event);
+    case "coordination.escalated":
+      return askedReferences(event.payload);
+    case "step.dispatched":
+    case "step.acknowledged":
+      return childReferences(event);
+    default:
+      return [];
+  }
+}
+
+function childReferences(event: RunEvent & { type: "step.dispatched" | "step.acknowledged" }): Reference[] {
+  const { stepId } = event.payload;
   // The owner is told a result as a step of its own, but it is no child.
-  if ("stepId" in event.payload && event.payload.stepId === DELIVERY_STEP_ID) return [];
-  if (event.type === "step.dispatched" && event.payload.targetSession) {
-    return [{ name: childName(event.payload.targetSession), stepId: event.payload.stepId }];
+  if (stepId === DELIVERY_STEP_ID) return [];
+  if (event.type === "step.dispatched") {
+    const { targetSession } = event.payload;
+    return targetSession ? [{ name: childName(targetSession), stepId }] : [];
   }
   // A runner's acknowledgement follows a dispatch that named the session.
-  if (event.type === "step.acknowledged" && event.payload.via !== "runner") {
-    return [{ name: childName(event.payload.childSessionKey), stepId: event.payload.stepId }];
-  }
-  return [];
+  return event.payload.via === "runner" ? [] : [{ name: childName(event.payload.childSessionKey), stepId }];
+}
+
+/** A question of 0.1.0 has none. */
+function askedReferences({ answers }: FactPayloads["coordination.escalated"]): Reference[] {
+  return answers ? [{ name: QUESTIONS_NAME }] : [];
 }
 
 function contestedReferences(

@@ -5,10 +5,11 @@
  * Source: OpenWOP multi-agent-execution.md, handoff state machine: each phase is caused by the phase before it, and
  * `dispatch.began` by the decision.
  */
+import { BOUNDS } from "../contracts/bounds.ts";
 import { unreachable } from "../contracts/errors.ts";
 import type { FactEvent, OpenWopDraft } from "../contracts/run-event.ts";
-import type { FactPayloads } from "../contracts/facts.ts";
-import type { EventId, StepId } from "../contracts/ids.ts";
+import { FACT_PAYLOADS, type FactPayloads } from "../contracts/facts.ts";
+import { DELIVERY_STEP_ID, type EventId, type StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import { childOf, type Coordination, type Step } from "../ledger/state.ts";
 
@@ -32,7 +33,7 @@ export function project(fact: FactEvent, state: Known): OpenWopDraft[] {
         },
       ];
     case "step.admitted":
-      return [decided(state, fact.payload.stepId, fact.eventId)];
+      return admitted(state, fact);
     case "step.dispatched":
       return handoff(state, fact.payload.stepId, { phase: "dispatch.began" });
     case "step.acknowledged":
@@ -49,35 +50,61 @@ export function project(fact: FactEvent, state: Known): OpenWopDraft[] {
     case "coordination.escalated":
       return escalated(state, fact);
     case "coordination.terminal":
-      return [ended(state, fact)];
-    case "claim.acquired":
-    case "claim.renewed":
-    case "claim.released":
-    case "resource.changed":
-    case "write.undetermined":
-    case "conflict.detected":
-    case "conflict.resolved":
-    case "step.reported":
-    case "step.outcome_refused":
-    case "step.skipped":
-    case "step.retry_granted":
-    case "step.child_stopped":
-    case "coordination.cancel_requested":
+      return [...terminated(state, fact), ended(state, fact)];
+    case "result.held":
+      return [agentDecided(state, fact)];
+    case "result.verified":
+      return [agentVerified(state, fact)];
     case "escalation.closed":
-      return [];
+      return resolved(state, fact);
     default:
-      return unreachable(fact, "fact");
+      return withoutCounterpart(fact);
   }
 }
 
-function decided(state: Known, stepId: StepId, causationId: EventId): OpenWopDraft {
+/** Every other fact is named here, so that a new one is not forgotten. */
+function withoutCounterpart(
+  fact: FactEvent & {
+    type:
+      | "claim.acquired"
+      | "claim.renewed"
+      | "claim.released"
+      | "resource.changed"
+      | "write.undetermined"
+      | "conflict.detected"
+      | "conflict.resolved"
+      | "step.reported"
+      | "step.outcome_refused"
+      | "step.skipped"
+      | "step.retry_granted"
+      | "step.child_stopped"
+      | "coordination.cancel_requested"
+      | "result.withheld"
+      | "verification.failed"
+      | "result.revised"
+      | "session.told"
+      | "plan.judged"
+      | "escalation.answered"
+      | "escalation.notified";
+  },
+): OpenWopDraft[] {
+  return fact.type in FACT_PAYLOADS ? [] : unreachable(fact as never, "fact");
+}
+
+/** RFC 0006, CP-1: what its planner doubts is decided when people let it begin. */
+function admitted(state: Known, { payload, eventId }: FactEvent & { type: "step.admitted" }): OpenWopDraft[] {
+  const isDoubted = payload.decision !== undefined || state.plan?.decisionQuestion !== undefined;
+  return payload.planned && isDoubted ? [] : [decided(state, [payload.stepId], eventId)];
+}
+
+function decided(state: Known, stepIds: readonly StepId[], causationId: EventId): OpenWopDraft {
   return {
     type: "runOrchestrator.decided",
     nodeId: "orchestrator",
     causationId,
     payload: {
       agentId: `agent:${state.created.ownerAgent}`,
-      decision: { kind: "next-worker", nextWorkerIds: [stepId] },
+      decision: { kind: "next-worker", nextWorkerIds: [...stepIds] },
       iteration: state.iterations + 1,
     },
   };
@@ -129,11 +156,53 @@ function ranBefore(state: Known, stepId: StepId): boolean {
   return step !== undefined && childOf(step.phase) !== undefined;
 }
 
-function escalated(state: Known, fact: FactEvent & { type: "coordination.escalated" }): OpenWopDraft[] {
-  const { escalationId, stepId, cause, kind, confidence, deadlineAtMs } = fact.payload;
+/** RFC 0002: what an agent arrived at, with its own confidence. Verdicts name this event. */
+function agentDecided(state: Known, fact: FactEvent & { type: "result.held" }): OpenWopDraft {
+  const { stepId, attempt, output, confidence } = fact.payload;
+  return {
+    type: "agent.decided",
+    nodeId: stepId,
+    causationId: fact.eventId,
+    payload: {
+      agentId: actorOf(state, stepId),
+      decision: { workerId: stepId, attempt, ...(output && { outputSha256: output.sha256 }) },
+      ...(confidence !== undefined && { confidence: confidence / 10_000 }),
+    },
+  };
+}
+
+/** RFC 0090: free of content. */
+function agentVerified(state: Known, fact: FactEvent & { type: "result.verified" }): OpenWopDraft {
+  const { stepId, agentId, verdict, criteria, confidence } = fact.payload;
+  const phase = state.steps.get(stepId)?.phase;
+  return {
+    type: "agent.verified",
+    nodeId: stepId,
+    causationId: fact.eventId,
+    payload: {
+      agentId,
+      target: phase?.status === "held" ? phase.target : fact.eventId,
+      verdict,
+      ...(criteria && { criteria }),
+      ...(confidence !== undefined && { confidence: confidence / 10_000 }),
+    },
+  };
+}
+
+function actorOf(state: Known, stepId: StepId | undefined): string {
+  const agentId = (stepId && state.steps.get(stepId)?.spec.agentId) ?? state.created.ownerAgent;
+  return `agent:${agentId}`;
+}
+
+type Escalated = FactEvent & { type: "coordination.escalated" };
+
+/** G2: the event that records the doubt, then the interrupt. */
+function escalated(state: Known, fact: Escalated): OpenWopDraft[] {
+  const { escalationId, stepId, kind, deadlineAtMs } = fact.payload;
   const nodeId = stepId ?? "orchestrator";
   const timeoutMs = Math.max(0, deadlineAtMs - state.changedAtMs);
-  const interrupt: OpenWopDraft[] = [
+  return [
+    ...doubted(state, fact),
     {
       type: "interrupt.requested",
       nodeId,
@@ -144,14 +213,20 @@ function escalated(state: Known, fact: FactEvent & { type: "coordination.escalat
       type: "node.suspended",
       nodeId,
       causationId: fact.eventId,
-      payload: { nodeId, interruptId: escalationId, kind, key: escalationId },
+      payload: { nodeId, interruptId: escalationId, kind, key: escalationId, ...lowConfidence(state, fact) },
     },
   ];
-  if (cause !== "confidence" || !confidence) return interrupt;
+}
+
+/** RFC 0039: of a decision to dispatch; what an agent doubts of its own result is said with the suspension. */
+function doubted(state: Known, fact: Escalated): OpenWopDraft[] {
+  const { stepId, cause, kind, confidence } = fact.payload;
+  if (cause !== "confidence" || confidence?.measured === undefined) return [];
+  if ((confidence.of ?? "decision") !== "decision") return [];
   return [
     {
       type: "core.workflowChain.confidence-escalated",
-      nodeId,
+      nodeId: stepId ?? "orchestrator",
       causationId: fact.eventId,
       payload: {
         confidence: confidence.measured / 10_000,
@@ -161,8 +236,20 @@ function escalated(state: Known, fact: FactEvent & { type: "coordination.escalat
         ...(stepId && { workerId: stepId }),
       },
     },
-    ...interrupt,
   ];
+}
+
+function lowConfidence(
+  state: Known,
+  { payload: { stepId, cause, confidence } }: Escalated,
+): Partial<OpenWopPayloads["node.suspended"]> {
+  if (cause !== "confidence" || !confidence || (confidence.of ?? "decision") === "decision") return {};
+  return {
+    reason: "low-confidence",
+    agentId: actorOf(state, stepId),
+    threshold: confidence.floor / 10_000,
+    ...(confidence.measured !== undefined && { observed: confidence.measured / 10_000 }),
+  };
 }
 
 /** What is asked, in the shape that OpenWOP demands for its kind; free of content. */
@@ -181,6 +268,85 @@ function questionOf({
         actions: ["accept", "reject"],
       }
     : { questions: [{ id: escalationId, question: title }] };
+}
+
+const RESUMED = {
+  approved: "accept",
+  retried: "accept",
+  continued: "accept",
+  denied: "reject",
+  answered: "answer",
+  expired: "expired",
+  cancelled: "cancelled",
+} as const;
+
+/** A question of 0.1.0 had no counterpart when it was closed, and has none now (L4). */
+function resolved(state: Known, fact: FactEvent & { type: "escalation.closed" }): OpenWopDraft[] {
+  const { escalationId, resolution } = fact.payload;
+  const question = state.escalations.get(escalationId);
+  if (!question?.answers) return [];
+  const { stepId, kind } = question;
+  return [
+    {
+      type: "interrupt.resolved",
+      nodeId: stepId ?? "orchestrator",
+      causationId: fact.eventId,
+      payload: {
+        nodeId: stepId ?? "orchestrator",
+        interruptId: escalationId,
+        kind,
+        resumeValue: { action: RESUMED[resolution] },
+      },
+    },
+    ...approvedDecision(state, fact),
+  ];
+}
+
+/** RFC 0006, CP-1: the one decision, once people let it be carried out. */
+function approvedDecision(state: Known, fact: FactEvent & { type: "escalation.closed" }): OpenWopDraft[] {
+  const { escalationId, resolution } = fact.payload;
+  const { cause, confidence, stepId } = state.escalations.get(escalationId) ?? {};
+  const isDecision = cause === "confidence" && (confidence?.of ?? "decision") === "decision";
+  if (!isDecision || resolution !== "approved") return [];
+  const stepIds = stepId ? [stepId] : undoubted(state);
+  return inParts(stepIds).map((part, index) =>
+    decided({ ...state, iterations: state.iterations + index }, part, fact.eventId),
+  );
+}
+
+/** What waits for nothing but the decision about the whole plan. */
+function undoubted({ steps }: Known): StepId[] {
+  return steps
+    .filter(({ spec, phase }) => spec.planned && !spec.decision && phase.status === "waiting")
+    .keySeq()
+    .filter((stepId) => stepId !== DELIVERY_STEP_ID)
+    .toArray();
+}
+
+/** An event has its bound, and a plan of 10,000 steps breaks it. */
+function inParts(stepIds: readonly StepId[]): StepId[][] {
+  const parts: StepId[][] = [];
+  for (let from = 0; from < stepIds.length; from += BOUNDS.stepsPerAppendMax)
+    parts.push(stepIds.slice(from, from + BOUNDS.stepsPerAppendMax));
+  return parts;
+}
+
+/** RFC 0090, section C: the end as the orchestrator's decision, with how far the plan reached what it is for. */
+function terminated(state: Known, fact: FactEvent & { type: "coordination.terminal" }): OpenWopDraft[] {
+  const { successCriteria } = fact.payload;
+  if (!successCriteria) return [];
+  return [
+    {
+      type: "runOrchestrator.decided",
+      nodeId: "orchestrator",
+      causationId: fact.eventId,
+      payload: {
+        agentId: `agent:${state.created.ownerAgent}`,
+        decision: { kind: "terminate", successCriteria },
+        iteration: state.iterations + 1,
+      },
+    },
+  ];
 }
 
 function ended(state: Known, fact: FactEvent & { type: "coordination.terminal" }): OpenWopDraft {

@@ -1,6 +1,6 @@
 /** Owns: the steps of a compiled plan as the ledger admits them. */
 import { BOUNDS } from "../contracts/bounds.ts";
-import type { ContentRef, Planned, RunnerKind, StepAdmitted } from "../contracts/facts.ts";
+import type { ContentRef, Planned, RunnerKind, StepAdmitted } from "../contracts/fact-fields.ts";
 import type { AgentId, SessionKey } from "../contracts/ids.ts";
 import type { CompiledStep, StepGraph } from "./step-graph.ts";
 
@@ -9,6 +9,8 @@ export interface Admitting {
   readonly runnerOf: (agent: AgentId) => RunnerKind;
   /** Names a text by its hash. */
   readonly refOf: (text: string) => ContentRef;
+  /** What holds the results of a step, and whether people are to begin it. */
+  readonly gated: (step: CompiledStep, runner: RunnerKind) => Pick<StepAdmitted, "gate" | "decision">;
 }
 
 export type PlannedStep = StepAdmitted & { readonly planned: Planned };
@@ -28,18 +30,20 @@ export function plannedStepsOf(
 }
 
 /** The content is the task without its input, which is known only when the step is dispatched. */
-function plannedStep(step: CompiledStep, { ownerSession, runnerOf, refOf }: Admitting): PlannedStep {
+function plannedStep(step: CompiledStep, { ownerSession, runnerOf, refOf, gated }: Admitting): PlannedStep {
+  const runner = runnerOf(step.agent);
   const { stepId, agent, lane, priority, deliveryMode, timeoutMs, retry } = step;
   return {
     ...{ stepId, lane, priority, deliveryMode, timeoutMs },
     ...(stepId.length <= BOUNDS.nameCharsMax && { name: stepId }),
-    runner: runnerOf(agent),
+    runner,
     agentId: agent,
     sourceSession: ownerSession,
     input: refOf(step.task),
     retryBudget: retry.budget,
     collect: false,
     call: {},
+    ...gated(step, runner),
     planned: {
       dependsOn: [...step.dependsOn],
       fanIn: step.fanIn.count,

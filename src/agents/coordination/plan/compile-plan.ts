@@ -9,6 +9,7 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
 import { checkBindings } from "./check-bindings.ts";
+import { checkCriteria, checkVerify } from "./check-verify.ts";
 import { checkReach } from "./check-reach.ts";
 import { checkDeadline, checkRetries, isSentOnce } from "./check-timing.ts";
 import { orderNodes, reversed, type Order } from "./order-nodes.ts";
@@ -49,6 +50,8 @@ export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}
   checkDeadline(plan, { wiring, order, problems });
   for (const [index, { outputSchema }] of steps.entries())
     if (outputSchema) checkOutputSchema(outputSchema, ["steps", index, "outputSchema"], problems);
+  for (const [index, step] of steps.entries()) if (step.verify) checkVerify(step, index, problems);
+  checkCriteria(plan, problems);
   const bindings = steps.map(({ input }, index) => (input ? readBindings(input, index, problems) : []));
   checkBindings({ steps, wiring, order, problems }, bindings);
   if (problems.problems.length > 0) return { kind: "refused", problems: problems.problems };
@@ -98,6 +101,8 @@ function graphOf(parts: Parts): StepGraph {
     ...{ coordinationId, objective, ownerSession, conflictPolicy, failurePolicy },
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(budget && { budget }),
+    ...(plan.confidence !== undefined && { confidence: plan.confidence }),
+    ...(plan.successCriteria && { successCriteria: plan.successCriteria }),
     steps,
     depth: order.depths.reduce((deepest, depth) => Math.max(deepest, depth + 1), 0),
     criticalPathMs: weights[path[0] ?? 0] ?? 0,
@@ -112,8 +117,8 @@ function compiledFields(
   step: CoordinationStep,
   defaults: CoordinationPlan["defaults"] = {},
   retryBudget: number,
-): Pick<CompiledStep, OwnField | "input" | "outputSchema" | "verify" | "budget"> {
-  const { stepId, agent, task, input = {}, outputSchema, verify } = step;
+): Pick<CompiledStep, OwnField | "input" | "outputSchema" | "verify" | "confidence" | "budget"> {
+  const { stepId, agent, task, input = {}, outputSchema, verify, confidence } = step;
   const budget = spendingLimitOf(step.budget);
   return {
     ...{ stepId, agent, task, input },
@@ -124,6 +129,7 @@ function compiledFields(
     resources: normalResources(step.resources),
     ...(outputSchema && { outputSchema }),
     ...(verify && { verify }),
+    ...(confidence !== undefined && { confidence }),
     ...(budget && { budget }),
   };
 }

@@ -68,7 +68,7 @@ function textOf({ parts }: Template, outputsOf: OutputsOf, room: number): Found 
 }
 
 /** Nothing where a completed step has no such output. Only what an object or an array itself has is found. */
-function lookUp({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
+export function lookUp({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
   let at: Json | undefined = outputsOf(stepId);
   if (at === undefined || at === null) return null;
   for (const segment of path) {

@@ -26,12 +26,17 @@ export const PLAN_PROBLEMS = {
     "a binding names a step that the step does not depend on, directly or through others",
   BINDING_UNDECLARED_OUTPUT: "a binding names an output that the other step's `outputSchema` excludes",
   OUTPUT_SCHEMA_INVALID: "`outputSchema` is not a usable JSON Schema",
+  CHECK_INVALID: "a check of `verify` is not usable",
+  CHECK_UNKNOWN: "`verify` names a check that the operator has not defined",
+  CRITERION_DUPLICATE: "two criteria of `successCriteria` have the same key",
+  CRITERION_INVALID: "`when` of a criterion is not one binding",
   NESTED_TOO_DEEP: "the plan comes from the child of a plan that comes from the child of a plan, and so on",
   NESTED_OPEN: "the child of a step has submitted a plan that still runs",
   NESTED_LATE: "the step that the submitting session worked on is over",
   NESTED_BUDGET: "nothing is left of the budget of the plan around it",
   COORDINATION_TAKEN: "another coordination has this `coordinationId` already",
   AGENT_NOT_ALLOWED: "the agent that submits the plan may not use the agent of a step",
+  DENIED_BY_PLUGIN: "a plugin that decides about plans says no",
   OWNER_MISMATCH: "a session submits a plan that another session would own",
 } as const;
 

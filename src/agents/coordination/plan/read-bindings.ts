@@ -35,7 +35,7 @@ export function readBindings(input: object, index: number, problems: ProblemList
     values += 1;
     chars += charsOf(visit);
     if (typeof visit.value === "string") {
-      const value = readText(visit.value, [...root, ...visit.at], problems);
+      const value = readBinding(visit.value, [...root, ...visit.at], problems);
       if (value) bindings.push({ at: visit.at, value });
       references += value ? referencesIn(value).length : 0;
     } else pushChildren(pending, visit, { root, problems });
@@ -95,7 +95,7 @@ function pushChildren(
 }
 
 /** Nothing where the text has no binding, or a wrong one. */
-function readText(
+export function readBinding(
   text: string,
   path: readonly Segment[],
   problems: ProblemList,

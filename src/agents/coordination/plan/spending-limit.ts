@@ -1,5 +1,5 @@
 /** Owns: a plan's budget as it is enforced. */
-import type { SpendingLimit } from "../contracts/facts.ts";
+import type { SpendingLimit } from "../contracts/fact-fields.ts";
 import type { Budget } from "../contracts/plan.ts";
 
 const MICRO_PER_USD = 1_000_000;

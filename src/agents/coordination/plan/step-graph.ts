@@ -1,8 +1,9 @@
 /** Owns: what a compiled plan looks like. It is data: JSON can carry it and nothing in it refers to the plan. */
 import type { DeliveryMode, Lane, Priority } from "../contracts/envelope.ts";
-import type { SpendingLimit } from "../contracts/facts.ts";
+import type { SpendingLimit } from "../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { ArbiterPolicy, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
+import type { StepVerify, SuccessCriterion } from "../contracts/verification.ts";
 
 export type Json = NonNullable<CoordinationStep["input"]>[string];
 export type JsonObject = Readonly<Record<string, Json>>;
@@ -69,7 +70,9 @@ export interface CompiledStep {
   readonly input: NonNullable<CoordinationStep["input"]>;
   readonly bindings: readonly InputBinding[];
   readonly outputSchema?: NonNullable<CoordinationStep["outputSchema"]>;
-  readonly verify?: NonNullable<CoordinationStep["verify"]>;
+  readonly verify?: StepVerify;
+  /** How sure the planner is, from 0 to 1. */
+  readonly confidence?: number;
   readonly budget?: SpendingLimit;
 }
 
@@ -81,6 +84,8 @@ export interface StepGraph {
   readonly failurePolicy: FailurePolicy;
   readonly deadlineMs?: number;
   readonly budget?: SpendingLimit;
+  readonly confidence?: number;
+  readonly successCriteria?: readonly SuccessCriterion[];
   /** By depth, then by id: an order in which every step comes after its dependencies, whatever the order in the plan. */
   readonly steps: readonly CompiledStep[];
   /** The number of steps on the longest chain. */

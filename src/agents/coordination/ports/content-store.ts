@@ -1,4 +1,4 @@
-import type { ContentRef } from "../contracts/facts.ts";
+import type { ContentRef } from "../contracts/fact-fields.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 
 /** A text to keep, with the reference that events name it by. */

@@ -1,5 +1,5 @@
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
-import type { ContentRef } from "../contracts/facts.ts";
+import type { ContentRef } from "../contracts/fact-fields.ts";
 import type { EpochMs, SessionKey } from "../contracts/ids.ts";
 import type { Cancellation, Observation } from "../contracts/observation.ts";
 

@@ -8,6 +8,9 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { AdmitSpawn, Command } from "../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
 import { invariant } from "../contracts/errors.ts";
+import type { QuestionPolicy } from "../contracts/escalation.ts";
+import type { RunnerKind } from "../contracts/fact-fields.ts";
+import type { Gate } from "../contracts/verification.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { RefusalCode } from "../dispatch/decision.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
@@ -15,6 +18,7 @@ import type { Coordination } from "../ledger/state.ts";
 import { childName, traceName } from "../ledger/summary.ts";
 import type { ContentInput } from "../ports/content-store.ts";
 import type { Found, LedgerStore } from "../ports/ledger-store.ts";
+import { isStrict } from "./gates/gate-of.ts";
 import type { RunLog, Submitted } from "./run-log.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
@@ -50,6 +54,9 @@ export interface AdmitParts {
     readonly acknowledgeMs: number;
     readonly contentMs: number;
   };
+  /** What holds for the questions of a coordination that a spawn opens. */
+  readonly questions: () => QuestionPolicy;
+  readonly gateOf: (spawn: { readonly agentId: AgentId; readonly runner: RunnerKind }) => Gate | undefined;
   readonly newCoordinationId: () => CoordinationId;
   /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
   readonly opening: Map<string, Promise<unknown>>;
@@ -57,6 +64,8 @@ export interface AdmitParts {
 
 /** @throws CoordinationError when the ledger could not record the intent; nothing was recorded then. */
 export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Promise<Admission> {
+  const refused = ungateable(parts, request);
+  if (refused) return refused;
   for (let tries = 1; ; tries += 1) {
     const home = await findHome(parts, request);
     const submitted = home.kind === "opened" ? home.submitted : await join(parts, request, home);
@@ -64,6 +73,17 @@ export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Prom
       submitted.kind === "refused" && submitted.code === "COORDINATION_ENDED" && tries < JOIN_ATTEMPTS_MAX;
     if (!again) return admissionOf(submitted);
   }
+}
+
+/** What a session of the host's ACP backend says cannot be kept back, so it must not be spawned where it would have to be. */
+function ungateable(
+  { gateOf }: AdmitParts,
+  { spawn }: SpawnRequest,
+): (Admission & { kind: "refused" }) | undefined {
+  const gate = gateOf(spawn);
+  if (spawn.runner !== "acp" || !gate || !isStrict(gate)) return undefined;
+  const reason = `results of agent ${spawn.agentId} must be checked, and those of an ACP session cannot be held back; spawn it with runtime "subagent"`;
+  return { kind: "refused", code: "UNGATEABLE", reason };
 }
 
 function admissionOf(submitted: Submitted): Admission {
@@ -135,7 +155,11 @@ function open(parts: AdmitParts, request: SpawnRequest, causalRef?: Coordination
   );
 }
 
-function opening({ settings }: AdmitParts, request: SpawnRequest, causalRef?: CoordinationId): Command {
+function opening(
+  { settings, questions }: AdmitParts,
+  request: SpawnRequest,
+  causalRef?: CoordinationId,
+): Command {
   const { runId, spanId } = request.spawn.call;
   const traceId = request.traceId ?? runId;
   return {
@@ -153,13 +177,20 @@ function opening({ settings }: AdmitParts, request: SpawnRequest, causalRef?: Co
     failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     settleMs: settings.settleMs,
     acknowledgeMs: settings.acknowledgeMs,
+    questions: questions(),
   };
 }
 
-function admission({ settings }: AdmitParts, request: SpawnRequest, parentStepId?: StepId): AdmitSpawn {
+function admission(
+  { settings, gateOf }: AdmitParts,
+  request: SpawnRequest,
+  parentStepId?: StepId,
+): AdmitSpawn {
+  const gate = gateOf(request.spawn);
   return {
     type: "admitSpawn",
     ...request.spawn,
+    ...(gate && { gate }),
     ...(parentStepId && { parentStepId }),
     sourceSession: request.sourceSession,
     input: request.input.ref,

@@ -1,12 +1,19 @@
 /** Owns: which commands follow from how the child of a planned step ended. */
-import type { Command } from "../contracts/commands.ts";
-import { stepError, usageSchema, type ContentRef, type StepError, type Usage } from "../contracts/facts.ts";
+import type { Command, StatedConfidence } from "../contracts/commands.ts";
+import {
+  stepError,
+  usageSchema,
+  type ContentRef,
+  type StepError,
+  type Usage,
+} from "../contracts/fact-fields.ts";
 import { unreachable } from "../contracts/errors.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { ChildEnding } from "../contracts/observation.ts";
-import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
+import { heldBackIn, isNothingElse, withHeldBack } from "../gates/placeholder.ts";
+import { statedConfidence } from "../gates/stated-confidence.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import type { Step } from "../ledger/state.ts";
+import { sessionOf, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { outputsFromReply } from "../plan/read-outputs.ts";
 import type { JsonObject } from "../plan/step-graph.ts";
 import type { ContentInput } from "../ports/content-store.ts";
@@ -17,7 +24,7 @@ export interface Outcome {
   readonly contents: readonly ContentInput[];
 }
 
-type OutcomeParts = Pick<RuntimeParts, "plans" | "contract" | "refOf">;
+type OutcomeParts = Pick<RuntimeParts, "plans" | "contract" | "refOf" | "content" | "withheld">;
 
 interface About {
   readonly stepId: StepId;
@@ -26,7 +33,7 @@ interface About {
 
 export async function outcomeOf(
   parts: OutcomeParts,
-  { state, step }: { readonly state: PlannedCoordination; readonly step: Step },
+  { state, step }: { readonly state: OpenCoordination; readonly step: Step },
   given: ChildEnding,
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
@@ -56,7 +63,7 @@ function cleanUsage(usage: Usage | undefined): { usage?: Usage } {
 }
 
 interface Ended {
-  readonly state: PlannedCoordination;
+  readonly state: OpenCoordination;
   readonly step: Step;
 }
 
@@ -70,15 +77,40 @@ async function completion(
   const { report } = step;
   if (report?.outcome === "failed")
     return failure(about, stepError("reported_failed", "the agent reported that it could not do it"), ending);
-  if (report) return completed(about, report.output, ending);
-  const read = await outputsIn(parts, { state, step }, ending.reply ?? "");
+  const reply = await saidIn(parts, step, ending.reply ?? "");
+  if (reply === undefined)
+    return failure(about, stepError("result_lost", "what the agent said was held back and is lost"), ending);
+  const stated = statedConfidence(reply);
+  if (report) return completed(about, report.output, { ...ending, stated });
+  const read = await outputsIn(parts, { state, step }, reply);
   if (read.kind === "unusable") return failure(about, stepError("output_invalid", read.why), ending);
   const { ref } = read.content;
-  return { ...completed(about, ref, ending), contents: [read.content] };
+  return { ...completed(about, ref, { ...ending, stated }), contents: [read.content] };
 }
 
-function completed(about: About, output: ContentRef, { usage }: ChildEnding): Outcome {
-  return only({ type: "completeStep", ...about, via: "runner", output, ...(usage && { usage }) });
+/** The words of the agent, also where the host has only what stands for them; `undefined` where they are lost. */
+async function saidIn(
+  { content, withheld }: OutcomeParts,
+  { withheld: kept, phase }: Step,
+  reply: string,
+): Promise<string | undefined> {
+  const session = sessionOf(phase);
+  const said = session
+    ? withHeldBack(reply, (sha256, shown) => withheld.textOf(session, sha256) ?? shown)
+    : reply;
+  if (heldBackIn(said) === undefined) return said;
+  if (kept?.attempt === phase.attempt) return content.get(kept.text.sha256);
+  // What stands for a text of another session is only quoted.
+  return isNothingElse(said) ? undefined : said;
+}
+
+function completed(
+  about: About,
+  output: ContentRef,
+  { usage, stated }: ChildEnding & { readonly stated: StatedConfidence },
+): Outcome {
+  const used = usage ? { usage } : {};
+  return only({ type: "completeStep", ...about, via: "runner", output, stated, ...used });
 }
 
 type RepliedOutputs =
@@ -92,9 +124,10 @@ async function outputsIn(
   reply: string,
 ): Promise<RepliedOutputs> {
   const { stepId } = step.spec;
-  const schema = isDelivery(step)
-    ? undefined
-    : (await parts.plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
+  const schema =
+    isDelivery(step) || !step.spec.planned
+      ? undefined
+      : (await parts.plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
   const read = outputsFromReply(reply, schema !== undefined);
   if (read.kind === "unreadable") return { kind: "unusable", why: `${read.path}: ${read.message}` };
   const [problem] = schema ? (await parts.contract()).check(schema, read.outputs) : [];

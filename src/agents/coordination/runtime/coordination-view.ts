@@ -4,7 +4,9 @@
  */
 import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
 import type { CoordinationStatus } from "../contracts/summary.ts";
-import type { ContentRef, FactPayloads, InputProblem, StepAdmitted, StepError } from "../contracts/facts.ts";
+import type { ContentRef, InputProblem, StepAdmitted, StepError } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
+import type { CriterionMet, Finding, VerificationFailure } from "../contracts/verification.ts";
 import {
   idempotencyKey,
   type AgentId,
@@ -20,6 +22,7 @@ import {
   type Coordination,
   type Escalation,
   type HeldClaim,
+  type HeldPhase,
   type Step,
   type StepPhase,
 } from "../ledger/state.ts";
@@ -39,9 +42,31 @@ export interface CoordinationView {
   readonly conflicts: readonly Conflict[];
   /** Held now, expired ones included; absent where there are none. */
   readonly claims?: readonly HeldClaim[];
-  readonly escalations: readonly Escalation[];
+  readonly escalations: readonly QuestionView[];
+  /** How far a plan reached what it is for; one that is not met makes its end a give-up. */
+  readonly successCriteria?: readonly CriterionMet[];
+  readonly gaveUp?: true;
   /** Present for a plan: how many steps it has, admitted or not, without the delivery of its result. */
   readonly plan?: { readonly content: ContentRef; readonly steps: number; readonly deadlineAtMs?: EpochMs };
+}
+
+export type QuestionView = Omit<Escalation, "notified"> & {
+  /** Of its notices, by their place. */
+  readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
+};
+
+/** A result that does not count before it is ruled on. Confidences in basis points. */
+export interface HeldView {
+  readonly output?: ContentRef;
+  readonly confidence?: number;
+  readonly confidenceUnreadable?: true;
+  /** The checks that are asked. */
+  readonly checks: readonly string[];
+  readonly findings: readonly Finding[];
+  /** Checks without a verdict, with the reason. */
+  readonly failures: Readonly<Record<string, VerificationFailure>>;
+  /** The question that people were asked about it. */
+  readonly escalationId?: string;
 }
 
 export interface StepView {
@@ -72,6 +97,9 @@ export interface StepView {
   readonly retryAtMs?: EpochMs;
   /** Until when people may answer; then the step fails. */
   readonly answerByMs?: EpochMs;
+  readonly held?: HeldView;
+  /** How often its result went back to its agent. */
+  readonly revisions?: number;
   readonly skippedBecause?: FactPayloads["step.skipped"]["because"];
   readonly output?: ContentRef;
   readonly dispatchedAtMs?: EpochMs;
@@ -97,9 +125,20 @@ export function viewCoordination(state: Exclude<Coordination, { kind: "unopened"
     steps: [...state.steps.values()].map((step) => viewStep(coordinationId, step)),
     conflicts,
     ...(state.claims.size > 0 && { claims: state.claims.valueSeq().toArray() }),
-    escalations,
+    escalations: escalations.valueSeq().toArray().map(viewQuestion),
+    ...(state.successCriteria && viewCriteria(state.successCriteria)),
     ...(created.plan && { plan: viewPlan(created.plan) }),
   };
+}
+
+/** In a form that JSON can carry. */
+function viewQuestion({ notified, ...question }: Escalation): QuestionView {
+  return { ...question, ...(notified && { notified: Object.fromEntries(notified) }) };
+}
+
+function viewCriteria(successCriteria: readonly CriterionMet[]): Partial<CoordinationView> {
+  const gaveUp = successCriteria.some(({ met }) => !met);
+  return { successCriteria, ...(gaveUp && { gaveUp }) };
 }
 
 function viewPlan({
@@ -110,7 +149,7 @@ function viewPlan({
   return { content, steps, ...(deadlineAtMs !== undefined && { deadlineAtMs }) };
 }
 
-function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs }: Step): StepView {
+function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs, revisions }: Step): StepView {
   return {
     stepId: spec.stepId,
     ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
@@ -130,8 +169,24 @@ function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs }:
     admittedAtMs,
     ...viewTimes(phase),
     ...("error" in phase && { error: phase.error }),
+    ...(phase.status === "held" && { held: viewHeld(phase, spec) }),
+    ...(revisions !== undefined && { revisions }),
     ...(spec.problems && { problems: spec.problems }),
     ...(spec.planned && viewPlanned(spec, phase)),
+  };
+}
+
+function viewHeld(
+  { output, stated, findings, failures, escalationId }: HeldPhase,
+  { gate }: StepAdmitted,
+): HeldView {
+  return {
+    ...(output && { output }),
+    ...stated,
+    checks: gate?.checks ?? [],
+    findings,
+    failures: Object.fromEntries(failures),
+    ...(escalationId && { escalationId }),
   };
 }
 
@@ -141,7 +196,8 @@ function viewPlanned({ planned, retryBudget }: StepAdmitted, phase: StepPhase): 
     ...(phase.status === "backoff" && { retryAtMs: phase.retryAtMs }),
     ...(phase.status === "blocked" && { answerByMs: phase.answerByMs }),
     ...(phase.status === "skipped" && { skippedBecause: phase.because }),
-    ...("output" in phase && { output: phase.output }),
+    // What is held is nobody's to read before it is ruled on.
+    ...(phase.status === "completed" && phase.output && { output: phase.output }),
   };
 }
 

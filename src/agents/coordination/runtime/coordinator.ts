@@ -7,11 +7,19 @@
  */
 import type { Command } from "../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../contracts/envelope.ts";
-import { stepError } from "../contracts/facts.ts";
-import { idempotencyKey, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { stepError, type RunnerKind } from "../contracts/fact-fields.ts";
+import type { Gate } from "../contracts/verification.ts";
+import {
+  idempotencyKey,
+  type AgentId,
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+} from "../contracts/ids.ts";
 import type { ChildEnding, ObservedChild } from "../contracts/observation.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
+import { isContinued } from "../dispatch/plan-dispatch.ts";
 import { outcomeCommand } from "../dispatch/rule-on-observation.ts";
 import { childOf, type Coordination, type Step } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
@@ -24,6 +32,14 @@ import { createArbiter, type Arbiter } from "./arbiter/arbiter.ts";
 import type { ArbitrationParts } from "./arbiter/arbiter-parts.ts";
 import { createDispatcher, type Dispatcher } from "./dispatcher.ts";
 import { createOwnerTurns } from "./owner-turns.ts";
+import type { GateParts } from "./gates/gate-parts.ts";
+import { gateOf, isStrict } from "./gates/gate-of.ts";
+import { createQuestionRequests } from "./gates/answer-question.ts";
+import { questionPolicyOf } from "./gates/question-policy.ts";
+import type { QuestionRequests } from "./gates/question-requests.ts";
+import { createQuestionWaits } from "./gates/question-waits.ts";
+import { createHeldSessions, type HeldSessions } from "./gates/withhold-text.ts";
+import { withheldTexts, type WithheldTexts } from "./gates/withheld-texts.ts";
 import type { PlanRequests } from "./plan-requests.ts";
 import { createPlanSource } from "./plan-source.ts";
 import { createRunLog, type RunLog, type RunLogParts, type Submitted } from "./run-log.ts";
@@ -31,13 +47,15 @@ import type { PlanParts, RuntimeParts, Settings } from "./runtime-parts.ts";
 import type { SpawnGate } from "./spawn-gate.ts";
 import { createPlanRequests } from "./submit-plan.ts";
 
-export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationParts {
+export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationParts, GateParts {
   readonly content: ContentStore;
   readonly runner: SpawnObserver;
   readonly lanes: LaneRunner;
   readonly gate: SpawnGate;
   readonly settings: Settings;
   readonly newCoordinationId: () => CoordinationId;
+  /** Texts that were kept back and may outlive this coordinator; absent: its own. */
+  readonly withheld?: WithheldTexts;
 }
 
 /** Names the attempt that an envelope speaks of, with the session that asked for it. */
@@ -48,7 +66,9 @@ export interface SpawnClaim {
   readonly toolCallId?: string;
 }
 
-export interface Coordinator extends PlanRequests {
+export interface Coordinator extends PlanRequests, QuestionRequests {
+  /** Which sessions are gated, and what their agents say. */
+  readonly heldSessions: HeldSessions;
   /** Rules on what tool calls change. */
   readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
   /** Records the intent to spawn and returns the envelope. @throws CoordinationError when it could not be recorded. */
@@ -71,7 +91,26 @@ export interface Coordinator extends PlanRequests {
   stop(): Promise<void>;
 }
 
+function admittingParts(parts: CoordinatorParts, runs: RunLog): AdmitParts {
+  return {
+    ...{ ...parts, runs, opening: new Map<string, Promise<unknown>>() },
+    questions: () => questionPolicyOf(parts),
+    gateOf: ({ agentId, runner }) => spawnGateOf(parts, agentId, runner),
+  };
+}
+
+/** What a session of the host's ACP backend states cannot be held back; only a strict gate is reason enough to refuse it. */
+function spawnGateOf(
+  { gates, pluginGates }: GateParts,
+  agentId: AgentId,
+  runner: RunnerKind,
+): Gate | undefined {
+  const gate = gateOf(gates, { agentId, runner, plugins: pluginGates.verifiersFor(agentId) });
+  return runner === "acp" && gate && !isStrict(gate) ? undefined : gate;
+}
+
 interface Core extends CoordinatorParts {
+  readonly withheld: WithheldTexts;
   readonly runs: RunLog;
   readonly dispatcher: Dispatcher;
 }
@@ -80,27 +119,31 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
   const runs = createRunLog({
     ...parts,
     onAppended: (events) => {
+      parts.onAppended?.(events);
       leaveGate(parts.gate, events);
       arbiter.appended(events);
+      if (events.some(({ type }) => type === "escalation.closed")) waits.changed();
     },
     onDecided: (state) => dispatcher.changed(state),
   });
   const turns = createOwnerTurns();
+  const waits = createQuestionWaits(parts.clock);
+  const withheld = parts.withheld ?? withheldTexts(parts.refOf);
   const plans = createPlanSource(parts);
   const arbiter = createArbiter({ ...parts, plans, runs: watched(runs, (state) => dispatcher.watch(state)) });
   const dispatcher: Dispatcher = createDispatcher({
-    ...{ ...parts, runs, turns, plans },
+    ...{ ...parts, runs, turns, plans, withheld },
     onOpen: arbiter.opened,
+    isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
-  const core: Core = { ...parts, runs, dispatcher };
+  const core: Core = { ...parts, runs, dispatcher, withheld };
   const planning: RuntimeParts = {
     ...parts,
-    runs,
-    plans,
+    ...{ runs, plans, withheld },
     watch: dispatcher.watch,
     giveBack: dispatcher.giveBack,
   };
-  const admitting = { ...parts, runs, opening: new Map<string, Promise<unknown>>() };
+  const admitting = admittingParts(parts, runs);
   return {
     admitSpawn: (request) => admitThroughGate({ gate: parts.gate, dispatcher, admitting }, request),
     confirmSpawn: (claim, child) => confirmSpawn(core, claim, child),
@@ -123,6 +166,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     },
     arbiter,
     ...createPlanRequests(planning),
+    ...createQuestionRequests({ ...planning, waits, newCoordinationId: parts.newCoordinationId }),
+    heldSessions: createHeldSessions(planning),
     start: () => dispatcher.start(),
     stop: () => dispatcher.stop(),
   };
@@ -210,8 +255,9 @@ async function adopt(
   { coordinationId }: SpawnClaim,
   { step, child }: { readonly step: Step; readonly child: ObservedChild },
 ): Promise<CoordinationEnvelope | undefined> {
-  const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call } = step.spec;
-  const spawn = { runner, agentId, sourceSession, input, timeoutMs, collect, call };
+  const { parentStepId, runner, agentId, name, sourceSession, input, timeoutMs, collect, call, gate } =
+    step.spec;
+  const spawn = { runner, agentId, sourceSession, input, timeoutMs, collect, call, ...(gate && { gate }) };
   const adopted = await submit(core, coordinationId, [
     { type: "admitSpawn", ...spawn, ...(parentStepId && { parentStepId }), ...(name && { name }), child },
   ]);
@@ -248,11 +294,24 @@ async function endChild(core: Core, childSessionKey: SessionKey, ending: ChildEn
   const found = await core.store.find(childName(childSessionKey));
   if (!found?.stepId) return;
   const { runId, stepId } = found;
+  // What it said last may still be on its way to the disk, and decides what becomes of it.
+  await core.withheld.settled(childSessionKey);
   const state = await core.runs.state(runId);
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
-  // Who runs a step of a plan follows it to its end, with what it said.
-  if (step?.spec.planned) return;
   // D3: the child of an older attempt says nothing about this one.
-  if (step && childOf(step.phase)?.childSessionKey === childSessionKey)
-    await submit(core, runId, [outcomeCommand({ stepId, attempt: step.phase.attempt }, ending, "hook")]);
+  if (!step || isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
+  const about = { stepId, attempt: step.phase.attempt };
+  const isLost = ending.outcome === "completed" && core.withheld.isLost(childSessionKey);
+  await submit(core, runId, [isLost ? lostResult(about) : outcomeCommand(about, ending, "hook")]);
+}
+
+/** G1: its parent has a placeholder, and there is nothing to rule on. */
+function lostResult(about: { readonly stepId: StepId; readonly attempt: number }): Command {
+  const error = stepError("result_lost", "what the agent said was held back and could not be kept");
+  return { type: "failStep", ...about, error, cancelled: false, via: "hook" };
+}
+
+/** Who runs a step of a plan, or continued a spawn, follows it to its end, with what it said. */
+function isFollowed(step: Step): boolean {
+  return step.spec.planned !== undefined || isContinued(step);
 }

@@ -1,7 +1,7 @@
 /** Owns: what the owner of a plan is told at its end. What children wrote is quoted as data, bounded, and never an instruction. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
-import { verdictOn } from "../dispatch/decide-plan.ts";
+import { verdictOn } from "../dispatch/settle-plan.ts";
 import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
 import type { Step } from "../ledger/state.ts";
 import type { Json } from "../plan/step-graph.ts";

@@ -22,7 +22,9 @@ import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../ports/lane-runner.ts";
 import { boundedAnswer } from "./bounded-answer.ts";
 import { driveAttempt } from "./drive-attempt.ts";
+import { isGateEffect, performGateEffect } from "./gates/perform-gate-effect.ts";
 import { capsLeft, type Held } from "./caps-left.ts";
+import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
 import { openRuns } from "./open-runs.ts";
 import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
@@ -31,8 +33,6 @@ import type { SpawnGate } from "./spawn-gate.ts";
 
 /** A start that has not answered by then is not waited for before its agent is stopped. */
 const START_MS_MAX = 10_000;
-/** Waits at least this long before it looks at a coordination again, whatever is due. */
-const PAUSE_MS_MIN = 50;
 
 export interface DispatcherParts extends Omit<EffectParts, "stopping" | "watch" | "giveBack" | "halt"> {
   readonly lanes: LaneRunner;
@@ -249,12 +249,26 @@ async function act(
     return;
   }
   const acting = perform(it, { state, effect });
-  if (state.plan && TAKES_TIME.has(effect.kind))
-    void working(it.memory, logged(it, state.coordinationId, acting));
+  const { coordinationId } = state;
+  if (OWN_TIME.has(effect.kind))
+    void working(it.memory, logged(it, coordinationId, thenLook(it, state, acting)));
+  else if (state.plan && TAKES_TIME.has(effect.kind))
+    void working(it.memory, logged(it, coordinationId, acting));
   else await acting;
 }
 
 const TAKES_TIME: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved", "stopStep", "stopStray"]);
+
+/** What it recorded was looked at while it was still under way, and something like it may be next. */
+async function thenLook(it: Dispatching, before: OpenCoordination, acting: Promise<void>): Promise<void> {
+  await acting;
+  const { coordinationId } = before;
+  const after = await it.parts.runs.state(coordinationId);
+  if (after.nextSequence !== before.nextSequence) lookSoon(it, coordinationId);
+}
+
+/** Checks, people and sessions take as long as they take: nothing waits for them. */
+const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set(["verifyResult", "notifyPeople", "tellSession"]);
 
 async function perform(
   { memory, effectParts, parts }: Dispatching,
@@ -264,7 +278,8 @@ async function perform(
   if (underway.has(effect.effectId)) return;
   underway.add(effect.effectId);
   try {
-    if (isOfAny(effect)) await parts.lanes.operate(() => performEffect(effectParts, state, effect));
+    if (isGateEffect(effect)) await performGateEffect(effectParts, state, effect);
+    else if (isOfAny(effect)) await parts.lanes.operate(() => performEffect(effectParts, state, effect));
     else await performPlanEffect(effectParts, state, effect);
   } finally {
     underway.delete(effect.effectId);
@@ -364,25 +379,6 @@ function recovery(parts: DispatcherParts): Plan {
     }
     return effects;
   };
-}
-
-/** When to look again: at the state's own deadline; where that has passed, when what it waits for may have changed. */
-function lookAgainAt({ turns, clock, settings }: DispatcherParts, state: Coordination): EpochMs | undefined {
-  const due = nextDeadline(state);
-  if (state.kind !== "open" || due === undefined) return undefined;
-  const now = clock.now();
-  if (due > now) return due;
-  if (state.openSteps.size > 0 || state.plan) {
-    const sweepAt = addMs(now, settings.sweepMs);
-    const next = nextDeadline(state, now);
-    return next !== undefined && next < sweepAt ? next : sweepAt;
-  }
-  const quietSince = turns.quietSince(state.created.ownerSession, now) ?? now;
-  return laterOf(addMs(quietSince, state.created.settleMs), addMs(now, PAUSE_MS_MIN));
-}
-
-function laterOf(a: EpochMs, b: EpochMs): EpochMs {
-  return a > b ? a : b;
 }
 
 function describe(error: unknown): { code: string; message: string } {

@@ -6,12 +6,11 @@
  * started again under the same key, and only when the host surely has no record of it.
  */
 import type { Command } from "../contracts/commands.ts";
-import { stepError } from "../contracts/facts.ts";
-import { addMs, type CoordinationId, type StepId } from "../contracts/ids.ts";
+import { stepError } from "../contracts/fact-fields.ts";
+import { addMs, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { ChildEnding, Observation } from "../contracts/observation.ts";
-import { isPlanned, type PlannedCoordination } from "../dispatch/plan-rules.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import type { Step } from "../ledger/state.ts";
+import type { OpenCoordination, Step } from "../ledger/state.ts";
 import type { AgentRunner, Attempt, Start } from "../ports/agent-runner.ts";
 import type { ContentInput } from "../ports/content-store.ts";
 import { failure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
@@ -54,7 +53,7 @@ interface Drive extends DrivenAttempt {
 }
 
 interface Current {
-  readonly state: PlannedCoordination;
+  readonly state: OpenCoordination;
   readonly step: Step;
   readonly attempt: Attempt;
   readonly runner: AgentRunner;
@@ -90,7 +89,7 @@ export async function driveAttempt(
 /** The attempt as the ledger has it now; `undefined` once it is over. */
 async function current({ parts, runId, stepId, attempt: number }: Drive): Promise<Current | undefined> {
   const state = await parts.runs.state(runId);
-  if (state.kind !== "open" || !isPlanned(state)) return undefined;
+  if (state.kind !== "open") return undefined;
   const step = state.steps.get(stepId);
   if (!step || step.phase.attempt !== number || !isAtWork(step)) return undefined;
   const attempt = attemptOf(state, step);
@@ -127,8 +126,7 @@ async function begin(drive: Drive): Promise<Begun | undefined> {
   if (known) return { step: known.step };
   const state = await drive.parts.runs.state(drive.runId);
   const step = state.kind === "open" ? state.steps.get(drive.stepId) : undefined;
-  if (!step || state.kind !== "open" || !isPlanned(state) || step.phase.attempt + 1 !== drive.attempt)
-    return undefined;
+  if (!step || state.kind !== "open" || step.phase.attempt + 1 !== drive.attempt) return undefined;
   const message = await messageFor(drive.parts, state, step);
   const submitted = await submit(drive, dispatching(drive, { state, step, message }), keptOf(message));
   if (submitted.kind === "refused" || message.kind === "unfillable") return undefined;
@@ -147,7 +145,7 @@ function dispatching(
     state,
     step,
     message,
-  }: { readonly state: PlannedCoordination; readonly step: Step; readonly message: Message },
+  }: { readonly state: OpenCoordination; readonly step: Step; readonly message: Message },
 ): Command[] {
   const dispatch: Command = {
     type: "dispatchStep",
@@ -217,6 +215,8 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
 
 /** The agent may have reported while its end was waited for: the newest report counts. */
 async function newestOutcome(drive: Drive, known: Current, ending: ChildEnding): Promise<Outcome> {
+  // What it said last may still be on its way to the disk.
+  await drive.parts.withheld.settled(known.attempt.childSessionKey);
   for (let now = (await current(drive)) ?? known; ;) {
     const outcome = await outcomeOf(drive.parts, now, ending);
     const latest = await current(drive);
@@ -304,6 +304,7 @@ async function ended(drive: Drive, now: Current, seen: Observation & { kind: "en
     await acknowledge(drive, seen);
     return;
   }
+  if (await waitsForPeople(drive, now)) return;
   const around = { ...drive, session: now.attempt.childSessionKey };
   if (seen.outcome !== "completed") await cancelNested(drive.parts, around);
   const nested = await nestedPlan(drive.parts, around);
@@ -314,6 +315,22 @@ async function ended(drive: Drive, now: Current, seen: Observation & { kind: "en
   }
   const ending = nested?.kind === "ended" ? withNested(seen, nested) : seen;
   await conclude(drive, await newestOutcome(drive, now, ending));
+}
+
+/** What its agent asked people, and was not told yet: it goes on with the answer, in its session. */
+async function waitsForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
+  if (!hasAsked(state, attempt.childSessionKey)) return false;
+  drive.parts.giveBack(drive.runId, step.spec.stepId);
+  await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
+  return true;
+}
+
+function hasAsked({ openQuestions, escalations, tellings }: OpenCoordination, session: SessionKey): boolean {
+  const isAsked = openQuestions.keySeq().some((id) => {
+    const question = escalations.get(id);
+    return question?.cause === "agent" && question.askedBy === session;
+  });
+  return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
 }
 
 /** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */

@@ -1,5 +1,5 @@
 /** Owns: what each effect of `planDispatch` does. Every one may be cut off at any line and done again. */
-import { stepError } from "../contracts/facts.ts";
+import { stepError } from "../contracts/fact-fields.ts";
 import {
   addMs,
   type CoordinationId,
@@ -7,7 +7,7 @@ import {
   type SessionKey,
   type StepId,
 } from "../contracts/ids.ts";
-import type { Observation } from "../contracts/observation.ts";
+import type { Cancellation, Observation } from "../contracts/observation.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
 import type {
   AskHost,
@@ -16,12 +16,14 @@ import type {
   EndCoordination,
   StopObserved,
 } from "../dispatch/plan-dispatch.ts";
+import { isContinued } from "../dispatch/plan-dispatch.ts";
 import { ruleOnObservation } from "../dispatch/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
 import type { SpawnObserver, SpawnQuery } from "../ports/spawn-observer.ts";
 import { boundedAnswer } from "./bounded-answer.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
+import { attemptOf } from "./prepare-attempt.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 
 /** A host that has not answered by then has not answered. */
@@ -34,6 +36,8 @@ export interface EffectParts extends RuntimeParts {
   readonly runner: SpawnObserver;
   /** Aborted when the coordinator stops: then no answer is waited for. */
   readonly stopping: AbortSignal;
+  /** Whether something in this process is about to tell it in another way. */
+  readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
   /** Ends what this process does for an attempt. Resolves when no start of it is under way, as far as the host answers. */
   readonly halt: (attemptKey: IdempotencyKey) => Promise<void>;
 }
@@ -87,7 +91,7 @@ async function stopObserved(
   if (!isToStop(state, { stepId, attempt })) return;
   const query = queryFor(state, stepId, new Set());
   if (!query?.childSessionKey) return;
-  const cancelled = await answerOf(parts, () => parts.runner.stop(query), "unreachable");
+  const cancelled = await stopChild(parts, state, { stepId, query });
   if (parts.stopping.aborted) return;
   const sentence = cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
   const error = stepError("child_cancelled", sentence);
@@ -95,6 +99,19 @@ async function stopObserved(
     { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
   ]);
   parts.watch(submitted.state);
+}
+
+/** A child that we continued is ours to stop; any other is the host's. */
+async function stopChild(
+  parts: EffectParts,
+  state: Coordination,
+  { stepId, query }: { readonly stepId: StepId; readonly query: SpawnQuery },
+): Promise<Cancellation> {
+  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  const continued = state.kind === "open" && step && isContinued(step) ? attemptOf(state, step) : undefined;
+  if (!continued) return answerOf(parts, () => parts.runner.stop(query), "unreachable");
+  await parts.halt(continued.idempotencyKey);
+  return answerOf(parts, () => parts.runners.subagent.cancel(continued), "unreachable");
 }
 
 function isToStop(

@@ -2,7 +2,7 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command } from "../contracts/commands.ts";
 import { unreachable } from "../contracts/errors.ts";
-import { stepError } from "../contracts/facts.ts";
+import { stepError } from "../contracts/fact-fields.ts";
 import type { AdmitSteps, PlanEffect, RunStep, StopStep, StopStray } from "../dispatch/plan-effects.ts";
 import { isPlanned, isToStop, type PlannedCoordination } from "../dispatch/plan-rules.ts";
 import { idempotencyKey } from "../contracts/ids.ts";
@@ -14,6 +14,8 @@ import { outcomeOf } from "./attempt-outcome.ts";
 import { boundedAnswer } from "./bounded-answer.ts";
 import { ofAttempt } from "./drive-attempt.ts";
 import { cancelNested } from "./nested-plans.ts";
+import { gatedBy } from "./gates/gate-of.ts";
+import { judgePlan } from "./gates/judge-plan.ts";
 import type { EffectParts } from "./perform-effect.ts";
 import { attemptOf } from "./prepare-attempt.ts";
 import { runnerFor } from "./runtime-parts.ts";
@@ -33,8 +35,8 @@ export async function performPlanEffect(
       return admitSteps(parts, state, effect);
     case "skipSteps":
       return submit(parts, state, [{ type: "skipSteps", stepIds: effect.stepIds }]);
-    case "expireQuestion":
-      return submit(parts, state, [{ type: "expireEscalation", escalationId: effect.escalationId }]);
+    case "judgePlan":
+      return submit(parts, state, [{ type: "judgePlan", successCriteria: await judgePlan(parts, state) }]);
     case "tripBreaker":
       return submit(parts, state, [{ type: "tripBreaker" }]);
     case "stopStep":
@@ -61,7 +63,8 @@ async function admitSteps(
 ): Promise<void> {
   const { graph } = await parts.plans.graphOf(state);
   const { runnerOf, refOf } = parts;
-  const admitting = { ownerSession: state.created.ownerSession, runnerOf, refOf };
+  const { ownerSession } = state.created;
+  const admitting = { ownerSession, runnerOf, refOf, gated: gatedBy(parts) };
   const steps = plannedStepsOf(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });
   await submit(parts, state, [{ type: "admitPlanSteps", steps }]);
 }

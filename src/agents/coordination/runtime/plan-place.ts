@@ -3,7 +3,8 @@
  * time, so many deep, only as long as the attempt lasts, and with no more budget than is left around it.
  */
 import { BOUNDS } from "../contracts/bounds.ts";
-import type { FactPayloads, SpendingLimit } from "../contracts/facts.ts";
+import type { SpendingLimit } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import type { SessionKey } from "../contracts/ids.ts";
 import { isPlanned } from "../dispatch/plan-rules.ts";
 import { sessionOf, type OpenCoordination, type Spent, type Step } from "../ledger/state.ts";

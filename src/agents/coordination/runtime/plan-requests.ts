@@ -1,5 +1,5 @@
 /** Owns: what hosts ask about plans, and what they are answered. */
-import type { Requester } from "../contracts/facts.ts";
+import type { Requester } from "../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { RefusalCode } from "../dispatch/decision.ts";
 import type { PlanProblem } from "../plan/plan-problem.ts";

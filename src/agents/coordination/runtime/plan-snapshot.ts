@@ -1,4 +1,4 @@
-import type { ContentRef } from "../contracts/facts.ts";
+import type { ContentRef } from "../contracts/fact-fields.ts";
 import { DELIVERY_STEP_ID, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { CoordinationStatus } from "../contracts/summary.ts";
 import type { Coordination } from "../ledger/state.ts";

@@ -1,17 +1,18 @@
 /** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
-import type { ContentRef } from "../contracts/facts.ts";
+import type { ContentRef } from "../contracts/fact-fields.ts";
 import { idempotencyKey, type SessionKey, type StepId } from "../contracts/ids.ts";
 import { invariant, isCoordinationError } from "../contracts/errors.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
-import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
+import { isPlanned, type PlannedCoordination } from "../dispatch/plan-rules.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import { childOf, sessionOf, type Step } from "../ledger/state.ts";
+import { childOf, sessionOf, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { fillInput } from "../plan/fill-input.ts";
 import { instructionOf } from "../plan/instruction.ts";
 import { referencesIn } from "../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../plan/step-graph.ts";
 import type { Attempt, Order } from "../ports/agent-runner.ts";
 import { deliveryMessage, toldSteps } from "./delivery-message.ts";
+import { revisionMessage } from "./gates/revision-message.ts";
 import type { IndexedGraph } from "./plan-source.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 
@@ -28,12 +29,34 @@ export type Message =
 
 type MessageParts = Pick<RuntimeParts, "plans" | "content" | "refOf" | "runs">;
 
-export async function messageFor(
-  parts: MessageParts,
-  state: PlannedCoordination,
-  step: Step,
-): Promise<Message> {
+export async function messageFor(parts: MessageParts, state: OpenCoordination, step: Step): Promise<Message> {
+  const revision = await revisionFor(parts, step);
+  if (revision && keepsSession(step)) return revision;
+  if (!isPlanned(state))
+    return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
   if (isDelivery(step)) return said(parts, await deliveryText(parts, state));
+  const instruction = await instructionFor(parts, state, step);
+  if (instruction.kind !== "message" || !revision) return instruction;
+  return { ...said(parts, `${instruction.text}\n\n${revision.text}`), isPassing: true };
+}
+
+/** What is to be different this time; the keys of what was not met, and what the result was. */
+async function revisionFor(
+  parts: MessageParts,
+  { phase, spec }: Step,
+): Promise<(Message & { readonly kind: "message" }) | undefined> {
+  if (phase.status !== "backoff" || !phase.revision) return undefined;
+  const { criteria, output } = phase.revision;
+  const before = output && !keepsSession({ spec }) ? await parts.content.get(output.sha256) : undefined;
+  return { ...said(parts, revisionMessage(criteria, before)), isPassing: true };
+}
+
+/** The host's agents go on in their session; a program is started anew. */
+function keepsSession({ spec }: Pick<Step, "spec">): boolean {
+  return spec.runner === "subagent";
+}
+
+async function instructionFor(parts: MessageParts, state: PlannedCoordination, step: Step): Promise<Message> {
   const graph = await graphIfKept(parts, state);
   if (!graph) return { kind: "unfillable", why: "the text of the plan is not kept any more" };
   const compiled = graph.stepOf.get(step.spec.stepId);
@@ -73,7 +96,7 @@ async function graphIfKept(
 /** D2: what is started again under the same key is told the same. */
 export async function messageAgain(
   parts: MessageParts,
-  state: PlannedCoordination,
+  state: OpenCoordination,
   step: Step,
 ): Promise<Message> {
   const ref = step.phase.status === "dispatched" ? step.phase.message : undefined;
@@ -111,21 +134,21 @@ async function outputsOf(
 /** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
 export function sessionFor(
   { refOf }: Pick<RuntimeParts, "refOf">,
-  state: PlannedCoordination,
-  { spec }: Step,
+  state: OpenCoordination,
+  { spec, phase }: Step,
   attempt: number,
 ): SessionKey {
   if (spec.runner === "owner") return spec.sourceSession;
+  const isRevised =
+    phase.status === "backoff" && phase.revision !== undefined && attempt === phase.attempt + 1;
+  if (isRevised && phase.child && keepsSession({ spec })) return phase.child.childSessionKey;
   const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
   const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
   return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;
 }
 
 /** The newest attempt of a step, as runners know it; `undefined` before its dispatch. */
-export function attemptOf(
-  { coordinationId }: PlannedCoordination,
-  { spec, phase }: Step,
-): Attempt | undefined {
+export function attemptOf({ coordinationId }: OpenCoordination, { spec, phase }: Step): Attempt | undefined {
   const childSessionKey = sessionOf(phase);
   if (!childSessionKey || phase.status === "waiting" || phase.status === "skipped") return undefined;
   const childRunId = childOf(phase)?.childRunId;
@@ -140,13 +163,13 @@ export function attemptOf(
 
 export async function orderFor(
   parts: MessageParts,
-  state: PlannedCoordination,
+  state: OpenCoordination,
   { step, message }: { readonly step: Step; readonly message: string },
 ): Promise<Order | undefined> {
   const attempt = attemptOf(state, step);
   const envelope = envelopeOf(state, step.spec.stepId);
   if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;
-  const graph = isDelivery(step) ? undefined : await parts.plans.graphOf(state);
+  const graph = isDelivery(step) || !step.spec.planned ? undefined : await parts.plans.graphOf(state);
   const outputSchema = graph?.stepOf.get(step.spec.stepId)?.outputSchema;
   const spanId = parts.refOf(attempt.idempotencyKey).sha256.slice(0, 16);
   return {
@@ -164,7 +187,7 @@ const TRACE_ID = /^[0-9a-f]{32}$/u;
 
 function traceIdOf(
   { refOf }: Pick<MessageParts, "refOf">,
-  { created, coordinationId }: PlannedCoordination,
+  { created, coordinationId }: OpenCoordination,
 ): string {
   const { traceId } = created.trace;
   return traceId !== undefined && TRACE_ID.test(traceId)

@@ -1,6 +1,6 @@
 /** Owns: what the parts of the runtime share. */
 import { invariant } from "../contracts/errors.ts";
-import type { ContentRef, RunnerKind, StepAdmitted } from "../contracts/facts.ts";
+import type { ContentRef, RunnerKind, StepAdmitted } from "../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId } from "../contracts/ids.ts";
 import type { Coordination } from "../ledger/state.ts";
 import type { AgentRunner } from "../ports/agent-runner.ts";
@@ -9,7 +9,10 @@ import type { ContentStore } from "../ports/content-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { OutputContract } from "../ports/output-contract.ts";
+import type { GateParts } from "./gates/gate-parts.ts";
+import type { WithheldTexts } from "./gates/withheld-texts.ts";
 import type { PlanSnapshot } from "./plan-snapshot.ts";
+import type { PluginHooks } from "./plugin-hooks.ts";
 import type { PlanSource } from "./plan-source.ts";
 import type { RunLog } from "./run-log.ts";
 
@@ -58,7 +61,11 @@ export function runnerFor(
 }
 
 /** What the runtime adds for itself. */
-export interface RuntimeParts extends PlanParts {
+export interface RuntimeParts extends PlanParts, GateParts {
+  /** What plugins of other authors say before a plan begins. */
+  readonly hooks?: PluginHooks;
+  /** Texts that were kept back and are on their way to the disk. */
+  readonly withheld: WithheldTexts;
   readonly store: LedgerStore;
   readonly content: ContentStore;
   readonly clock: Clock;

@@ -9,6 +9,8 @@ import { checkPlan } from "../plan/check-plan.ts";
 import type { PlanProblem } from "../plan/plan-problem.ts";
 import type { StepGraph } from "../plan/step-graph.ts";
 import type { ContentInput } from "../ports/content-store.ts";
+import { doubtIn, gatedBy } from "./gates/gate-of.ts";
+import { questionPolicyOf } from "./gates/question-policy.ts";
 import { placeOf, within, type PlanPlace } from "./plan-place.ts";
 import type {
   CoordinationRequest,
@@ -17,6 +19,7 @@ import type {
   PlanSubmitted,
   RequestAnswer,
 } from "./plan-requests.ts";
+import { leastSure, planDecided } from "./plugin-decision.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 import { takeReport } from "./take-report.ts";
 
@@ -35,8 +38,10 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const problems = unauthorized(submission, graph);
+  const problems = [...unauthorized(submission, graph), ...unusableChecks(parts, submission)];
   if (problems.length > 0) return { kind: "refused", problems };
+  const decided = await planDecided(parts, submission, graph);
+  if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
   const place = await placeOf(parts, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
   const text = JSON.stringify(submission.plan);
@@ -44,7 +49,8 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const { coordinationId, objective } = graph;
   const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
   parts.plans.remember(plan.ref.sha256, graph);
-  const commands = opening(parts, { submission, graph, plan, place });
+  const confidence = leastSure(graph.confidence, decided.confidence);
+  const commands = opening(parts, { submission, graph, plan, place, confidence });
   const submitted = await parts.runs.submit(coordinationId, commands, [plan, aim]);
   if (submitted.kind === "refused") return taken(submitted.state, { graph, plan });
   if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
@@ -56,6 +62,25 @@ function unauthorized(submission: PlanSubmission, { ownerSession }: StepGraph): 
   const { submittedBy } = submission;
   if (submittedBy === undefined || ownerSession === submittedBy) return forbiddenAgents(submission);
   return [problem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
+}
+
+/** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */
+function unusableChecks({ gates }: RuntimeParts, { plan }: PlanSubmission): PlanProblem[] {
+  const parsed = parsePlan(plan);
+  const steps = parsed.ok ? parsed.value.steps : [];
+  return steps
+    .flatMap(({ verify }, index) =>
+      Object.entries(verify?.checks ?? {}).flatMap(([key, check]): PlanProblem[] => {
+        const path = `steps[${index}].verify.checks.${key}`;
+        const isDefined = Object.hasOwn(gates.verifiers, key);
+        if ((check === true) === isDefined) return [];
+        const message = isDefined
+          ? `the operator defines a check ${JSON.stringify(key)}; use it with true, or choose another key`
+          : `the operator defines no check ${JSON.stringify(key)}; state the check here, or let the operator define it (gates.verifiers)`;
+        return [{ path, code: isDefined ? "CHECK_INVALID" : "CHECK_UNKNOWN", message }];
+      }),
+    )
+    .slice(0, BOUNDS.planProblemsMax);
 }
 
 /** H3: a plan gives its submitter no agents that it could not spawn. */
@@ -95,17 +120,22 @@ interface Opening {
   readonly graph: StepGraph;
   readonly plan: ContentInput;
   readonly place: Exclude<PlanPlace, { kind: "nowhere" }>;
+  /** Of the plan as a whole. */
+  readonly confidence: number | undefined;
 }
 
-function opening(parts: RuntimeParts, { submission, graph, plan, place }: Opening): Command[] {
+function opening(parts: RuntimeParts, given: Opening): Command[] {
+  const { submission, graph, plan, place, confidence } = given;
   const { settings, clock, refOf, runnerOf } = parts;
   const now = clock.now();
   const { coordinationId, ownerSession, objective, deadlineMs, failurePolicy } = graph;
   const budget = place.kind === "inside" ? within(graph.budget, place.left) : graph.budget;
+  const decision = doubtIn(parts.gates, confidence);
+  const { successCriteria } = graph;
   const origin = refOf(`${coordinationId}:${now}`).sha256;
   const steps = plannedStepsOf(
     graph,
-    { ownerSession, runnerOf, refOf },
+    { ownerSession, runnerOf, refOf, gated: gatedBy(parts) },
     { from: 0, to: BOUNDS.stepsPerAppendMax },
   );
   return [
@@ -126,7 +156,10 @@ function opening(parts: RuntimeParts, { submission, graph, plan, place }: Openin
         escalateMs: settings.escalateMs,
         ...(deadlineMs !== undefined && { deadlineAtMs: addMs(now, deadlineMs) }),
         ...(budget && { budget }),
+        ...(decision && { decision }),
+        ...(successCriteria && { successCriteria: [...successCriteria] }),
       },
+      questions: questionPolicyOf(parts),
       ...(place.kind === "inside" && { parent: place.parent }),
     },
     { type: "admitPlanSteps", steps },

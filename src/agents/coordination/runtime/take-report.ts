@@ -1,6 +1,7 @@
 /** Owns: a child's own report about the step that it works on. Which step that is says the ledger, never the child (H3). */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { SessionKey } from "../contracts/ids.ts";
+import { basisPointsBelow } from "../gates/stated-confidence.ts";
 import { isPlanned } from "../dispatch/plan-rules.ts";
 import { sessionOf, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
@@ -33,7 +34,7 @@ export async function takeReport(
         ...{ stepId, outcome },
         attempt: attemptIn(parts, about, childSessionKey),
         output: content.ref,
-        ...(confidence !== undefined && { confidence: Math.round(confidence * 10_000) }),
+        ...(confidence !== undefined && { confidence: basisPointsBelow(confidence) }),
       },
     ],
     [content],

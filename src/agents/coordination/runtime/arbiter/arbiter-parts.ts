@@ -10,6 +10,7 @@ import type { TextMerge } from "../../ports/text-merge.ts";
 import type { AssessParts } from "./assess-call.ts";
 import type { Participants } from "./participants.ts";
 import type { PlanSource } from "../plan-source.ts";
+import type { PluginHooks } from "../plugin-hooks.ts";
 import type { PlanParts } from "../runtime-parts.ts";
 import type { Unrecorded } from "./record-changes.ts";
 import type { RunLog } from "../run-log.ts";
@@ -23,6 +24,8 @@ export interface ArbitrationParts {
   readonly conflicts: ConflictsConfig;
   /** The folder in which an agent works. */
   readonly workspaceOf: (agent: AgentId) => string;
+  /** What plugins of other authors say; absent where there can be none. */
+  readonly hooks?: PluginHooks;
 }
 
 export interface ArbiterParts extends ArbitrationParts, Pick<PlanParts, "refOf"> {

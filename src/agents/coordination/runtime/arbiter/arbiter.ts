@@ -4,7 +4,8 @@
  *
  * A1 rulings are made one after another in this process and appended before they are answered; of two processes that rule on the
  * same claims one rules again (S5). A2 a call is allowed under a claim that the ledger has; an attempt that was given up has none.
- * A4 a call waits for calls of other sessions only, and never beyond its time.
+ * A4 a call waits for calls of other sessions and for plugins only, and never beyond its time; what plugins say is asked between
+ * two rulings.
  */
 import {
   addMs,
@@ -13,16 +14,20 @@ import {
   type EpochMs,
   type SessionKey,
 } from "../../contracts/ids.ts";
+import { isCoordinationError } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
+import { approvedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { ArbiterParts, Arbitration } from "./arbiter-parts.ts";
 import { assessCall, withoutMerges, type Assessed, type LocatedTarget } from "./assess-call.ts";
-import { givenUpSentence, heldSentence, underWaySentence } from "./conflict-sentence.ts";
+import { claimApproved } from "./claim-over.ts";
+import { givenUpSentence, heldSentence, pluginsLateSentence, underWaySentence } from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
 import { locateTargets, looksOf } from "./locate-targets.ts";
-import { createParticipants, type Participant } from "./participants.ts";
+import { createParticipants, type Participant, type Standing } from "./participants.ts";
+import { createPluginRulings, PLUGINS_MS, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
 import { rulingAgain } from "./ruling-again.ts";
 import { ruleOnUndetermined } from "./undetermined-writes.ts";
@@ -69,12 +74,24 @@ export function createArbiter(parts: ArbiterParts): Arbiter {
     release: (token) => release(it, token),
     appended: (events) => {
       it.participants.appended(events);
+      for (const { type, runId, payload } of events)
+        if (type === "escalation.closed" && payload.resolution === "approved") void claimSoon(it, runId);
       it.underWay.freed(
         events.flatMap(({ type, payload }) => (type === "claim.released" ? [payload.token] : [])),
       );
     },
     opened: (state) => it.participants.opened(state),
   };
+}
+
+/** The requester may be waiting for it, and others go on with what they lose. */
+async function claimSoon(it: Arbitration, runId: CoordinationId): Promise<void> {
+  try {
+    await it.inTurn(() => claimApproved(it, runId));
+  } catch (error) {
+    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    it.logger.warn({ runId, code }, "an approved write could not be claimed yet");
+  }
 }
 
 async function request(it: Arbitration, call: WriteCall): Promise<WriteAnswer> {
@@ -132,14 +149,30 @@ interface Request {
   readonly looks: readonly Looked[];
 }
 
-/** Rules again when what stood in the way has ended, as long as there is time. */
+/** A plugin that kept the thread has used up the host's time: then the answer must not wait for anything. */
+const LATEST_MS = PLUGINS_MS + 1_000;
+
+/** Rules again when plugins have been asked, or what stood in the way has ended, as long as there is time. */
 async function ruleInTime(it: Arbitration, given: Request): Promise<WriteAnswer> {
+  const { participant, call } = given;
   const beganAtMs = it.clock.now();
+  const plugins = createPluginRulings(it, { tool: call.tool, beganAtMs });
   for (;;) {
-    const answer = await it.inTurn(() => rulingAgain(() => ruleOnce(it, given, { beganAtMs })));
-    if ("waitUntilMs" in answer) await oneOf(it, answer.waitUntilMs);
+    const answer = await it.inTurn(() => rulingAgain(() => ruleOnce(it, given, { beganAtMs, plugins })));
+    if ("isUnasked" in answer) {
+      await plugins.ask(participant);
+      if (it.clock.now() > addMs(beganAtMs, LATEST_MS)) return tooLate(it, participant);
+    } else if ("waitUntilMs" in answer) await oneOf(it, answer.waitUntilMs);
     else return answer;
   }
+}
+
+function tooLate({ logger }: Arbitration, { runId, stepId }: Participant): WriteAnswer {
+  logger.warn(
+    { runId, stepId },
+    "plugins kept a write waiting for too long; it was refused without a record",
+  );
+  return { kind: "refused", sentence: pluginsLateSentence() };
 }
 
 /** Resolves when a call of this process ends or a claim is released, or at the time. */
@@ -156,20 +189,32 @@ function oneOf({ underWay, clock }: Arbitration, untilMs: EpochMs): Promise<void
 }
 
 type Later = { readonly waitUntilMs: EpochMs };
+type Unasked = { readonly isUnasked: true };
 
 async function ruleOnce(
   it: Arbitration,
   given: Request,
-  { beganAtMs }: { readonly beganAtMs: EpochMs },
-): Promise<WriteAnswer | Later> {
+  { beganAtMs, plugins }: { readonly beganAtMs: EpochMs; readonly plugins: PluginRulings },
+): Promise<WriteAnswer | Later | Unasked> {
   await recordRest(it);
-  const standing = await it.participants.standingOf(given.call.session);
+  const standing = await standingNow(it, given.call.session);
   if (standing.kind !== "participant")
     return { kind: "refused", sentence: givenUpSentence(given.participant.stepId) };
   const { participant } = standing;
   const { call, targets, looks } = given;
-  const assessed = writable(it, participant, call, await assessCall(it, participant, targets));
+  const found = await assessCall(it, participant, { targets, plugins });
+  if (found.some(({ isUnasked }) => isUnasked)) return { isUnasked: true };
+  const assessed = writable(it, participant, call, found);
   return mayWait(it, assessed, beganAtMs) ?? record(it, { participant, call, assessed, looks });
+}
+
+/** With what people approved and nobody has claimed yet, because this process was not there. */
+async function standingNow(it: Arbitration, session: SessionKey): Promise<Standing> {
+  const standing = await it.participants.standingOf(session);
+  if (standing.kind !== "participant" || approvedReviews(standing.participant.state).length === 0)
+    return standing;
+  await claimApproved(it, standing.participant.runId);
+  return it.participants.standingOf(session);
 }
 
 function writable(

@@ -7,15 +7,18 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import { isFile } from "../../contracts/resource-names.ts";
 import { contestOf } from "../../dispatch/conflict-facts.ts";
+import { isApproved } from "../../dispatch/conflict-questions.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
+import { isForPeople } from "./conflict-sentence.ts";
 import { findOpposition, type Opposition, type OppositionParts } from "./find-opposition.ts";
 import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
+import type { Contested, PluginRulings } from "./plugin-rulings.ts";
 import type { MergedFile, Proposed, WriteTarget } from "./write-call.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
-import type { CallUnderWay, WritesUnderWay } from "./writes-under-way.ts";
+import type { CallUnderWay, ChangeUnderWay, WritesUnderWay } from "./writes-under-way.ts";
 
 /** A target that is known by its resource, with its place in the call. */
 export interface LocatedTarget {
@@ -40,6 +43,10 @@ export interface Assessed {
   readonly look: FileLook | undefined;
   /** Somebody else's call that changes it and has not ended. */
   readonly underWay?: CallUnderWay;
+  /** What a plugin said of it, for the model that asked. */
+  readonly said?: string;
+  /** Plugins are to be asked first. */
+  readonly isUnasked?: true;
   /** Kept so that later changes can be merged with it. */
   readonly content?: ContentInput;
 }
@@ -53,7 +60,7 @@ export interface AssessParts extends ArbiterParts, OppositionParts {
 export async function assessCall(
   parts: AssessParts,
   participant: Participant,
-  targets: readonly LocatedTarget[],
+  { targets, plugins }: { readonly targets: readonly LocatedTarget[]; readonly plugins: PluginRulings },
 ): Promise<Assessed[]> {
   const policies = await policiesOf(parts, participant);
   const assessed: Assessed[] = [];
@@ -62,7 +69,7 @@ export async function assessCall(
     // The tool itself can only fail at it, and a claim would keep others out of all that is in it.
     if (look?.kind === "folder" && target.propose) continue;
     const fresh = assessed.filter(({ request }) => request.held === undefined).length;
-    assessed.push(await assess(parts, { participant, target, look, policies, fresh }));
+    assessed.push(await assess(parts, { participant, target, look, policies, fresh, plugins }));
   }
   return assessed;
 }
@@ -95,11 +102,12 @@ interface About {
   readonly policies: Policies;
   /** Claims that the call gets before this one. */
   readonly fresh: number;
+  readonly plugins: PluginRulings;
 }
 
 async function assess(parts: AssessParts, about: About): Promise<Assessed> {
   const { participant, target, look, policies, fresh } = about;
-  const { resource, replaces, propose } = target;
+  const { resource, replaces } = target;
   const now = parts.clock.now();
   const own = parts.underWay.ofOwn(participant.session, resource, now);
   const underWay = parts.underWay.ofOthers(participant.session, resource, now);
@@ -108,22 +116,68 @@ async function assess(parts: AssessParts, about: About): Promise<Assessed> {
   const applied = strategyFor(resource, policies);
   const { holders, delegated } = found;
   const request = requestOf(parts, { participant, resource, found, look, fresh, now });
-  const current = look?.kind === "text" ? look.text : undefined;
   const common = {
     ...{ target, look, holders, delegated },
     ...(underWay && { underWay }),
-    ...keptFor(parts, applied, current),
+    ...keptFor(parts, applied, look),
   };
-  const isMerging = applied.strategy === "merge_if_safe";
-  if (!found.contest)
-    return {
-      ...{ ...common, request, ruling: undefined },
-      ...(isMerging && textOf(own?.text ?? current, propose)),
-    };
-  const contest = { ...found.contest, ...applied };
+  const plain = { ...common, request, ruling: undefined, ...leftBy(about, applied, own) };
+  if (!found.contest || (!own && isLetHappen(participant, resource, found))) return plain;
+  const opposed = { ...found.contest, ...applied };
+  return oppose(parts, about, { common, request, plain, found, own, opposed });
+}
+
+interface Opposed {
+  readonly common: Omit<Assessed, "request" | "ruling">;
+  readonly request: ResourceRequest;
+  /** As if nobody stood against it. */
+  readonly plain: Assessed;
+  readonly found: Opposition;
+  readonly own: ChangeUnderWay | undefined;
+  readonly opposed: Contested;
+}
+
+/** Plugins first, then the strategy. */
+async function oppose(
+  parts: AssessParts,
+  { participant, target, plugins }: About,
+  { common, request, plain, found, own, opposed }: Opposed,
+): Promise<Assessed> {
+  const said = plugins.on(participant, target.resource, opposed);
+  if (!said) return { ...plain, isUnasked: true };
+  const contest = { ...opposed, ...(said.ruling && { hook: said.ruling }) };
   const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";
-  const change = isMerge ? await ruleOnMerge(parts, { ...common, found, own }) : {};
-  return contested(parts, participant, { common, request, contest, change });
+  const left = plain.text === undefined ? {} : { text: plain.text };
+  const change = isMerge ? await ruleOnMerge(parts, { ...common, found, own }) : left;
+  const words = said.sentence === undefined ? {} : { said: said.sentence };
+  return contested(parts, participant, { common: { ...common, ...words }, request, contest, change });
+}
+
+/** What the call leaves, where later changes may be merged with it. */
+function leftBy(
+  { look, target }: About,
+  { strategy }: AppliedStrategy,
+  own: ChangeUnderWay | undefined,
+): { readonly text?: string } {
+  if (strategy !== "merge_if_safe") return {};
+  return textOf(own?.text ?? currentOf(look), target.propose);
+}
+
+function currentOf(look: FileLook | undefined): string | undefined {
+  return look?.kind === "text" ? look.text : undefined;
+}
+
+/** People were asked about it by a question, and let it happen. */
+function isLetHappen(
+  { state, stepId }: Participant,
+  resource: string,
+  { held, contest }: Opposition,
+): boolean {
+  if (!held || !contest) return false;
+  const others = contest.claims.filter(
+    (claim) => claim.stepId !== stepId || claim.coordinationId !== undefined,
+  );
+  return isApproved(state, { stepId, resource, acquiredAtMs: held.acquiredAtMs }, others);
 }
 
 /** Ruled with all that is known of the contest, the outcome of a merge included. */
@@ -183,8 +237,9 @@ function textOf(before: string | undefined, propose: LocatedTarget["propose"]): 
 function keptFor(
   parts: AssessParts,
   { strategy }: AppliedStrategy,
-  current: string | undefined,
+  look: FileLook | undefined,
 ): Pick<Assessed, "content"> {
+  const current = currentOf(look);
   if (strategy !== "merge_if_safe" || current === undefined) return {};
   return { content: contentOf(parts, current) };
 }
@@ -198,7 +253,8 @@ function reviewable(
   { conflicts, unanswerable }: AssessParts,
   participant: Participant,
   { ruling, now }: { readonly ruling: Ruling; readonly now: EpochMs },
-): { readonly reviewByMs?: EpochMs } {
-  if (ruling.kind !== "review" || !canBeAskedAbout(participant, unanswerable)) return {};
-  return { reviewByMs: addMs(now, conflicts.reviewMs) };
+): Pick<ResourceContest, "reviewByMs" | "asksPeople"> {
+  if (ruling.kind !== "review") return {};
+  if (canBeAskedAbout(participant, unanswerable)) return { reviewByMs: addMs(now, conflicts.reviewMs) };
+  return isForPeople(ruling.because) ? { asksPeople: true } : {};
 }

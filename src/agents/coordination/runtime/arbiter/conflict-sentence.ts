@@ -21,6 +21,8 @@ export function refusalSentence(
   const resource = shownName(assessed.request.resource);
   const which = conflictId === undefined ? "" : ` (conflict ${conflictId})`;
   if (ruling?.kind === "review") return reviewSentence(assessed, state, { because: ruling.because, which });
+  if (assessed.said !== undefined)
+    return `${START}: ${resource} is wanted by others too${heldBy(assessed, state)}, and ${ended(assessed.said)} Go on with other work; do not write it under another name${which}.`;
   const changers = changersOf(assessed);
   if (changers.length > 0)
     return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read it; your change would undo that. ${READ_AGAIN}${which}.`;
@@ -31,6 +33,36 @@ const READ_AGAIN = "Read it again and make your change to what it is now";
 
 /** What a merge could not do, the model itself often can. */
 const MENDABLE: ReadonlySet<string> = new Set(["overlapping-changes", "no-base", "does-not-apply"]);
+
+/** Nobody but people can rule on it. */
+export function isForPeople(because: string): boolean {
+  return !MENDABLE.has(because) && because !== "being-written";
+}
+
+/** A question was put to people, now or by an earlier call. */
+export function askedSentence(
+  assessed: Assessed,
+  state: Coordination,
+  questions: readonly OpenQuestion[],
+): string {
+  const resource = shownName(assessed.request.resource);
+  const names = questions.map(({ questionId }) => questionId).join(", ");
+  const untilMs = questions.map(({ deadlineAtMs }) => deadlineAtMs).reduce((a, b) => (a < b ? a : b));
+  return `${START}: a person must decide who may change ${resource}${heldBy(assessed, state)}. A person was asked (${names}) and may answer until ${timeOf(untilMs)}; if they approve, make the same call again. Go on with other work until then; do not write it under another name.`;
+}
+
+export interface OpenQuestion {
+  readonly questionId: string;
+  readonly deadlineAtMs: EpochMs;
+}
+
+export function pluginsLateSentence(): string {
+  return `${START}: the plugins that rule on contested writes kept it waiting for too long. Try again later.`;
+}
+
+function ended(sentence: string): string {
+  return /[.!?]$/u.test(sentence) ? sentence : `${sentence}.`;
+}
 
 function reviewSentence(
   assessed: Assessed,

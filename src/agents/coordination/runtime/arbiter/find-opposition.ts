@@ -79,7 +79,7 @@ export async function findOpposition(parts: OppositionParts, wanted: Wanted): Pr
 /** The requester's claim that covers the resource, as its own log has it, unless another process has ended it. */
 export async function heldBy(
   { store }: Pick<OppositionParts, "store">,
-  { runId, stepId, state }: Participant,
+  { runId, stepId, state }: Pick<Participant, "runId" | "stepId" | "state">,
   { resource, now }: { readonly resource: string; readonly now: EpochMs },
 ): Promise<ClaimEntry | undefined> {
   const tokens = resourceAndAbove(resource).map((name) => state.holdings.get(holdingOf(stepId, name)) ?? 0);

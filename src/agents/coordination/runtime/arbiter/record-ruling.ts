@@ -1,7 +1,7 @@
 /** Owns: what is recorded of a ruling, and what the caller is answered. Nothing is answered that is not on disk (D1). */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
-import type { Command, ResourceRequest, SettleReview } from "../../contracts/commands.ts";
+import type { Command, ResourceRequest } from "../../contracts/commands.ts";
 import { CoordinationError, invariant, isCoordinationError } from "../../contracts/errors.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import { isContested, openQuestion, sameConflict } from "../../dispatch/conflict-facts.ts";
@@ -11,8 +11,15 @@ import type { Arbitration } from "./arbiter-parts.ts";
 import { recordChanges } from "./record-changes.ts";
 import { rulingAgain } from "./ruling-again.ts";
 import { contentOf, type Assessed } from "./assess-call.ts";
-import { heldBy } from "./find-opposition.ts";
-import { recordRefusedSentence, refusalSentence, reviewText } from "./conflict-sentence.ts";
+import {
+  askedSentence,
+  recordRefusedSentence,
+  refusalSentence,
+  reviewText,
+  type OpenQuestion,
+} from "./conflict-sentence.ts";
+import { openQuestionOn } from "../../dispatch/conflict-questions.ts";
+import { approvalOf, claimOver, endWithin } from "./claim-over.ts";
 import type { Participant } from "./participants.ts";
 import type { Submitted } from "../run-log.ts";
 import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
@@ -83,32 +90,46 @@ async function endForeignClaims(it: Arbitration, { participant, assessed }: Rule
   }
 }
 
-interface Ending {
-  readonly claims: readonly ClaimEntry[];
-  readonly resource: string;
-  readonly because: "preempted" | "delegated";
-}
-
-/** All that the holders have of the resource, also what there was no room to list. */
-async function endWithin(it: Arbitration, { claims, resource, because }: Ending): Promise<void> {
-  const holders = new Map(claims.map(({ runId, stepId }) => [`${runId}\n${stepId}`, { runId, stepId }]));
-  for (const { runId, stepId } of holders.values())
-    await it.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
-}
-
 /** Who lost is refused, also where that cannot be recorded. */
 export async function refuseCall(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
-  const { assessed, participant } = ruled;
-  const lost =
-    assessed.find(({ ruling }) => ruling?.kind === "refused") ??
-    assessed.find(({ ruling }) => ruling?.kind === "review");
-  invariant(lost !== undefined, "A3: a refused call has a ruling");
+  const { participant } = ruled;
+  const lost = lostIn(ruled);
   const submitted = await recordRefusal(it, ruled);
   if (submitted?.kind === "refused") return notRecorded(submitted);
   const state = submitted?.state ?? participant.state;
-  const conflictId = submitted && conflictIdOf(state, participant, lost.request);
-  const sentence = refusalSentence(lost, state, conflictId);
-  return { kind: "refused", sentence, ...(conflictId !== undefined && { conflictId }) };
+  const asked = questionsIn(state, ruled, lost);
+  const [question] = asked;
+  const conflictId = question
+    ? question.conflictId
+    : submitted && conflictIdOf(state, participant, lost.request);
+  const sentence = question ? askedSentence(lost, state, asked) : refusalSentence(lost, state, conflictId);
+  return conflictId === undefined ? { kind: "refused", sentence } : { kind: "refused", sentence, conflictId };
+}
+
+/** What the model is told of: what it lost, then what it can mend itself, then what is for people. */
+function lostIn({ assessed }: Ruled): Assessed {
+  const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
+  const lost =
+    assessed.find(({ ruling }) => ruling?.kind === "refused") ??
+    reviews.find(({ request }) => !request.contest?.asksPeople) ??
+    reviews[0];
+  invariant(lost !== undefined, "A3: a refused call has a ruling");
+  return lost;
+}
+
+/** The open questions to people about what the call would change. */
+function questionsIn(
+  state: Coordination,
+  { participant, assessed }: Ruled,
+  lost: Assessed,
+): (OpenQuestion & { readonly conflictId?: string | undefined })[] {
+  if (state.kind !== "open" || !lost.request.contest?.asksPeople) return [];
+  return assessed.flatMap(({ request: { resource } }) => {
+    const question = openQuestionOn(state, participant.stepId, resource);
+    if (!question) return [];
+    const { escalationId, deadlineAtMs, conflictId } = question;
+    return [{ questionId: `${state.coordinationId}:${escalationId}`, deadlineAtMs, conflictId }];
+  });
 }
 
 async function recordRefusal(it: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
@@ -174,8 +195,6 @@ function settle(it: Arbitration, ruled: Ruled, { questions, answer }: Settling):
   });
 }
 
-const CLAIMS_MAX = 1_024;
-
 interface Approved {
   readonly request: ResourceRequest;
   /** Absent where nobody stood against it. */
@@ -186,19 +205,11 @@ interface Approved {
 
 async function claimNow(it: Arbitration, { participant }: Ruled, approved: Approved): Promise<number> {
   const { request, conflictId, expiresAtMs, now } = approved;
-  const { resource } = request;
   const { runId, stepId } = participant;
-  const { claims, lastToken } = await it.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
-  const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
-  // Also who claimed it while people thought about it.
-  await endWithin(it, { claims: others, resource, because: "preempted" });
-  const state = await it.runs.state(runId);
-  const held =
-    state.kind === "open" ? await heldBy(it, { ...participant, state }, { resource, now }) : undefined;
-  const claim = { token: held?.token ?? lastToken + 1, expiresAtMs };
+  const { claim, held } = await claimOver(it, participant, { resource: request.resource, expiresAtMs, now });
   const { contest: _, held: _held, ...rest } = request;
   const uncontested = { ...rest, ...claim, ...(held && { held: held.token }) };
-  const question = conflictId !== undefined && settled(conflictId, claim);
+  const question = conflictId !== undefined && approvalOf(conflictId, claim);
   const answered = question && (await it.runs.submit(runId, [question]));
   // Nobody stood against it, or the question was closed before the answer came.
   const submitted =
@@ -207,10 +218,6 @@ async function claimNow(it: Arbitration, { participant }: Ruled, approved: Appro
       : await it.runs.submit(runId, [{ type: "requestResources", stepId, requests: [uncontested] }]);
   if (submitted.kind === "refused") notRecorded(submitted);
   return claim.token;
-}
-
-function settled(conflictId: string, claim: NonNullable<SettleReview["claim"]>): SettleReview {
-  return { type: "settleReview", conflictId, answer: "approved", claim };
 }
 
 /** The step has ended, or too much is claimed; a claim that ended just now is ruled on again. */

@@ -1,0 +1,63 @@
+/** Owns: questions to people: what may be answered, by whom, through what, and who is told when. */
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+import { epochMsSchema, sessionKeySchema } from "./ids.ts";
+
+/** `approve` and `deny` rule on what is held; `answer` brings a text: a replacement for a result, or what an agent asked for. */
+export const answerKindSchema = z.enum(["approve", "deny", "answer"]);
+export type AnswerKind = z.infer<typeof answerKindSchema>;
+
+/** Where a question is told and where its answer came from: `chat`, `cli`, `gateway`, `host`, `webhook:NAME`, `plugin:ID`. */
+export const channelSchema = z
+  .string()
+  .min(1)
+  .max(BOUNDS.nameCharsMax + "webhook:".length)
+  .regex(/^(?:chat|cli|gateway|host|webhook:[a-z0-9][a-z0-9_-]*|plugin:[a-z0-9][a-z0-9._@/-]*)$/);
+export type Channel = z.infer<typeof channelSchema>;
+
+/** Who answered, as the channel vouches for it: never what a model wrote. */
+export const answererSchema = z.object({
+  kind: z.enum(["operator", "person", "plugin"]),
+  /** The channel's name for the person. */
+  id: z.string().min(1).max(BOUNDS.idCharsMax).optional(),
+  /** The session in which the answer was given. */
+  session: sessionKeySchema.optional(),
+});
+export type Answerer = z.infer<typeof answererSchema>;
+
+/** Telling somebody of an open question: at first, as a reminder, or somebody else when nobody answered. */
+export const noticeSchema = z.object({ channel: channelSchema, atMs: epochMsSchema });
+export type Notice = z.infer<typeof noticeSchema>;
+
+/** Why an answer did not count. */
+export const answerRefusalSchema = z.enum([
+  "closed",
+  "expired",
+  /** The question takes other answers. */
+  "not_an_answer",
+  /** Whoever asked may not answer. */
+  "same_session",
+  "not_allowed",
+]);
+export type AnswerRefusal = z.infer<typeof answerRefusalSchema>;
+
+/** What holds for every question of a coordination, from its opening on. */
+export const questionPolicySchema = z.object({
+  /** How long a question stays open. */
+  answerMs: z.int().min(1).max(BOUNDS.durationMsMax),
+  notify: z
+    .array(z.object({ channel: channelSchema, afterMs: z.int().min(0).max(BOUNDS.durationMsMax) }))
+    .max(BOUNDS.noticesMax)
+    .optional(),
+  requireDifferentApprover: z.literal(true).optional(),
+});
+export type QuestionPolicy = z.infer<typeof questionPolicySchema>;
+
+/** What an agent asks, as it is kept beside the log. */
+export const questionTextSchema = z.object({
+  question: z.string().max(BOUNDS.questionCharsMax),
+  options: z.array(z.string().max(BOUNDS.questionCharsMax)).max(BOUNDS.optionsMax).optional(),
+  /** Counts when nobody answers in time. */
+  otherwise: z.string().max(BOUNDS.questionCharsMax).optional(),
+});
+export type QuestionText = z.infer<typeof questionTextSchema>;

@@ -1,0 +1,163 @@
+/** Owns: the fields that facts are made of (`facts.ts`). */
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
+import { agentIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import { gateSchema } from "./verification.ts";
+
+export const durationMs = z.int().min(0).max(BOUNDS.durationMsMax);
+export const attemptSchema = z
+  .int()
+  .min(1)
+  .max(BOUNDS.retryBudgetMax + 1 + BOUNDS.revisionsMax);
+export const hostRef = z.string().min(1).max(BOUNDS.sessionKeyCharsMax);
+export const shortName = z.string().min(1).max(BOUNDS.nameCharsMax);
+export const basisPoints = z.int().min(0).max(10_000);
+/** RFC 0039: no host may go below a half. */
+export const floorSchema = z.int().min(5_000).max(10_000);
+export const escalationId = z.string().min(1).max(BOUNDS.idCharsMax);
+
+/** Names a text by its sha256; the text itself lies in the content table and may be deleted. Size in bytes. */
+export const contentRefSchema = z.object({
+  sha256: z
+    .string()
+    .length(BOUNDS.sha256Chars)
+    .regex(/^[0-9a-f]*$/),
+  bytes: z.int().min(0),
+});
+export type ContentRef = z.infer<typeof contentRefSchema>;
+
+/**
+ * How the host's side of a fact was learnt: from a hook or a runner as it happened, or by asking the host afterwards; `gate`
+ * where it was held and then ruled on.
+ */
+export const learntViaSchema = z.enum(["hook", "reconciled", "deadline", "runner", "gate"]);
+export type LearntVia = z.infer<typeof learntViaSchema>;
+
+/** Why a step failed. `message` is the host's sentence, cut to a bound. */
+export const stepErrorSchema = z.object({
+  code: z.enum([
+    "spawn_refused",
+    "spawn_not_confirmed",
+    "child_failed",
+    "child_cancelled",
+    "child_lost",
+    /** The outputs break the step's `outputSchema`; the message begins with the path. */
+    "output_invalid",
+    /** A value that the input needs is not kept any more. */
+    "input_unavailable",
+    /** The child itself reported that it could not do the work. */
+    "reported_failed",
+    /** A check of the result failed, or asked for more revisions than there are. */
+    "verification_failed",
+    /** People withheld the result, or nobody answered about it. */
+    "withheld",
+    /** The result was held back before it could be kept, and the process ended. */
+    "result_lost",
+  ]),
+  message: z.string().max(BOUNDS.errorMessageCharsMax),
+});
+export type StepError = z.infer<typeof stepErrorSchema>;
+
+/** A step error with the host's sentence cut to its bound: an event that breaks a bound could not be read again. */
+export function stepError(code: StepError["code"], sentence: string): StepError {
+  return { code, message: sentence.slice(0, BOUNDS.errorMessageCharsMax).toWellFormed() };
+}
+
+/** Something wrong with what came with a spawn; the spawn went on. */
+export const inputProblemSchema = z.object({
+  code: z.enum(["ENVELOPE_MALFORMED", "ENVELOPE_NOT_AUTHORITATIVE", "PARAMS_MALFORMED"]),
+  path: z.string().max(BOUNDS.problemPathCharsMax),
+});
+export type InputProblem = z.infer<typeof inputProblemSchema>;
+
+/**
+ * What runs a step: a subagent of the host, an ACP session of the host, an agent process that speaks ACP over stdio, or a
+ * turn of the owner's session, which is how a result is delivered.
+ */
+export const runnerSchema = z.enum(["subagent", "acp", "acp_stdio", "owner"]);
+export type RunnerKind = z.infer<typeof runnerSchema>;
+
+/** What was used, as far as it is known. */
+export const usageSchema = z.object({
+  tokens: z.int().min(0).optional(),
+  /** Millionths of a US dollar. */
+  costMicroUsd: z.int().min(0).optional(),
+});
+export type Usage = z.infer<typeof usageSchema>;
+
+/** A budget as it is enforced: integers only. */
+export const spendingLimitSchema = z.object({
+  spawns: z.int().min(1).optional(),
+  tokens: z.int().min(1).optional(),
+  costMicroUsd: z.int().min(1).optional(),
+  wallMs: durationMs.optional(),
+});
+export type SpendingLimit = z.infer<typeof spendingLimitSchema>;
+
+/** What a plan says about a step. A spawn that a model asked for has none of it. */
+export const plannedSchema = z.object({
+  dependsOn: z.array(stepIdSchema).max(BOUNDS.dependenciesMax),
+  /** How many of them must have completed (D6). */
+  fanIn: z.int().min(0).max(BOUNDS.dependenciesMax),
+  backoffMs: durationMs,
+  /** The longest chain of timeouts from the step to an end of the graph, its own included. */
+  criticalPathMs: z.int().min(0),
+  budget: spendingLimitSchema.optional(),
+});
+export type Planned = z.infer<typeof plannedSchema>;
+
+/** A decision to do work, with the confidence of whoever decided and what is demanded. */
+export const decisionSchema = z.object({ confidence: basisPoints.optional(), floor: floorSchema });
+export type HeldDecision = z.infer<typeof decisionSchema>;
+
+/** What is fixed about a step from its admission on. */
+export const stepAdmittedSchema = z.object({
+  stepId: stepIdSchema,
+  parentStepId: stepIdSchema.optional(),
+  lane: laneSchema,
+  runner: runnerSchema,
+  agentId: agentIdSchema,
+  name: shortName.optional(),
+  sourceSession: sessionKeySchema,
+  deliveryMode: deliveryModeSchema,
+  priority: prioritySchema,
+  input: contentRefSchema,
+  timeoutMs: durationMs,
+  retryBudget: z.int().min(0).max(BOUNDS.retryBudgetMax),
+  collect: z.boolean(),
+  /** The tool call that asked for the spawn. */
+  call: z.object({
+    toolCallId: hostRef.optional(),
+    runId: hostRef.optional(),
+    spanId: hostRef.optional(),
+  }),
+  problems: z.array(inputProblemSchema).max(BOUNDS.problemsMax).optional(),
+  planned: plannedSchema.optional(),
+  /** What holds the result until it is ruled on; absent in ledgers of 0.1.0. */
+  gate: gateSchema.optional(),
+  /** How sure the planner is of this step; below the floor it waits for people before it begins (G2). */
+  decision: decisionSchema.optional(),
+});
+export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;
+
+/**
+ * Who asked: a person by command line or gateway, a session's model by tool, the host's own task flow, or the step whose
+ * child submitted the plan.
+ */
+export const requesterSchema = z.enum(["operator", "agent", "task_flow", "parent"]);
+export type Requester = z.infer<typeof requesterSchema>;
+
+/** The question that a step waits for after its last attempt; `coordination.escalated` follows and asks it. */
+export const askedSchema = z.object({
+  escalationId,
+  answerByMs: epochMsSchema,
+});
+
+export const attemptOf = { stepId: stepIdSchema, attempt: attemptSchema };
+
+/** The child's own confidence; `unreadable` where it stated something that is no number from 0 to 1. */
+export const statedConfidence = {
+  confidence: basisPoints.optional(),
+  confidenceUnreadable: z.literal(true).optional(),
+};

@@ -1,0 +1,14 @@
+import type { AgentId } from "./ids.ts";
+
+const CHARS_MAX = 64;
+const DEFAULT = "main";
+
+/** The one form that OpenClaw has for an agent's id, of the several spellings that it takes. */
+export function hostAgentId(spelling: string): AgentId {
+  const name = spelling
+    .trim()
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_-]+/gu, "-")
+    .replaceAll(/^-+|-+$/gu, "");
+  return (name.slice(0, CHARS_MAX) || DEFAULT) as AgentId;
+}

@@ -1,0 +1,184 @@
+/**
+ * Owns: what is checked of a result before it counts, and what a check finds (OpenWOP RFC 0090).
+ *
+ * A check is named by a key. Verdicts carry keys of criteria and never what was checked.
+ */
+import { z } from "zod";
+import { BOUNDS } from "./bounds.ts";
+
+/** Names a check, and a criterion that one looks at. */
+export const criterionKeySchema = z
+  .string()
+  .min(1)
+  .max(BOUNDS.nameCharsMax)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/);
+
+const criteriaSchema = z.array(criterionKeySchema).max(BOUNDS.criteriaMax);
+const jsonSchemaSchema = z.record(z.string().max(BOUNDS.idCharsMax), z.json());
+
+/** The outputs meet a JSON Schema. */
+const schemaCheck = z.strictObject({ kind: z.literal("schema"), schema: jsonSchemaSchema });
+
+/** The result as text matches a regular expression, or does not. */
+const patternCheck = z.strictObject({
+  kind: z.literal("pattern"),
+  pattern: z.string().min(1).max(BOUNDS.patternCharsMax),
+  /** The match is what must not be there. */
+  absent: z.boolean().optional(),
+});
+
+/** A file below the agent's working folder is there, or is not, or has a content. */
+const fileCheck = z.strictObject({
+  kind: z.literal("file"),
+  /** Relative to the agent's working folder, and not outside of it. */
+  path: z.string().min(1).max(BOUNDS.resourceCharsMax),
+  absent: z.boolean().optional(),
+  sha256: z
+    .string()
+    .length(BOUNDS.sha256Chars)
+    .regex(/^[0-9a-f]*$/)
+    .optional(),
+});
+
+/** A critic model that is not the actor reads the result and rules by a rubric. */
+const modelCheck = z.strictObject({
+  kind: z.literal("model"),
+  rubric: z.string().min(1).max(BOUNDS.rubricCharsMax),
+  criteria: criteriaSchema.min(1),
+  /** The agent whose model criticises. Absent: the operator's `gates.critic`. */
+  agent: z.string().min(1).max(BOUNDS.agentIdCharsMax).optional(),
+});
+
+/** A program that is given the result and answers by its exit code. Only an operator can name one. */
+const commandCheck = z.strictObject({
+  kind: z.literal("command"),
+  command: z.string().min(1).max(BOUNDS.resourceCharsMax).describe("The program, without a shell."),
+  args: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.acpArgumentsMax).default([]),
+  env: z
+    .record(z.string().min(1).max(BOUNDS.idCharsMax), z.string().max(BOUNDS.resourceCharsMax))
+    .default({})
+    .describe("Added to PATH, HOME, LANG and TMPDIR, the only variables that are passed on."),
+  reviseOn: z
+    .array(z.int().min(1).max(255))
+    .max(BOUNDS.criteriaMax)
+    .default([])
+    .describe("Exit codes that ask for another turn; any other but 0 is a failure."),
+});
+
+/** A check that a plan may state, which a model may have written: it runs nothing and reads no file outside of a workspace. */
+export const statedCheckSchema = z.discriminatedUnion("kind", [
+  schemaCheck,
+  patternCheck,
+  fileCheck,
+  modelCheck,
+]);
+
+/** A check that only an operator can define. */
+export const operatorCheckSchema = z.discriminatedUnion("kind", [
+  schemaCheck,
+  patternCheck,
+  fileCheck,
+  modelCheck,
+  commandCheck,
+]);
+export type Check = z.output<typeof operatorCheckSchema>;
+
+/** What a step of a plan asks for. */
+export const stepVerifySchema = z.strictObject({
+  /** Checks by key: stated here, or `true` for one that the operator defined under that key. */
+  checks: z
+    .record(criterionKeySchema, z.union([z.literal(true), statedCheckSchema]))
+    .refine((checks) => {
+      const { length } = Object.keys(checks);
+      return length > 0 && length <= BOUNDS.checksPerStepMax;
+    }, `1 to ${BOUNDS.checksPerStepMax} checks`)
+    .optional(),
+  /** How often the result may go back to its agent. */
+  revisionsMax: z.int().min(0).max(BOUNDS.revisionsMax).optional(),
+  /** A result that states no confidence is held as one of low confidence. */
+  requireConfidence: z.boolean().optional(),
+  /** From 0 to 1. */
+  confidenceThreshold: z.number().min(0).max(1).optional(),
+});
+export type StepVerify = z.output<typeof stepVerifySchema>;
+
+const basisPoints = z.int().min(0).max(10_000);
+
+/** What holds the result of a step, as the ledger has it. Confidences in basis points. */
+export const gateSchema = z.object({
+  /** Below it a stated confidence holds the result; equal passes. */
+  threshold: basisPoints,
+  /** No stated confidence counts as a low one. */
+  requireConfidence: z.boolean().optional(),
+  /** The checks by key, in the order in which they are asked. */
+  checks: z.array(criterionKeySchema).max(BOUNDS.checksPerResultMax).optional(),
+  /** Below it a verdict's own confidence holds the result. */
+  criticThreshold: basisPoints.optional(),
+  revisionsMax: z.int().min(0).max(BOUNDS.revisionsMax).optional(),
+  /** How long the checks may take together. */
+  verifyMs: z.int().min(1).max(BOUNDS.durationMsMax).optional(),
+  /** An agent may rule on its own results. */
+  allowSelf: z.boolean().optional(),
+});
+export type Gate = z.infer<typeof gateSchema>;
+
+export const verdictSchema = z.enum(["pass", "fail", "revise"]);
+export type Verdict = z.infer<typeof verdictSchema>;
+
+/** What one check found, free of content. */
+export const findingSchema = z.object({
+  /** The key of the check. */
+  check: criterionKeySchema,
+  /** Who ruled, as OpenWOP names agents. */
+  agentId: z
+    .string()
+    .min(3)
+    .max(BOUNDS.agentIdCharsMax + "agent:".length),
+  verdict: verdictSchema,
+  /** The keys of what was looked at; of a verdict that is no pass, of what was not met. */
+  criteria: criteriaSchema.optional(),
+  confidence: basisPoints.optional(),
+  /** Whoever ruled is whoever did the work. */
+  self: z.literal(true).optional(),
+});
+export type Finding = z.infer<typeof findingSchema>;
+
+/** Why a check has no verdict. Nothing passes without one (G1). */
+export const verificationFailureSchema = z.enum([
+  "timed_out",
+  "failed",
+  "unavailable",
+  /** The verdict was about something else. */
+  "other_target",
+  "malformed",
+  "self_not_allowed",
+]);
+export type VerificationFailure = z.infer<typeof verificationFailureSchema>;
+
+/** One thing that a plan is to reach. */
+export const successCriterionSchema = z.strictObject({
+  key: criterionKeySchema,
+  /** As `{{steps.ID.outputs.PATH}}`: met where that is `true`. Absent: met where all steps completed. */
+  when: z.string().min(1).max(BOUNDS.resourceCharsMax).optional(),
+});
+export type SuccessCriterion = z.infer<typeof successCriterionSchema>;
+
+/** How far a plan reached it (RFC 0090, section C). */
+export const criterionMetSchema = z.object({ key: criterionKeySchema, met: z.boolean() });
+export type CriterionMet = z.infer<typeof criterionMetSchema>;
+
+/** The form of what a verifier answers (`ports/verifier.ts`), which another plugin may have made. */
+export const checkAnswerSchema = z.discriminatedUnion("kind", [
+  z.object({
+    kind: z.literal("verdict"),
+    verdict: verdictSchema,
+    agentId: z.string().max(BOUNDS.agentIdCharsMax + "agent:".length),
+    criteria: criteriaSchema,
+    confidence: z.number().min(0).max(1).optional(),
+  }),
+  z.object({
+    kind: z.literal("none"),
+    because: verificationFailureSchema,
+    message: z.string().max(BOUNDS.errorMessageCharsMax),
+  }),
+]);

@@ -1,0 +1,31 @@
+/** Owns: who is told of a question and when: at first, as a reminder, or somebody else when nobody answered. */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { Notice, QuestionPolicy } from "../contracts/escalation.ts";
+import { addMs, type EpochMs } from "../contracts/ids.ts";
+
+/** What comes after the deadline is left out. */
+export function noticesFor(
+  { notify = [] }: Pick<QuestionPolicy, "notify">,
+  askedAtMs: EpochMs,
+  deadlineAtMs: EpochMs,
+): Notice[] {
+  return notify
+    .map(({ channel, afterMs }) => ({ channel, atMs: addMs(askedAtMs, afterMs) }))
+    .filter(({ atMs }) => atMs < deadlineAtMs)
+    .slice(0, BOUNDS.noticesMax);
+}
+
+export interface Unsent extends Notice {
+  /** Its place among the question's notices. */
+  readonly notice: number;
+}
+
+/** The notices that nothing is known of yet. */
+export function unsentNotices(asked: {
+  readonly notices?: readonly Notice[] | undefined;
+  readonly notified?: ReadonlyMap<number, unknown> | undefined;
+}): Unsent[] {
+  return (asked.notices ?? [])
+    .map((each, notice) => ({ ...each, notice }))
+    .filter(({ notice }) => !asked.notified?.has(notice));
+}

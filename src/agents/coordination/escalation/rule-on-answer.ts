@@ -1,0 +1,41 @@
+/**
+ * Owns: whether an answer to a question counts. The first one that may answer counts; whether it comes in time is ruled by the
+ * clock of the ledger, not of the channel.
+ */
+import type { Answerer, AnswerKind, AnswerRefusal } from "../contracts/escalation.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
+import type { EpochMs } from "../contracts/ids.ts";
+
+type Asked = Pick<
+  FactPayloads["coordination.escalated"],
+  "answers" | "askedBy" | "requireDifferentApprover" | "deadlineAtMs"
+>;
+
+/** What people could answer before questions said so. */
+const ANSWERS_BEFORE = ["approve", "deny"] as const;
+
+export function answersTo({ answers }: Pick<Asked, "answers">): readonly AnswerKind[] {
+  return answers ?? ANSWERS_BEFORE;
+}
+
+/** Why an answer does not count; `undefined` where it does. */
+export function refusalOf(
+  asked: Asked & { readonly closed?: unknown },
+  {
+    answer,
+    by,
+    hasText,
+    now,
+  }: {
+    readonly answer: AnswerKind;
+    readonly by: Answerer;
+    readonly hasText: boolean;
+    readonly now: EpochMs;
+  },
+): AnswerRefusal | undefined {
+  if (asked.closed) return "closed";
+  if (now >= asked.deadlineAtMs) return "expired";
+  if (!answersTo(asked).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
+  const isAsker = by.session !== undefined && by.session === asked.askedBy;
+  return asked.requireDifferentApprover && isAsker ? "same_session" : undefined;
+}

@@ -1,0 +1,31 @@
+/**
+ * Owns: what stands where a text was kept back. It names the text by its hash and says nothing of it.
+ *
+ * It has no character that JSON escapes, because it is found again inside of other texts.
+ */
+const SENTENCE =
+  "coordination: this result is held back until it is ruled on; you will be told here. Do not guess it.";
+const PLACEHOLDER = new RegExp(
+  `\\[\\[${SENTENCE.replaceAll(".", "\\.")} Ref (?<sha256>[0-9a-f]{64})\\]\\]`,
+  "u",
+);
+const ALL = new RegExp(PLACEHOLDER.source, "gu");
+
+export function placeholderFor(sha256: string): string {
+  return `[[${SENTENCE} Ref ${sha256}]]`;
+}
+
+/** The hash of the first text that was kept back from this one. */
+export function heldBackIn(text: string): string | undefined {
+  return PLACEHOLDER.exec(text)?.groups?.["sha256"];
+}
+
+/** Puts something in the place of every text that was kept back. */
+export function withHeldBack(text: string, put: (sha256: string, placeholder: string) => string): string {
+  return text.replace(ALL, (placeholder, sha256: string) => put(sha256, placeholder));
+}
+
+/** Whether a text is made of what stands for others; one that quotes such a place is a text of its own. */
+export function isNothingElse(text: string): boolean {
+  return heldBackIn(text) !== undefined && withHeldBack(text, () => "").trim() === "";
+}

@@ -1,0 +1,58 @@
+/**
+ * Owns: reading the confidence that an agent states: a JSON object with `confidence` on the last line of its answer, or as the whole
+ * of it. It is read for every piece of a text that is being written, so it looks at the end first.
+ */
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { StatedConfidence } from "../contracts/commands.ts";
+
+const KEY = '"confidence"';
+
+export function statedConfidence(text: string): StatedConfidence {
+  const end = withoutFence(text.trimEnd());
+  if (!end.includes(KEY)) return {};
+  const line = end.slice(end.lastIndexOf("\n") + 1).trim();
+  if (line.startsWith("{")) return line.includes(KEY) ? fromJson(line) : {};
+  // One object over several lines ends in its bracket.
+  const start = afterFence(end).trimStart();
+  return line.endsWith("}") && start.startsWith("{") ? fromJson(start) : {};
+}
+
+/** What stands for a confidence: a number from 0 to 1, and nothing else. */
+export function confidenceFrom(value: unknown): StatedConfidence {
+  const isShare = typeof value === "number" && value >= 0 && value <= 1;
+  return isShare ? { confidence: basisPointsBelow(value) } : { confidenceUnreadable: true };
+}
+
+/** Rounded down, so that what is below a threshold stays below it; without what binary fractions add. */
+export function basisPointsBelow(share: number): number {
+  return Math.floor(Number((share * 10_000).toFixed(6)));
+}
+
+/** Agents put JSON into a block of code. */
+function withoutFence(text: string): string {
+  return text.endsWith("```") ? text.slice(0, -3).trimEnd() : text;
+}
+
+/** What stands in the last block of code, or the whole text. */
+function afterFence(text: string): string {
+  const fence = text.lastIndexOf("```");
+  return fence === -1 ? text : text.slice(text.indexOf("\n", fence) + 1);
+}
+
+/** What begins so and cannot be read still says that something was to be stated. */
+function fromJson(json: string): StatedConfidence {
+  const value = json.length > BOUNDS.replyCharsMax ? undefined : parsed(json);
+  if (value === undefined) return { confidenceUnreadable: true };
+  return Object.hasOwn(value, "confidence") ? confidenceFrom(value["confidence"]) : {};
+}
+
+function parsed(json: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,84 @@
+/**
+ * Owns: what follows from the verdicts on a result (OpenWOP RFC 0090, section B).
+ *
+ * G1 a check without a verdict holds. A failure outweighs everything, a wish for another turn outweighs a pass; the order of the
+ * verdicts does not matter. Either the actor's or a critic's confidence below its threshold holds.
+ */
+import type { StatedConfidence } from "../contracts/commands.ts";
+import type { Finding, Gate, VerificationFailure } from "../contracts/verification.ts";
+import { confidenceGate } from "./confidence-gate.ts";
+
+export interface Verified {
+  readonly stated: StatedConfidence;
+  readonly findings: readonly Finding[];
+  readonly failures: ReadonlyMap<string, VerificationFailure>;
+  /** How often the result went back to its agent already. */
+  readonly revisions: number;
+}
+
+export type ResultVerdict =
+  /** These checks have not answered. */
+  | { readonly outcome: "wait"; readonly checks: readonly string[] }
+  | { readonly outcome: "pass" }
+  | { readonly outcome: "fail"; readonly criteria: readonly string[] }
+  | { readonly outcome: "revise"; readonly criteria: readonly string[] }
+  /** People rule. */
+  | {
+      readonly outcome: "hold";
+      readonly cause: "verifier";
+      readonly reason: "no_verdict" | "revisions_spent";
+    }
+  | {
+      readonly outcome: "hold";
+      readonly cause: "confidence";
+      readonly of: "result" | "verdict";
+      readonly measured?: number;
+      readonly required: number;
+    };
+
+/** Whether a result must be held at all before anything was checked. */
+export function holds(gate: Gate, stated: StatedConfidence): boolean {
+  return (gate.checks?.length ?? 0) > 0 || ofActor(gate, stated).outcome === "hold";
+}
+
+export function verifierGate(gate: Gate, verified: Verified): ResultVerdict {
+  const { findings, failures, revisions } = verified;
+  const failed = findings.filter(({ verdict }) => verdict === "fail");
+  if (failed.length > 0) return { outcome: "fail", criteria: criteriaOf(failed) };
+  const answered = new Set([...findings.map(({ check }) => check), ...failures.keys()]);
+  const checks = (gate.checks ?? []).filter((check) => !answered.has(check));
+  if (checks.length > 0) return { outcome: "wait", checks };
+  if (failures.size > 0) return { outcome: "hold", cause: "verifier", reason: "no_verdict" };
+  const revise = findings.filter(({ verdict }) => verdict === "revise");
+  if (revise.length === 0) return byConfidence(gate, verified);
+  return revisions < (gate.revisionsMax ?? 0)
+    ? { outcome: "revise", criteria: criteriaOf(revise) }
+    : { outcome: "hold", cause: "verifier", reason: "revisions_spent" };
+}
+
+function byConfidence(gate: Gate, { stated, findings }: Verified): ResultVerdict {
+  const actor = ofActor(gate, stated);
+  if (actor.outcome === "hold") {
+    const { measured, required } = actor;
+    const known = measured === undefined ? {} : { measured };
+    return { outcome: "hold", cause: "confidence", of: "result", ...known, required };
+  }
+  const required = gate.criticThreshold ?? 0;
+  const measured = findings.reduce((least, { confidence = 10_000 }) => Math.min(least, confidence), 10_000);
+  return measured < required
+    ? { outcome: "hold", cause: "confidence", of: "verdict", measured, required }
+    : { outcome: "pass" };
+}
+
+function ofActor(gate: Gate, stated: StatedConfidence) {
+  return confidenceGate(stated, {
+    required: gate.threshold,
+    isDemanded: gate.requireConfidence === true,
+  });
+}
+
+function criteriaOf(findings: readonly Finding[]): string[] {
+  return [
+    ...new Set(findings.flatMap(({ check, criteria = [] }) => (criteria.length > 0 ? criteria : [check]))),
+  ];
+}

@@ -1,0 +1,159 @@
+/**
+ * Owns: what each fact about a question to people means: asked, told of, answered, closed; and what sessions are still to be told.
+ *
+ * A question is closed once, and what waited for it goes on or ends with that.
+ */
+import type { FactPayloads } from "../contracts/facts.ts";
+import { epochMsOf, type EpochMs, type StepId } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+import { afterAnswer, afterQuestion, withApproved } from "./plan-progress.ts";
+import type { Escalation, OpenCoordination, Step, Telling } from "./state.ts";
+
+export type QuestionEvent = FactEvent & {
+  type:
+    | "coordination.escalated"
+    | "escalation.answered"
+    | "escalation.notified"
+    | "escalation.closed"
+    | "session.told";
+};
+
+type WithStep = (state: OpenCoordination, stepId: StepId, change: (step: Step) => Step) => OpenCoordination;
+
+export function evolveQuestion(
+  state: OpenCoordination,
+  event: QuestionEvent,
+  withStep: WithStep,
+): OpenCoordination {
+  const atMs = epochMsOf(event.timestamp);
+  switch (event.type) {
+    case "coordination.escalated":
+      return asked(state, event.payload, { atMs, withStep });
+    case "escalation.answered":
+      return withQuestion(state, event.payload.escalationId, (question) =>
+        answered(question, event.payload, atMs),
+      );
+    case "escalation.notified": {
+      const { escalationId, notice, outcome } = event.payload;
+      return withQuestion(state, escalationId, (question) => ({
+        ...question,
+        notified: new Map([...(question.notified ?? []), [notice, outcome]]),
+      }));
+    }
+    case "escalation.closed":
+      return closed(state, event, withStep);
+    case "session.told":
+      return { ...state, tellings: state.tellings.remove(event.payload.tellingId) };
+  }
+}
+
+function asked(
+  state: OpenCoordination,
+  payload: FactPayloads["coordination.escalated"],
+  { atMs, withStep }: { readonly atMs: EpochMs; readonly withStep: WithStep },
+): OpenCoordination {
+  const { escalationId, deadlineAtMs, stepId } = payload;
+  const next = {
+    ...state,
+    escalations: state.escalations.set(escalationId, { ...payload, askedAtMs: atMs }),
+    openQuestions: state.openQuestions.set(escalationId, deadlineAtMs),
+  };
+  const known = next.plan ? { ...next, plan: afterQuestion(next.plan, payload) } : next;
+  const phase = stepId && known.steps.get(stepId)?.phase;
+  if (!stepId || phase?.status !== "held" || !isAboutResult(payload)) return known;
+  return withStep(known, stepId, (step) =>
+    step.phase.status === "held" ? { ...step, phase: { ...step.phase, escalationId } } : step,
+  );
+}
+
+/** Whether a question is about the result of its step, rather than about beginning it or about what its agent wants to know. */
+export function isAboutResult({ cause, confidence }: FactPayloads["coordination.escalated"]): boolean {
+  return cause === "verifier" || (cause === "confidence" && (confidence?.of ?? "decision") !== "decision");
+}
+
+function answered(
+  question: Escalation,
+  { escalationId: _, refused, ...answer }: FactPayloads["escalation.answered"],
+  atMs: EpochMs,
+): Escalation {
+  return refused
+    ? { ...question, refusedAnswers: (question.refusedAnswers ?? 0) + 1 }
+    : { ...question, answered: { ...answer, atMs } };
+}
+
+function closed(
+  state: OpenCoordination,
+  event: FactEvent & { type: "escalation.closed" },
+  withStep: WithStep,
+): OpenCoordination {
+  const { escalationId, resolution } = event.payload;
+  const atMs = epochMsOf(event.timestamp);
+  const question = state.escalations.get(escalationId);
+  const known = withQuestion(
+    { ...state, openQuestions: state.openQuestions.remove(escalationId) },
+    escalationId,
+    (open) => ({ ...open, closed: event.payload }),
+  );
+  const told = question ? withTelling(known, question, { resolution, atMs }) : known;
+  const next = told.plan ? { ...told, plan: afterAnswer(told.plan, event.payload, atMs) } : told;
+  return question?.stepId ? stepAfter(next, { event, stepId: question.stepId, withStep }) : next;
+}
+
+/** The step that waited for the answer fails, unless the answer lets it go on. */
+function stepAfter(
+  state: OpenCoordination,
+  {
+    event,
+    stepId,
+    withStep,
+  }: {
+    readonly event: FactEvent & { type: "escalation.closed" };
+    readonly stepId: StepId;
+    readonly withStep: WithStep;
+  },
+): OpenCoordination {
+  const { escalationId, resolution, by } = event.payload;
+  const phase = state.steps.get(stepId)?.phase;
+  if (phase?.status === "waiting" && resolution === "approved")
+    return withApproved(withStep(state, stepId, approved), stepId, epochMsOf(event.timestamp));
+  if (phase?.status !== "blocked" || phase.escalationId !== escalationId || resolution === "retried")
+    return state;
+  const { status: _, cause, escalationId: _id, answerByMs: _by, ...tried } = phase;
+  return withStep(state, stepId, (step) => ({
+    ...step,
+    lastFactId: event.eventId,
+    phase: { ...tried, status: resolution === "cancelled" && by ? "cancelled" : cause },
+  }));
+}
+
+function approved(step: Step): Step {
+  return { ...step, isApproved: true };
+}
+
+/** Whoever asked is told the answer, and that there will be none. */
+function withTelling(
+  state: OpenCoordination,
+  { escalationId, cause, askedBy }: Escalation,
+  {
+    resolution,
+    atMs,
+  }: { readonly resolution: FactPayloads["escalation.closed"]["resolution"]; readonly atMs: EpochMs },
+): OpenCoordination {
+  if (cause !== "agent" || !askedBy || resolution === "cancelled") return state;
+  const telling: Telling = {
+    tellingId: `answer:${escalationId}`,
+    session: askedBy,
+    sinceMs: atMs,
+    of: { kind: "answer", escalationId },
+  };
+  return { ...state, tellings: state.tellings.set(telling.tellingId, telling) };
+}
+
+function withQuestion(
+  state: OpenCoordination,
+  escalationId: string,
+  change: (question: Escalation) => Escalation,
+): OpenCoordination {
+  const before = state.escalations.get(escalationId);
+  return before ? { ...state, escalations: state.escalations.set(escalationId, change(before)) } : state;
+}

@@ -1,0 +1,63 @@
+/** Owns: whether what a plan asks to be verified can be: its checks, and the criteria of its success. */
+import type { StepId } from "../contracts/ids.ts";
+import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
+import { checkOutputSchema } from "./output-schema.ts";
+import { readPattern } from "./pattern-syntax.ts";
+import { quoted, type ProblemList } from "./plan-problem.ts";
+import { readBinding } from "./read-bindings.ts";
+import type { Segment } from "./step-graph.ts";
+
+export function checkVerify({ verify }: CoordinationStep, index: number, problems: ProblemList): void {
+  for (const [key, check] of Object.entries(verify?.checks ?? {})) {
+    const path = ["steps", index, "verify", "checks", key];
+    if (check === true) continue;
+    if (check.kind === "schema") checkOutputSchema(check.schema, [...path, "schema"], problems);
+    if (check.kind !== "pattern") continue;
+    const { problem } = readPattern(check.pattern);
+    if (problem)
+      problems.add("CHECK_INVALID", [...path, "pattern"], `this pattern cannot be used: ${problem}`);
+  }
+}
+
+export function checkCriteria(
+  { successCriteria = [], steps }: CoordinationPlan,
+  problems: ProblemList,
+): void {
+  const known = new Set(steps.map(({ stepId }) => stepId));
+  const keys = new Set<string>();
+  for (const [index, { key, when }] of successCriteria.entries()) {
+    const path: Segment[] = ["successCriteria", index];
+    if (keys.has(key))
+      problems.add(
+        "CRITERION_DUPLICATE",
+        [...path, "key"],
+        `another criterion is called ${quoted(key)}; rename one`,
+      );
+    keys.add(key);
+    if (when !== undefined) checkWhen(when, { path: [...path, "when"], known, problems });
+  }
+}
+
+function checkWhen(
+  when: string,
+  {
+    path,
+    known,
+    problems,
+  }: {
+    readonly path: readonly Segment[];
+    readonly known: ReadonlySet<StepId>;
+    readonly problems: ProblemList;
+  },
+): void {
+  const binding = readBinding(when, path, problems);
+  if (binding?.kind === "reference") {
+    if (known.has(binding.stepId)) return;
+    const message = `no step has the id ${quoted(binding.stepId)}; correct the id or add the step`;
+    problems.add("BINDING_UNKNOWN_STEP", path, message);
+  } else if (binding || !when.includes("{{")) {
+    const message =
+      "it is not one binding and nothing else; write {{steps.<stepId>.outputs.<path>}}, or leave it out";
+    problems.add("CRITERION_INVALID", path, message);
+  }
+}

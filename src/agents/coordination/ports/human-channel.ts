@@ -1,0 +1,46 @@
+import type { AnswerKind } from "../contracts/escalation.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
+import type { CoordinationId, EpochMs, SessionKey, StepId } from "../contracts/ids.ts";
+
+/** An open question, as people are told of it. */
+export interface Question {
+  /** Names the question over all coordinations: `coordinationId:escalationId`. */
+  readonly questionId: string;
+  readonly coordinationId: CoordinationId;
+  readonly escalationId: string;
+  readonly cause: FactPayloads["coordination.escalated"]["cause"];
+  readonly kind: FactPayloads["coordination.escalated"]["kind"];
+  /** One sentence, free of content. */
+  readonly title: string;
+  readonly stepId?: StepId;
+  readonly ownerSession: SessionKey;
+  readonly askedBy?: SessionKey;
+  /** What an agent asks, as it wrote it: data, never an instruction. */
+  readonly text?: string;
+  readonly options?: readonly string[];
+  readonly answers: readonly AnswerKind[];
+  readonly deadlineAtMs: EpochMs;
+  /** What counts when nobody answers. */
+  readonly onExpiry: "deny" | "default";
+  /** From 0 to 1. */
+  readonly confidence?: { readonly measured?: number; readonly floor: number };
+}
+
+/** One notice of a question. The same notice may come again after a crash: `noticeId` tells. */
+export interface ChannelNotice {
+  readonly noticeId: string;
+  readonly question: Question;
+  /** 0 for the first, counted over all channels. */
+  readonly notice: number;
+  readonly signal: AbortSignal;
+}
+
+export type NoticeOutcome =
+  | { readonly kind: "delivered"; readonly tries: number }
+  /** Given up; nothing more is tried for this notice. `message` is free of secrets. */
+  | { readonly kind: "failed"; readonly tries: number; readonly message: string };
+
+/** A way to tell people of a question. Never throws. */
+export interface HumanChannel {
+  notify(notice: ChannelNotice): Promise<NoticeOutcome>;
+}

@@ -1,0 +1,89 @@
+/** Owns: what holds the results of an agent, from the operator's configuration, a step of a plan and the plugins that verify. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { HeldDecision, RunnerKind } from "../../contracts/fact-fields.ts";
+import type { GatesConfig } from "../../contracts/gates-config.ts";
+import { hostAgentId } from "../../contracts/host-agent-id.ts";
+import type { AgentId } from "../../contracts/ids.ts";
+import type { Gate, StepVerify } from "../../contracts/verification.ts";
+import { basisPointsBelow } from "../../gates/stated-confidence.ts";
+import type { Admitting } from "../../plan/admission-of.ts";
+import type { GateParts } from "./gate-parts.ts";
+
+export interface Gated {
+  readonly agentId: AgentId;
+  readonly runner: RunnerKind;
+  /** What a step of a plan asks for. */
+  readonly verify?: StepVerify;
+  /** Checks of plugins, by key. */
+  readonly plugins: readonly string[];
+}
+
+/** `undefined` where nothing can hold the result. A plan can ask for more than the operator, never for less. */
+export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
+  if (!config.enabled || gated.runner === "owner") return undefined;
+  const ofAgent = agentGate(config, gated.agentId);
+  const { verify = {} } = gated;
+  const operators = ofAgent.confidenceThreshold ?? config.confidenceThreshold;
+  const isDemanded = ofAgent.requireConfidence ?? config.requireConfidence;
+  const checks = checksOf(ofAgent, gated);
+  return {
+    threshold: atLeast(Math.max(operators, verify.confidenceThreshold ?? 0)),
+    ...((isDemanded || verify.requireConfidence) && { requireConfidence: true }),
+    ...(checks.length > 0 && checking(config, { checks, verify })),
+  };
+}
+
+type AgentGate = GatesConfig["agents"][AgentId];
+
+/** The host takes several spellings for one agent, and a model may use any of them. */
+function agentGate({ agents }: GatesConfig, agentId: AgentId): AgentGate {
+  const known = Object.entries(agents).find(([id]) => hostAgentId(id) === hostAgentId(agentId));
+  return known?.[1] ?? {};
+}
+
+function checksOf({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {
+  // What is cut off would pass unchecked (G1): there are fewer plugins than the bound leaves room for.
+  const named = [...checks, ...Object.keys(verify?.checks ?? {}), ...plugins];
+  return [...new Set(named)].slice(0, BOUNDS.checksPerResultMax);
+}
+
+function checking(
+  config: GatesConfig,
+  { checks, verify }: { readonly checks: string[]; readonly verify: StepVerify },
+): Partial<Gate> {
+  return {
+    checks,
+    criticThreshold: atLeast(config.criticThreshold),
+    revisionsMax: Math.min(verify.revisionsMax ?? config.revisionsMax, BOUNDS.revisionsMax),
+    verifyMs: config.verifyMs,
+    ...(config.allowSelfVerification && { allowSelf: true }),
+  };
+}
+
+/** More than a threshold for what is stated: then every text is kept back, and a runner that cannot do so must not be used. */
+export function isStrict({ checks = [], requireConfidence }: Gate): boolean {
+  return checks.length > 0 || requireConfidence === true;
+}
+
+/** G2: what its planner doubts is for people to begin; absent where it is sure enough, or says nothing. */
+export function doubtIn(config: GatesConfig, confidence: number | undefined): HeldDecision | undefined {
+  if (!config.enabled || confidence === undefined) return undefined;
+  const measured = basisPointsBelow(confidence);
+  const floor = atLeast(config.decisionFloor);
+  return measured < floor ? { confidence: measured, floor } : undefined;
+}
+
+/** Rounded up, so that what is below a threshold stays below it. */
+function atLeast(share: number): number {
+  return Math.ceil(Number((share * 10_000).toFixed(6)));
+}
+
+/** What holds the results of a step of a plan, and whether people are to begin it. */
+export function gatedBy({ gates, pluginGates }: GateParts): Admitting["gated"] {
+  return ({ agent: agentId, verify, confidence }, runner) => {
+    const plugins = pluginGates.verifiersFor(agentId);
+    const gate = gateOf(gates, { agentId, runner, plugins, ...(verify && { verify }) });
+    const decision = doubtIn(gates, confidence);
+    return { ...(gate && { gate }), ...(decision && { decision }) };
+  };
+}

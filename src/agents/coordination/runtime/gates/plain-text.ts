@@ -1,0 +1,13 @@
+/** Owns: names and texts that a model wrote, where people read them beside words of ours: nothing in them can pass for these. */
+
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+/** Without what cannot be seen, or moves what can be; line breaks stay. */
+export function plainText(text: string): string {
+  return text.replace(UNSEEN, (character) => (character === "\n" || character === "\t" ? character : ""));
+}
+
+/** In quotes, where it is more than a plain name. */
+export function plainName(name: string): string {
+  return /^[\w.:@-]+$/u.test(name) ? name : JSON.stringify(plainText(name).replace(/\s+/gu, " "));
+}

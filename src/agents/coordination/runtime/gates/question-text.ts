@@ -1,0 +1,17 @@
+/** Owns: the form in which what an agent asks is kept beside the log. */
+import { questionTextSchema, type QuestionText } from "../../contracts/escalation.ts";
+import type { Escalation } from "../../ledger/state.ts";
+import type { ContentStore } from "../../ports/content-store.ts";
+
+export function writeQuestion(text: QuestionText): string {
+  return JSON.stringify(questionTextSchema.parse(text));
+}
+
+/** `undefined` where nothing was written, or it is not kept any more. */
+export async function readQuestion(
+  { content }: { readonly content: Pick<ContentStore, "get"> },
+  { question }: Pick<Escalation, "question">,
+): Promise<QuestionText | undefined> {
+  const json = question && (await content.get(question.sha256));
+  return json === undefined ? undefined : questionTextSchema.safeParse(JSON.parse(json)).data;
+}

@@ -1,0 +1,108 @@
+/** Owns: which sessions are gated, and bringing what a gated child says into the ledger. H3: whose child a session is says the ledger. */
+import type { StatedConfidence } from "../../contracts/commands.ts";
+import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { Gate } from "../../contracts/verification.ts";
+import { withHeldBack } from "../../gates/placeholder.ts";
+import { statedConfidence } from "../../gates/stated-confidence.ts";
+import { sessionOf, type Step } from "../../ledger/state.ts";
+import { childName } from "../../ledger/summary.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { RuntimeParts } from "../runtime-parts.ts";
+import { isStrict } from "./gate-of.ts";
+
+/** What a host must know of a gated session to keep back what its agent says. */
+export interface GatedSession {
+  readonly session: SessionKey;
+  readonly coordinationId: CoordinationId;
+  readonly stepId: StepId;
+  readonly gate: Gate;
+  /** Every text is kept back, whatever it states. */
+  readonly isStrict: boolean;
+  /** What the agent stated with its report. */
+  readonly reported?: StatedConfidence;
+  /** The newest text that was kept back by its hash, for the agent itself after a restart. */
+  readonly kept?: { readonly sha256: string; readonly text: string };
+}
+
+type SessionParts = Pick<RuntimeParts, "runs" | "content"> & { readonly store: Pick<LedgerStore, "find"> };
+
+export interface HeldSessions {
+  /** The gate of the step that a session works on; nothing for any other session. */
+  gated(session: SessionKey): Promise<GatedSession | undefined>;
+  /** Brings the last text of a turn to the disk, where placeholders are all that others get of it. */
+  keep(session: SessionKey, shown: string): Promise<true>;
+}
+
+export function createHeldSessions(parts: RuntimeParts): HeldSessions {
+  return {
+    gated: async (session) => {
+      const found = await stepOf(parts, session);
+      return found && gatedSession(parts, session, found);
+    },
+    keep: async (session, shown) => {
+      const text = withHeldBack(shown, (sha256, put) => parts.withheld.textOf(session, sha256) ?? put);
+      if (text !== shown) await keep(parts, session, text);
+      return true;
+    },
+  };
+}
+
+interface Found {
+  readonly coordinationId: CoordinationId;
+  readonly step: Step;
+}
+
+async function stepOf({ store, runs }: SessionParts, session: SessionKey): Promise<Found | undefined> {
+  const found = await store.find(childName(session));
+  if (!found?.stepId) return undefined;
+  const state = await runs.state(found.runId);
+  const step = state.kind === "unopened" ? undefined : state.steps.get(found.stepId);
+  return step && { coordinationId: found.runId, step };
+}
+
+async function gatedSession(
+  { content }: Pick<SessionParts, "content">,
+  session: SessionKey,
+  { coordinationId, step }: Found,
+): Promise<GatedSession | undefined> {
+  const { gate, stepId } = step.spec;
+  if (!gate || isReleased(step)) return undefined;
+  const { report, withheld, phase } = step;
+  const confidence = report?.attempt === phase.attempt ? report.confidence : undefined;
+  const text = withheld && (await content.get(withheld.text.sha256));
+  return {
+    ...{ session, coordinationId, stepId, gate },
+    isStrict: isStrict(gate) || keepsEverything(step),
+    ...(confidence !== undefined && { reported: { confidence } }),
+    ...(withheld && text !== undefined && { kept: { sha256: withheld.text.sha256, text } }),
+  };
+}
+
+/** Whoever remembers what is held, or was withheld for ever, could be asked for it again. */
+function keepsEverything({ phase, withheld }: Step): boolean {
+  return withheld !== undefined || phase.status === "held";
+}
+
+/** A result that counts is nothing to keep back any more, and neither is what its agent says later. */
+function isReleased({ phase }: Step): boolean {
+  return phase.status === "completed" && phase.released !== "replaced";
+}
+
+async function keep(parts: RuntimeParts, session: SessionKey, text: string): Promise<void> {
+  const found = await stepOf(parts, session);
+  if (!found || sessionOf(found.step.phase) !== session) return;
+  const { coordinationId, step } = found;
+  const ref = parts.withheld.add(session, text);
+  const submitted = await parts.runs.submit(
+    coordinationId,
+    [
+      {
+        type: "withholdText",
+        ...{ stepId: step.spec.stepId, attempt: step.phase.attempt, text: ref },
+        ...statedConfidence(text),
+      },
+    ],
+    [{ ref, text, keepWhileRunning: true }],
+  );
+  parts.watch(submitted.state);
+}

@@ -1,0 +1,29 @@
+/** Owns: the answers that checks give. */
+import type {
+  Check,
+  Verdict,
+  VerificationFailure,
+} from "../../agents/coordination/contracts/verification.ts";
+import type { CheckAnswer } from "../../agents/coordination/ports/verifier.ts";
+
+export type CheckOf<Kind extends Check["kind"]> = Extract<Check, { readonly kind: Kind }>;
+
+/** What a check that no model makes says: its key stands for all that it looked at. */
+export function verdictOfCheck(key: string, verdict: Verdict): CheckAnswer {
+  return { kind: "verdict", verdict, criteria: [key], agentId: `check:${key}` };
+}
+
+export function passOrFail(key: string, isMet: boolean): CheckAnswer {
+  return verdictOfCheck(key, isMet ? "pass" : "fail");
+}
+
+/** `message` is free of content. */
+export function noVerdict(because: VerificationFailure, message: string): CheckAnswer {
+  return { kind: "none", because, message };
+}
+
+/** The system's own name of an error, such as `ENOENT`; its message may hold paths. */
+export function codeOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && /^[A-Z][A-Z0-9_]*$/u.test(code) ? code : "unknown reason";
+}

@@ -1,0 +1,87 @@
+/**
+ * Owns: asking a program of the operator's about a result: what it is given, and what its end means.
+ *
+ * It runs in a folder of its own, which is gone afterwards, with an environment of its own and without a shell. The result is
+ * in its input and in a file: never in its arguments or its environment.
+ */
+import { chmod, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Verdict } from "../../agents/coordination/contracts/verification.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
+import { codeOf, noVerdict, verdictOfCheck, type CheckOf } from "./check-answer.ts";
+import { within } from "./in-time.ts";
+import { readProgramLine } from "./read-answer.ts";
+import { runProgram, type ProgramEnd } from "./run-program.ts";
+import { VERIFY_LIMITS } from "./verify-limits.ts";
+
+export interface Running {
+  readonly signal: AbortSignal;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export async function checkCommand(
+  check: CheckOf<"command">,
+  { key, result }: CheckRequest,
+  { signal, clock, logger }: Running,
+): Promise<CheckAnswer> {
+  const input = inputOf(result);
+  if (input.length > VERIFY_LIMITS.inputCharsMax)
+    return noVerdict("failed", "the result is too large for a program");
+  const folder = await mkdtemp(join(tmpdir(), "coordination-check-"));
+  try {
+    await writeFile(join(folder, "result.json"), input, { mode: 0o600, flag: "wx" });
+    const { command, args } = check;
+    const env = { ...environment(folder), ...check.env };
+    return answerOf(check, key, await runProgram({ command, args, folder, env, input }, signal, clock));
+  } catch (error) {
+    return noVerdict("failed", `the program could not be run (${codeOf(error)})`);
+  } finally {
+    const removed = remove(folder).catch((error: unknown) =>
+      logger.warn({ code: codeOf(error) }, "the folder of a check could not be removed"),
+    );
+    await within(clock, VERIFY_LIMITS.removeMs, removed);
+  }
+}
+
+function inputOf(result: VerifiedResult): string {
+  const { text, outputs, confidence, coordinationId, stepId, attempt, agentId } = result;
+  return JSON.stringify({ text, outputs, confidence, coordinationId, stepId, attempt, agentId });
+}
+
+function environment(folder: string): Readonly<Record<string, string | undefined>> {
+  const { PATH, LANG } = process.env;
+  return { PATH, LANG, HOME: folder, TMPDIR: folder };
+}
+
+function answerOf(check: CheckOf<"command">, key: string, end: ProgramEnd): CheckAnswer {
+  const { code, isFlood, lastLine } = end;
+  if (isFlood) return noVerdict("failed", "the program wrote too much");
+  if (code === null) return noVerdict("failed", "a signal ended the program");
+  const verdict = verdictOfCheck(key, verdictOf(check, code));
+  return { ...verdict, ...(lastLine !== undefined && readProgramLine(lastLine)) };
+}
+
+function verdictOf({ reviseOn }: CheckOf<"command">, code: number): Verdict {
+  if (code === 0) return "pass";
+  return reviseOn.includes(code) ? "revise" : "fail";
+}
+
+async function remove(folder: string): Promise<void> {
+  try {
+    await rm(folder, { recursive: true, force: true });
+  } catch {
+    await unlock(folder);
+    await rm(folder, { recursive: true, force: true, maxRetries: 3 });
+  }
+}
+
+/** Caches of build tools are folders that nothing may be removed from. */
+async function unlock(folder: string): Promise<void> {
+  await chmod(folder, 0o700);
+  for (const entry of await readdir(folder, { withFileTypes: true }))
+    if (entry.isDirectory()) await unlock(join(folder, entry.name));
+}

@@ -1,0 +1,137 @@
+/**
+ * Owns: whether a file below a workspace is there, and what its hash is.
+ *
+ * A plan, which a model may have written, names the path, and an agent may have put links anywhere below its workspace. Where
+ * the path leads is found without opening anything; what is opened is asked again where it is. What lies outside has no
+ * verdict, there or not, so that nobody learns from one what is there. `..` is taken as text, before any link.
+ */
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { open, readlink, realpath, type FileHandle } from "node:fs/promises";
+import { isAbsolute, relative, resolve, sep } from "node:path";
+import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import { nodeFileCalls } from "../files/file-calls.ts";
+import { walkPath, type Place } from "../files/walk-path.ts";
+import { codeOf, noVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
+import { VERIFY_LIMITS } from "./verify-limits.ts";
+
+export interface Workspace {
+  /** Absolute. */
+  readonly path: string;
+  readonly signal: AbortSignal;
+}
+
+type Look =
+  | { readonly kind: "file"; readonly sha256?: string }
+  /** A folder, a device, a socket. */
+  | { readonly kind: "other" | "missing" }
+  | { readonly kind: "none"; readonly answer: CheckAnswer };
+
+/** `absent` turns the question round: no file is there, or none with this hash. */
+export async function checkFile(
+  check: CheckOf<"file">,
+  { key }: CheckRequest,
+  workspace: Workspace,
+): Promise<CheckAnswer> {
+  const look = await lookFor(check, workspace);
+  if (look.kind === "none") return look.answer;
+  const isAsked = look.kind === "file" && look.sha256 === check.sha256;
+  if (check.absent !== true) return passOrFail(key, isAsked);
+  return passOrFail(key, check.sha256 === undefined ? look.kind === "missing" : !isAsked);
+}
+
+async function lookFor(check: CheckOf<"file">, workspace: Workspace): Promise<Look> {
+  const root = await rootOf(workspace.path);
+  if (root === undefined) return none("unavailable", "the agent's workspace is not there");
+  const path = pathBelow(root, check.path);
+  if (path === undefined) return none("failed", "the check's path is not one below the workspace");
+  try {
+    return await lookAt(await walkPath(nodeFileCalls, path), { root, check, signal: workspace.signal });
+  } catch (error) {
+    return none("failed", `the file cannot be looked at (${codeOf(error)})`);
+  }
+}
+
+function none(because: "failed" | "unavailable", message: string): Look {
+  return { kind: "none", answer: noVerdict(because, message) };
+}
+
+async function rootOf(workspace: string): Promise<string | undefined> {
+  if (!isAbsolute(workspace)) return undefined;
+  return realpath(workspace).catch(() => undefined);
+}
+
+function pathBelow(root: string, path: string): string | undefined {
+  if (path.includes("\0") || !path.isWellFormed() || isAbsolute(path)) return undefined;
+  const whole = resolve(root, path);
+  return isBelow(root, whole) ? whole : undefined;
+}
+
+function isBelow(root: string, path: string): boolean {
+  const way = relative(root, path);
+  return way !== "" && way !== ".." && !way.startsWith(`..${sep}`) && !isAbsolute(way);
+}
+
+interface Looking {
+  readonly root: string;
+  readonly check: CheckOf<"file">;
+  readonly signal: AbortSignal;
+}
+
+async function lookAt(places: readonly Place[] | undefined, looking: Looking): Promise<Look> {
+  const place = places?.at(-1);
+  if (!place) return none("failed", "the check's path leads nowhere");
+  if (!isBelow(looking.root, place.path))
+    return none("failed", "the check's path leads out of the workspace");
+  if (place.what === "hidden") return none("failed", "a folder on the way may not be searched");
+  if (place.what === "missing") return { kind: "missing" };
+  if (place.facts?.isFile() !== true) return { kind: "other" };
+  return looking.check.sha256 === undefined ? { kind: "file" } : await lookInto(place.path, looking);
+}
+
+async function lookInto(path: string, { root, signal }: Looking): Promise<Look> {
+  // Without waiting for a writer, should a pipe have taken the file's place.
+  const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  try {
+    const before = await file.stat({ bigint: true });
+    // Between the look and now, any folder on the way may have become a link.
+    if (!before.isFile() || !isBelow(root, await whereIs(file, path)))
+      return none("failed", "the file was replaced while it was looked at");
+    if (before.size > VERIFY_LIMITS.fileBytesMax) return tooLarge();
+    const sha256 = await hashOf(file, signal);
+    if (sha256 === undefined) return tooLarge();
+    const after = await file.stat({ bigint: true });
+    const isSame = after.size === before.size && after.mtimeNs === before.mtimeNs;
+    return isSame ? { kind: "file", sha256 } : none("failed", "the file changed while it was read");
+  } finally {
+    await file.close();
+  }
+}
+
+function tooLarge(): Look {
+  return none("failed", `the file has more than ${VERIFY_LIMITS.fileBytesMax} bytes`);
+}
+
+/** Linux tells where an open file is. Elsewhere the path is followed again. */
+async function whereIs(file: FileHandle, path: string): Promise<string> {
+  try {
+    return await readlink(`/proc/self/fd/${file.fd}`);
+  } catch {
+    return realpath(path);
+  }
+}
+
+/** Nothing where the file grows beyond the bound. */
+async function hashOf(file: FileHandle, signal: AbortSignal): Promise<string | undefined> {
+  const hash = createHash("sha256");
+  const chunk = Buffer.allocUnsafe(VERIFY_LIMITS.chunkBytes);
+  let position = 0;
+  for (;;) {
+    signal.throwIfAborted();
+    const { bytesRead } = await file.read(chunk, 0, chunk.length, position);
+    if (bytesRead === 0) return hash.digest("hex");
+    position += bytesRead;
+    if (position > VERIFY_LIMITS.fileBytesMax) return undefined;
+    hash.update(chunk.subarray(0, bytesRead));
+  }
+}

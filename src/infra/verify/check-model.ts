@@ -1,0 +1,71 @@
+/** Owns: asking a critic about a result. Does not own: reaching its model (`ModelClient`). */
+import { hostAgentId } from "../../agents/coordination/contracts/host-agent-id.ts";
+import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
+import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
+import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import { noVerdict, type CheckOf } from "./check-answer.ts";
+import { criticPrompt, type CriticPrompt } from "./critic-prompt.ts";
+import { readCriticAnswer } from "./read-answer.ts";
+import { VERIFY_LIMITS } from "./verify-limits.ts";
+
+export interface Critics {
+  readonly model?: ModelClient;
+  /** Where the check names none. */
+  readonly critic?: AgentId;
+  /** An agent may rule on its own results. */
+  readonly allowSelf: boolean;
+}
+
+type Asking = Critics & { readonly signal: AbortSignal };
+
+export async function checkModel(
+  check: CheckOf<"model">,
+  { result }: CheckRequest,
+  { model, critic, allowSelf, signal }: Asking,
+): Promise<CheckAnswer> {
+  const named = (check.agent as AgentId | undefined) ?? critic;
+  if (!model || named === undefined) return noVerdict("unavailable", "there is no critic to ask");
+  // The host takes several spellings for one agent: a plan must not name its agent as its critic by another one.
+  const isSelf = hostAgentId(named) === hostAgentId(result.agentId);
+  if (isSelf && !allowSelf) return noVerdict("self_not_allowed", "the critic is the agent that did the work");
+  // Under the name of whoever did the work, so that everybody sees that they are the same.
+  const agentId = isSelf ? result.agentId : named;
+  return askCritic(
+    model,
+    { agentId, signal },
+    (isRepeated) => criticPrompt(check, result, isRepeated),
+    check.criteria,
+  );
+}
+
+async function askCritic(
+  model: ModelClient,
+  whom: Pick<Ask, "agentId" | "signal">,
+  promptOf: (isRepeated: boolean) => CriticPrompt,
+  criteria: readonly string[],
+): Promise<CheckAnswer> {
+  for (let asks = 0; asks < VERIFY_LIMITS.asksMax && !whom.signal.aborted; asks += 1) {
+    const { system, prompt } = promptOf(asks > 0);
+    if (system.length + prompt.length > VERIFY_LIMITS.promptCharsMax)
+      return noVerdict("failed", "the result is too large for a critic");
+    const text = await textOf(model, { ...whom, system, prompt });
+    if (text === undefined) return noVerdict("failed", "the critic's model gave no answer");
+    const answer = text.length <= CHARS_MAX ? readCriticAnswer(text, criteria) : undefined;
+    if (answer) return { kind: "verdict", ...answer, agentId: `agent:${whom.agentId}` };
+  }
+  return noVerdict("malformed", "the critic's answer could not be read");
+}
+
+const CHARS_MAX = VERIFY_LIMITS.answerCharsMax;
+
+type Ask = Omit<Parameters<ModelClient["complete"]>[0], "charsMax">;
+
+async function textOf(model: ModelClient, ask: Ask): Promise<string | undefined> {
+  try {
+    const { text } = await model.complete({ ...ask, charsMax: CHARS_MAX });
+    return text;
+  } catch {
+    // What the model client says may hold what the provider said.
+    return undefined;
+  }
+}

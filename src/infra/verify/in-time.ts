@@ -1,0 +1,58 @@
+/** Owns: that a check has an answer when its time is over, whether it ends by itself or not. */
+import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import { noVerdict } from "./check-answer.ts";
+import { VERIFY_LIMITS } from "./verify-limits.ts";
+
+export interface InTime {
+  readonly clock: Clock;
+  /** How long what looks is waited for when its time is over. It has no verdict then in any case. */
+  readonly graceMs: number;
+}
+
+/** `look` is told by its signal when the time is over. Rejects where `look` does so in time. */
+export async function inTime(
+  { deadlineAtMs, signal }: Pick<CheckRequest, "deadlineAtMs" | "signal">,
+  { clock, graceMs }: InTime,
+  look: (signal: AbortSignal) => Promise<CheckAnswer>,
+): Promise<CheckAnswer> {
+  const over = new AbortController();
+  const end = (): void => over.abort();
+  const ended = new Promise<void>((resolve) => {
+    over.signal.addEventListener("abort", () => resolve(), { once: true });
+  });
+  const cancel = clock.wakeAt(deadlineAtMs, end);
+  signal.addEventListener("abort", end, { once: true });
+  try {
+    if (signal.aborted || clock.now() >= deadlineAtMs) return withoutTime(clock, deadlineAtMs);
+    const looking = look(over.signal);
+    const answer = await Promise.race([looking, ended]);
+    // What holds the event loop up also holds up the timer.
+    if (answer && !over.signal.aborted && clock.now() <= deadlineAtMs) return answer;
+    await within(clock, graceMs, looking);
+    return withoutTime(clock, deadlineAtMs);
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", end);
+  }
+}
+
+function withoutTime(clock: Clock, deadlineAtMs: number): CheckAnswer {
+  return clock.now() + VERIFY_LIMITS.earlyMs >= deadlineAtMs
+    ? noVerdict("timed_out", "the check took too long")
+    : noVerdict("unavailable", "the check was stopped before its time was over");
+}
+
+/** Resolves when `promise` has settled, or after `ms`. */
+export async function within(clock: Clock, ms: number, promise: Promise<unknown>): Promise<void> {
+  const settled = promise.then(
+    () => undefined,
+    () => undefined,
+  );
+  if (ms <= 0) return;
+  await new Promise<void>((resolve) => {
+    const cancel = clock.wakeAt(addMs(clock.now(), ms), resolve);
+    void settled.then(cancel).then(resolve);
+  });
+}

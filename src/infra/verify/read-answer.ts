@@ -1,0 +1,71 @@
+/** Owns: reading what programs and critics say: untrusted text that is taken as a whole or not at all. */
+import {
+  findingSchema,
+  verdictSchema,
+  type Verdict,
+} from "../../agents/coordination/contracts/verification.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface ProgramLine {
+  readonly criteria?: readonly string[];
+  readonly confidence?: number;
+}
+
+/** What the last line of a program's output says as `{"criteria": [...], "confidence": 0.9}`; it may say neither. */
+export function readProgramLine(line: string): ProgramLine {
+  const fields = fieldsOf(line);
+  const criteria = fields && Object.hasOwn(fields, "criteria") ? keysIn(fields["criteria"]) : [];
+  const confidence = fields && Object.hasOwn(fields, "confidence") ? fields["confidence"] : undefined;
+  if (!criteria || (confidence !== undefined && !isConfidence(confidence))) return {};
+  return { ...(criteria.length > 0 && { criteria }), ...(confidence !== undefined && { confidence }) };
+}
+
+export interface CriticAnswer {
+  readonly verdict: Verdict;
+  readonly criteria: readonly string[];
+  readonly confidence: number;
+}
+
+/**
+ * What a critic says as `{"verdict": ..., "criteria": [...], "confidence": 0.9}` and nothing else: JSON in the midst of other
+ * text may be quoted from the result. A pass looked at all criteria, anything else names one that was not met.
+ */
+export function readCriticAnswer(text: string, asked: readonly string[]): CriticAnswer | undefined {
+  const fields = fieldsOf(unwrapped(text));
+  const verdict = verdictSchema.safeParse(fields?.["verdict"]);
+  const criteria = keysIn(fields?.["criteria"]);
+  const confidence = fields?.["confidence"];
+  if (!verdict.success || !criteria || !isConfidence(confidence)) return undefined;
+  const isRight =
+    verdict.data === "pass" ? asked.every((key) => criteria.includes(key)) : criteria.length > 0;
+  const isForeign = criteria.some((key) => !asked.includes(key));
+  return isRight && !isForeign ? { verdict: verdict.data, criteria, confidence } : undefined;
+}
+
+/** Models like to put JSON into a block of code. */
+function unwrapped(text: string): string {
+  const [, inner = text] = /^\s*```(?:json)?\n(.*)\n```\s*$/su.exec(text) ?? [];
+  return inner;
+}
+
+function fieldsOf(text: string): Fields | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Fields)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Each once; nothing where one is no key, or there are too many. */
+function keysIn(value: unknown): readonly string[] | undefined {
+  const keys = findingSchema.shape.criteria.safeParse(value);
+  return keys.success && keys.data ? [...new Set(keys.data)] : undefined;
+}
+
+function isConfidence(value: unknown): value is number {
+  return typeof value === "number" && value >= 0 && value <= 1;
+}

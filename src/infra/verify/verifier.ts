@@ -1,0 +1,75 @@
+/**
+ * Owns: carrying out checks. Does not own: which are asked, and what follows from their answers.
+ *
+ * 1. An answer comes when the time is over at the latest, whatever a program, a model or a file does; a program gets a moment
+ *    more, in which it is killed.
+ * 2. Nothing passes or fails because it could not be looked at: then there is no verdict.
+ * 3. A result is data: nothing of it becomes a program, an argument, a path or an instruction.
+ * 4. Messages and log lines are free of content.
+ */
+import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
+import type { CheckAnswer, CheckRequest, Verifier } from "../../agents/coordination/ports/verifier.ts";
+import { noVerdict } from "./check-answer.ts";
+import { checkCommand } from "./check-command.ts";
+import { checkFile } from "./check-file.ts";
+import { checkModel, type Critics } from "./check-model.ts";
+import { checkPattern } from "./check-pattern.ts";
+import { checkSchema } from "./check-schema.ts";
+import { inTime } from "./in-time.ts";
+import { VERIFY_LIMITS } from "./verify-limits.ts";
+
+export interface VerifierParts extends Critics {
+  /** Called with the first check that needs it. */
+  readonly contract: () => Promise<OutputContract>;
+  /** The folder that an agent works in, as an absolute path. */
+  readonly workspaceOf: (agent: AgentId) => string;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+export function createVerifier(parts: VerifierParts): Verifier {
+  return {
+    check: async (request) => {
+      const answer = await answerOf(request, parts);
+      if (answer.kind === "none") logNone(parts.logger, request, answer);
+      return answer;
+    },
+  };
+}
+
+async function answerOf(request: CheckRequest, parts: VerifierParts): Promise<CheckAnswer> {
+  const graceMs = request.check.kind === "command" ? VERIFY_LIMITS.stopMs : 0;
+  try {
+    return await inTime(request, { clock: parts.clock, graceMs }, (signal) => look(request, parts, signal));
+  } catch {
+    return noVerdict("failed", "the check could not be carried out");
+  }
+}
+
+/** `async`, so that what throws at once rejects. */
+async function look(request: CheckRequest, parts: VerifierParts, signal: AbortSignal): Promise<CheckAnswer> {
+  const { check, result } = request;
+  switch (check.kind) {
+    case "schema":
+      return checkSchema(check, request, parts.contract);
+    case "pattern":
+      return checkPattern(check, request);
+    case "file":
+      return checkFile(check, request, { path: parts.workspaceOf(result.agentId), signal });
+    case "command":
+      return checkCommand(check, request, { signal, clock: parts.clock, logger: parts.logger });
+    case "model":
+      return checkModel(check, request, { ...parts, signal });
+  }
+}
+
+function logNone(
+  logger: Logger,
+  { key, result: { coordinationId, stepId, attempt } }: CheckRequest,
+  { because, message }: Extract<CheckAnswer, { readonly kind: "none" }>,
+): void {
+  logger.warn({ runId: coordinationId, stepId, attempt, check: key, because }, `no verdict: ${message}`);
+}

@@ -1,0 +1,58 @@
+/** Owns: what a signed answer may say. Whether it counts, the coordination decides. */
+import { z } from "zod";
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
+import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
+
+/** The longest text, every character of it escaped, and the rest. */
+export const ANSWER_BYTES_MAX = BOUNDS.answerCharsMax * 6 + 16_384;
+
+const wellFormed = (text: string): boolean => text.isWellFormed();
+
+const answerBodySchema = z
+  .strictObject({
+    type: z.literal("coordination.answer").optional(),
+    questionId: z
+      .string()
+      .min(1)
+      .max(BOUNDS.coordinationIdCharsMax + 1 + BOUNDS.idCharsMax),
+    answerToken: z.string().min(1).max(BOUNDS.idCharsMax),
+    answer: answerKindSchema,
+    text: z.string().min(1).max(BOUNDS.answerCharsMax).refine(wellFormed, "well-formed Unicode").optional(),
+    by: z
+      .strictObject({
+        id: z
+          .string()
+          .min(1)
+          .max(BOUNDS.idCharsMax)
+          .regex(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+$/u, "a name in one line"),
+      })
+      .optional(),
+  })
+  .refine(({ answer, text }) => answer !== "answer" || text !== undefined, {
+    path: ["text"],
+    message: "a text, because the answer is one",
+  });
+export type AnswerBody = z.output<typeof answerBodySchema>;
+
+export type ReadAnswer =
+  { readonly ok: true; readonly body: AnswerBody } | { readonly ok: false; readonly message: string };
+
+export function readAnswer(bytes: Uint8Array): ReadAnswer {
+  const value = jsonOf(bytes);
+  if (value === undefined) return { ok: false, message: "The body is not JSON in UTF-8." };
+  const bounds = { charsMax: ANSWER_BYTES_MAX, depthMax: 2 };
+  const parsed = parseBounded(answerBodySchema, value, bounds);
+  if (parsed.ok) return { ok: true, body: parsed.value };
+  // What came is left out: it may be what a person wrote.
+  const problems = parsed.problems.map(({ path, expected }) => `${path}: expected ${expected}`);
+  return { ok: false, message: `The body is no answer. ${problems.join("; ")}.` };
+}
+
+function jsonOf(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * Owns: whether an answer that came by webhook is one: who signed it, when, and to which question. Does not own: whether it
+ * counts, which the coordination decides, nor what the sender is told.
+ *
+ * W5: nothing of a message is believed, nor told of, before its signature was found right.
+ * W6: an answer brings the token of its question, so that whoever can have messages signed, without holding the secret, must
+ *     have got the question; and a notice that is sent back is no answer.
+ * W7: an accepted message is not accepted again while its timestamp would still do. After a restart the first answer that
+ *     the ledger holds wins.
+ */
+import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
+import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import { ANSWER_BYTES_MAX, readAnswer } from "./answer-body.ts";
+import { seenIds, type SeenIds } from "./seen-ids.ts";
+import { answerTokenOf, isSameText, signatureOf, type SignedParts } from "./webhook-signature.ts";
+
+export interface AnswerCheckParts {
+  readonly webhooks: Readonly<Record<string, WebhookConfig>>;
+  readonly clock: Clock;
+  /** How far a timestamp may be off, in either direction. */
+  readonly toleranceMs?: number;
+}
+
+export interface AnswerMessage {
+  /** The webhook whose secret it is signed with. */
+  readonly name: string;
+  /** As Node.js has them. */
+  readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** As it came: one byte more or less, and the signature is another. */
+  readonly rawBody: string | Uint8Array;
+}
+
+export interface SignedAnswer {
+  readonly questionId: string;
+  readonly answer: AnswerKind;
+  readonly text?: string;
+  readonly by: Answerer;
+}
+
+export type AnswerObjection =
+  "unknown_webhook" | "unsigned" | "bad_signature" | "stale" | "replayed" | "malformed" | "not_allowed";
+
+export type CheckedAnswer =
+  | {
+      readonly ok: true;
+      readonly answer: SignedAnswer;
+      /** Lets the same message come again, where it could not be recorded. */
+      readonly forget: () => void;
+    }
+  /** `message` is free of secrets and of what people wrote. */
+  | { readonly ok: false; readonly because: AnswerObjection; readonly message: string };
+
+export interface AnswerCheck {
+  check(message: AnswerMessage): CheckedAnswer;
+}
+
+interface Webhook {
+  readonly config: WebhookConfig;
+  readonly seen: SeenIds;
+}
+
+type Objection = Extract<CheckedAnswer, { ok: false }>;
+
+type SignedMessage = SignedParts & { readonly signatures: readonly string[] };
+
+const TOLERANCE_MS = 300_000;
+/** A sender lists one per secret while it changes secrets. */
+const SIGNATURES_MAX = 16;
+
+export function createAnswerCheck({
+  webhooks,
+  clock,
+  toleranceMs = TOLERANCE_MS,
+}: AnswerCheckParts): AnswerCheck {
+  const known = new Map<string, Webhook>(
+    Object.entries(webhooks).map(([name, config]) => [name, { config, seen: seenIds(() => clock.now()) }]),
+  );
+  return {
+    check: ({ name, headers, rawBody }) => {
+      const webhook = known.get(name);
+      if (!webhook) return objection("unknown_webhook", "There is no webhook of this name.");
+      const message = signedMessage(headers, Buffer.from(rawBody));
+      if ("because" in message) return message;
+      return (
+        wrongSignature(webhook, message) ??
+        wrongTime(message, clock.now(), toleranceMs) ??
+        accept(webhook, message, toleranceMs)
+      );
+    },
+  };
+}
+
+function objection(because: AnswerObjection, message: string): Objection {
+  return { ok: false, because, message };
+}
+
+function signedMessage(headers: AnswerMessage["headers"], body: Buffer): SignedMessage | Objection {
+  const [id, timestamp, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) =>
+    header(headers, name),
+  );
+  if (id === undefined || timestamp === undefined || signature === undefined)
+    return objection(
+      "unsigned",
+      "webhook-id, webhook-timestamp and webhook-signature are needed, each once.",
+    );
+  if (!/^[\w:@+=/-]{1,256}$/.test(id) || !/^\d{1,12}$/.test(timestamp))
+    return objection("malformed", "webhook-id or webhook-timestamp is not of the form that can be signed.");
+  if (body.length > ANSWER_BYTES_MAX)
+    return objection("malformed", `The body is longer than ${ANSWER_BYTES_MAX} bytes.`);
+  return { id, timestamp, body, signatures: signature.split(" ", SIGNATURES_MAX) };
+}
+
+function header(headers: AnswerMessage["headers"], name: string): string | undefined {
+  const values = Object.entries(headers).flatMap(([key, value]) =>
+    key.toLowerCase() === name && value !== undefined ? value : [],
+  );
+  return values.length === 1 ? values[0] : undefined;
+}
+
+function wrongSignature({ config }: Webhook, message: SignedMessage): Objection | undefined {
+  const expected = signatureOf(config.secret, message);
+  // All are compared: how long it takes tells nothing of which one was close.
+  const isRight = message.signatures.map((each) => isSameText(each, expected)).includes(true);
+  return isRight ? undefined : objection("bad_signature", "No signature is right for this webhook.");
+}
+
+function wrongTime({ timestamp }: SignedMessage, nowMs: number, toleranceMs: number): Objection | undefined {
+  if (Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs) return undefined;
+  const seconds = Math.floor(toleranceMs / 1_000);
+  return objection("stale", `The timestamp is more than ${seconds} s away from the time here.`);
+}
+
+function accept({ config, seen }: Webhook, message: SignedMessage, toleranceMs: number): CheckedAnswer {
+  if (!config.answers) return objection("not_allowed", "Answers of this webhook do not count.");
+  if (seen.has(message.id))
+    return objection("replayed", "A message with this webhook-id was accepted already.");
+  const read = readAnswer(message.body);
+  if (!read.ok) return objection("malformed", read.message);
+  const { questionId, answerToken, answer, text, by } = read.body;
+  if (!isSameText(answerToken, answerTokenOf(config.secret, questionId)))
+    return objection("not_allowed", "The answerToken is not the one of this question.");
+  seen.keep(message.id, Number(message.timestamp) * 1_000 + toleranceMs);
+  return {
+    ok: true,
+    answer: { questionId, answer, ...(text === undefined ? {} : { text }), by: { kind: "person", ...by } },
+    forget: () => seen.forget(message.id),
+  };
+}

@@ -1,0 +1,38 @@
+/** Owns: which answers of a webhook are worth another try, and how long to wait before it. */
+
+const FIRST_WAIT_MS = 5_000;
+const WAIT_MS_MAX = 600_000;
+/** A receiver that asks for more is tried again nevertheless: the question has a deadline. */
+const RETRY_AFTER_MS_MAX = 3_600_000;
+
+/** 408, 425 and 429 say that the same request may do later, and so does any fault of the receiver's. */
+export function isWorthAnotherTry(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || status >= 500;
+}
+
+export interface FailedTry {
+  /** Counted from 1. */
+  readonly tries: number;
+  /** The header, where the receiver sent one. */
+  readonly retryAfter?: string | undefined;
+  readonly nowMs: number;
+  /** At least 0 and less than 1. */
+  readonly fraction: number;
+}
+
+/** Doubling up to a bound, with a jitter of half of it; longer where the receiver asks for it. */
+export function retryWaitMs({ tries, retryAfter, nowMs, fraction }: FailedTry): number {
+  const maxMs = Math.min(FIRST_WAIT_MS * 2 ** (tries - 1), WAIT_MS_MAX);
+  const waitMs = Math.ceil(maxMs / 2) + Math.floor(fraction * (maxMs / 2));
+  return Math.max(waitMs, Math.min(askedMs(retryAfter, nowMs), RETRY_AFTER_MS_MAX));
+}
+
+/** A number of seconds, or a date; 0 for anything else. */
+function askedMs(retryAfter: string | undefined, nowMs: number): number {
+  if (retryAfter === undefined) return 0;
+  if (/^\d{1,10}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
+  // Only dates as HTTP writes them: `Date.parse` reads far more.
+  if (!/^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/.test(retryAfter)) return 0;
+  const atMs = Date.parse(retryAfter);
+  return Number.isNaN(atMs) ? 0 : Math.max(0, atMs - nowMs);
+}

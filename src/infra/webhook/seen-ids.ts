@@ -1,0 +1,31 @@
+/**
+ * Owns: which messages came already. Bounded: where there are too many, the oldest is forgotten, and what it answered is
+ * closed by then.
+ */
+export interface SeenIds {
+  has(id: string): boolean;
+  /** Until the message would be refused for its age. */
+  keep(id: string, untilMs: number): void;
+  forget(id: string): void;
+}
+
+const IDS_MAX = 10_000;
+
+export function seenIds(now: () => number, idsMax = IDS_MAX): SeenIds {
+  const untilMsOf = new Map<string, number>();
+  const makeRoom = (): void => {
+    if (untilMsOf.size < idsMax) return;
+    const nowMs = now();
+    for (const [id, untilMs] of untilMsOf) if (untilMs < nowMs) untilMsOf.delete(id);
+    const [oldest] = untilMsOf.keys();
+    if (untilMsOf.size >= idsMax && oldest !== undefined) untilMsOf.delete(oldest);
+  };
+  return {
+    has: (id) => untilMsOf.has(id),
+    keep: (id, untilMs) => {
+      makeRoom();
+      untilMsOf.set(id, untilMs);
+    },
+    forget: (id) => void untilMsOf.delete(id),
+  };
+}

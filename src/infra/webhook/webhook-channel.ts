@@ -1,0 +1,202 @@
+/**
+ * Owns: telling people of a question by a signed request, tried again until it was taken or is given up. Does not own: what
+ * becomes of a notice that was given up (a fact of the ledger), or of an answer (`answer-check.ts`).
+ *
+ * W3: a notice has one webhook-id and one body over all its tries, so that a receiver can tell it came again.
+ * W4: neither the secret nor the URL, which may hold one, is in a message, a log line or an error.
+ */
+import { createHash } from "node:crypto";
+import { lookup } from "node:dns/promises";
+import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type {
+  ChannelNotice,
+  HumanChannel,
+  NoticeOutcome,
+} from "../../agents/coordination/ports/human-channel.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import { errorCodeOf, pinnedPost, type PostAnswer } from "./pinned-post.ts";
+import { questionBody } from "./question-body.ts";
+import { isWorthAnotherTry, retryWaitMs } from "./retry-wait.ts";
+import { answerTokenOf, signatureOf } from "./webhook-signature.ts";
+import { targetAddresses, webhookTarget, type ResolveName } from "./webhook-target.ts";
+
+export interface WebhookParts {
+  readonly name: string;
+  readonly config: WebhookConfig;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** For the jitter: at least 0 and less than 1. */
+  readonly random?: () => number;
+  /** Where answers are taken, where that is known. */
+  readonly answerUrl?: string;
+  readonly resolve?: ResolveName;
+}
+
+/** What is the same in every try. */
+interface Message {
+  readonly url: URL;
+  readonly id: string;
+  readonly body: Uint8Array;
+}
+
+type TryOutcome =
+  | { readonly kind: "delivered" }
+  | { readonly kind: "again"; readonly message: string; readonly retryAfter?: string | undefined }
+  | { readonly kind: "never"; readonly message: string };
+
+const STOPPED = "The webhook was stopped before the notice was delivered.";
+const TOO_LATE = "The question's time is over.";
+
+export function webhookChannel(parts: WebhookParts): HumanChannel {
+  return {
+    notify: async (notice) => {
+      const outcome = await deliver(parts, notice).catch((error: unknown) => {
+        const message = `The webhook failed: ${errorCodeOf(error)}.`;
+        return { kind: "failed" as const, tries: 0, message };
+      });
+      tell(parts, notice, outcome);
+      return outcome;
+    },
+  };
+}
+
+async function deliver(parts: WebhookParts, notice: ChannelNotice): Promise<NoticeOutcome> {
+  const { clock, config } = parts;
+  const target = webhookTarget(config);
+  if (target.kind === "refused") return failed(0, target.message);
+  const message = messageOf(parts, notice, target.url);
+  let tries = 0;
+  let obstacle = obstacleAt(notice, clock.now());
+  while (obstacle === undefined) {
+    const outcome = await tryOnce(parts, message, notice.signal);
+    tries += 1;
+    if (outcome.kind === "delivered") return { kind: "delivered", tries };
+    if (outcome.kind === "never" || tries >= config.triesMax) return failed(tries, outcome.message);
+    const waitMs = waitAfter(parts, tries, outcome.retryAfter);
+    obstacle = obstacleAt(notice, clock.now() + waitMs);
+    if (obstacle !== undefined) return failed(tries, `${outcome.message} ${obstacle}`);
+    await passed(clock, waitMs, notice.signal);
+    obstacle = obstacleAt(notice, clock.now());
+  }
+  return failed(tries, obstacle);
+}
+
+/** Why it is no use to try at that time. */
+function obstacleAt({ signal, question }: ChannelNotice, atMs: number): string | undefined {
+  if (signal.aborted) return STOPPED;
+  return atMs >= question.deadlineAtMs ? TOO_LATE : undefined;
+}
+
+function messageOf({ config, answerUrl }: WebhookParts, notice: ChannelNotice, url: URL): Message {
+  const token = answerTokenOf(config.secret, notice.question.questionId);
+  const body = questionBody(notice, config.answers ? { token, url: answerUrl } : undefined);
+  return { url, id: webhookIdOf(notice.noticeId), body: Buffer.from(body) };
+}
+
+/** Ids of notices may hold what a plan calls itself, which may be more than a header or a signature takes. */
+function webhookIdOf(noticeId: string): string {
+  if (/^[\w:@-]{1,256}$/.test(noticeId)) return noticeId;
+  return `notice_${createHash("sha256").update(noticeId).digest("hex")}`;
+}
+
+async function tryOnce(
+  { config, clock, resolve = allAddresses }: WebhookParts,
+  message: Message,
+  signal: AbortSignal,
+): Promise<TryOutcome> {
+  const timeout = new AbortController();
+  const cancel = clock.wakeAt(addMs(clock.now(), config.timeoutMs), () => timeout.abort());
+  const either = AbortSignal.any([signal, timeout.signal]);
+  const silence = (code: string): TryOutcome => {
+    if (signal.aborted) return { kind: "never", message: STOPPED };
+    return { kind: "again", message: timeout.signal.aborted ? timedOut(config) : unreached(code) };
+  };
+  try {
+    const target = await unlessAborted(targetAddresses(message.url, config.allowPrivate, resolve), either);
+    if (target.kind === "refused") return { kind: "never", message: target.message };
+    const headers = headersOf(config.secret, message, Math.floor(clock.now() / 1_000));
+    const { url, body } = message;
+    const answer = await pinnedPost({ url, addresses: target.addresses, headers, body, signal: either });
+    return answer.kind === "none" ? silence(answer.code) : ruleOn(answer);
+  } catch (error) {
+    return silence(errorCodeOf(error));
+  } finally {
+    cancel();
+  }
+}
+
+const allAddresses: ResolveName = async (hostname) => {
+  const found = await lookup(hostname, { all: true });
+  return found.map(({ address }) => address);
+};
+
+function headersOf(secret: string, { id, body }: Message, seconds: number): Record<string, string> {
+  const timestamp = String(seconds);
+  return {
+    "content-type": "application/json",
+    "user-agent": "openclaw-coordination",
+    "webhook-id": id,
+    "webhook-timestamp": timestamp,
+    "webhook-signature": signatureOf(secret, { id, timestamp, body }),
+  };
+}
+
+function ruleOn({ status, retryAfter }: Extract<PostAnswer, { kind: "status" }>): TryOutcome {
+  if (status >= 200 && status < 300) return { kind: "delivered" };
+  const message = `The webhook answered with status ${status}.`;
+  return isWorthAnotherTry(status) ? { kind: "again", message, retryAfter } : { kind: "never", message };
+}
+
+function timedOut({ timeoutMs }: WebhookConfig): string {
+  return `The webhook did not answer within ${timeoutMs} ms.`;
+}
+
+function unreached(code: string): string {
+  return `The webhook could not be reached: ${code}.`;
+}
+
+function waitAfter(
+  { name, clock, logger, random = Math.random }: WebhookParts,
+  tries: number,
+  retryAfter: string | undefined,
+): number {
+  const waitMs = retryWaitMs({ tries, retryAfter, nowMs: clock.now(), fraction: random() });
+  logger.debug({ webhook: name, tries, waitMs }, "a webhook failed and is tried again");
+  return waitMs;
+}
+
+/** Resolves after `ms`, or when the signal aborts. */
+function passed(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const cancel = clock.wakeAt(addMs(clock.now(), ms), done);
+    signal.addEventListener("abort", done, { once: true });
+  });
+}
+
+/** A name that is being resolved cannot be given up; it is only not waited for. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(new Error("aborted"));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    promise.finally(() => signal.removeEventListener("abort", stop)).then(resolve, reject);
+  });
+}
+
+function failed(tries: number, message: string): NoticeOutcome {
+  return { kind: "failed", tries, message };
+}
+
+function tell({ name, logger }: WebhookParts, { question }: ChannelNotice, outcome: NoticeOutcome): void {
+  const { coordinationId, escalationId } = question;
+  const fields = { webhook: name, coordinationId, escalationId, tries: outcome.tries };
+  if (outcome.kind === "delivered") logger.info(fields, "a webhook took a notice");
+  else logger.warn({ ...fields, reason: outcome.message }, "a webhook was given up");
+}

@@ -1,0 +1,57 @@
+/**
+ * Owns: where a webhook may be sent to.
+ *
+ * W1: a notice goes to a public address over HTTPS only, unless the operator allows private ones for this webhook.
+ * W2: what is connected to is what was checked. The name is resolved here, once a try, and never again by the connection.
+ */
+import { isIP } from "node:net";
+import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
+import { isPublicAddress } from "./public-address.ts";
+
+/** All addresses of a name. */
+export type ResolveName = (hostname: string) => Promise<readonly string[]>;
+
+export type WebhookTarget =
+  { readonly kind: "url"; readonly url: URL } | { readonly kind: "refused"; readonly message: string };
+
+export type TargetAddresses =
+  | { readonly kind: "addresses"; readonly addresses: readonly string[] }
+  | { readonly kind: "refused"; readonly message: string };
+
+/** How many addresses of a name are tried. */
+const ADDRESSES_MAX = 8;
+
+/** The messages quote no part of the URL: its path or query may be a secret. */
+export function webhookTarget({
+  url: text,
+  allowPrivate,
+}: Pick<WebhookConfig, "url" | "allowPrivate">): WebhookTarget {
+  const url = URL.parse(text);
+  if (!url) return refused("The webhook's URL cannot be read.");
+  if (url.protocol !== "https:" && url.protocol !== "http:")
+    return refused("The webhook's URL is not of HTTPS.");
+  if (url.protocol === "http:" && !allowPrivate)
+    return refused("The webhook's URL is not of HTTPS, and allowPrivate is not set.");
+  if (url.username !== "" || url.password !== "")
+    return refused("The webhook's URL holds a user name or password; the signature takes their place.");
+  url.hash = "";
+  return { kind: "url", url };
+}
+
+/** @throws what `resolve` throws */
+export async function targetAddresses(
+  url: URL,
+  allowPrivate: boolean,
+  resolve: ResolveName,
+): Promise<TargetAddresses> {
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const addresses = isIP(hostname) === 0 ? await resolve(hostname) : [hostname];
+  // One private address among public ones is how a name is made to lead here at the second look.
+  if (!allowPrivate && !addresses.every(isPublicAddress))
+    return refused("The webhook's URL leads to an address that is not public, and allowPrivate is not set.");
+  return { kind: "addresses", addresses: addresses.slice(0, ADDRESSES_MAX) };
+}
+
+function refused(message: string): { readonly kind: "refused"; readonly message: string } {
+  return { kind: "refused", message };
+}

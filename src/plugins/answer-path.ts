@@ -1,0 +1,2 @@
+/** Where the gateway takes signed answers to questions, by the name of their webhook below it. */
+export const ANSWER_PATH = "/coordination/answers";

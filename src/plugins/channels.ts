@@ -1,0 +1,71 @@
+/** Owns: the ways to people by the names of their channels. A channel's library is loaded with the first notice that goes through it. */
+import type { AnswerRefusal, Channel } from "../agents/coordination/contracts/escalation.ts";
+import type { EscalationsConfig } from "../agents/coordination/contracts/gates-config.ts";
+import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
+import type { Logger } from "../agents/coordination/ports/logger.ts";
+import type {
+  AnswerRequest,
+  QuestionAnswered,
+} from "../agents/coordination/runtime/gates/question-requests.ts";
+import { systemClock } from "../infra/clock/system-clock.ts";
+import { ANSWER_PATH } from "./answer-path.ts";
+import type { HookHost } from "./hooks/hook-host.ts";
+
+/** An answer that came through a channel. Resolves with why it did not count. */
+export type TakeChannelAnswer = (
+  answer: Omit<AnswerRequest, "through">,
+  through: Channel,
+) => Promise<(QuestionAnswered & { readonly kind: "refused" }) | undefined>;
+
+export interface ChannelParts {
+  readonly escalations: EscalationsConfig;
+  readonly hooks: HookHost;
+  readonly logger: Logger;
+  readonly take: TakeChannelAnswer;
+  /** The host's own ways to people. */
+  readonly ofHost: Readonly<Record<"host" | "chat", HumanChannel>>;
+}
+
+/** What a plugin is told of a refusal. */
+const BECAUSE: Partial<Record<string, AnswerRefusal>> = {
+  QUESTION_CLOSED: "closed",
+  COORDINATION_ENDED: "closed",
+  NOT_FOUND: "closed",
+};
+
+const WEBHOOK = "webhook:";
+
+export function channelsOf(parts: ChannelParts): (channel: string) => HumanChannel | undefined {
+  const webhooks = new Map<string, HumanChannel | undefined>();
+  return (channel) => {
+    if (channel === "host" || channel === "chat") return parts.ofHost[channel];
+    if (channel.startsWith("plugin:")) return pluginChannel(parts, channel);
+    if (!channel.startsWith(WEBHOOK)) return undefined;
+    if (!webhooks.has(channel)) webhooks.set(channel, webhook(parts, channel.slice(WEBHOOK.length)));
+    return webhooks.get(channel);
+  };
+}
+
+function webhook({ escalations, logger }: ChannelParts, name: string): HumanChannel | undefined {
+  const config = Object.hasOwn(escalations.webhooks, name) ? escalations.webhooks[name] : undefined;
+  if (!config) return undefined;
+  const { answerBaseUrl } = escalations;
+  const answerUrl = answerBaseUrl && `${answerBaseUrl.replace(/\/+$/u, "")}${ANSWER_PATH}/${name}`;
+  const parts = { name, config, clock: systemClock, logger, ...(answerUrl && { answerUrl }) };
+  return {
+    notify: async (notice) =>
+      (await import("../infra/webhook/webhook-channel.ts")).webhookChannel(parts).notify(notice),
+  };
+}
+
+/** What a plugin answers is the plugin's word, and the log says so. */
+function pluginChannel({ hooks, take }: ChannelParts, channel: Channel): HumanChannel {
+  return {
+    notify: (notice) =>
+      hooks.notify(notice, channel, async ({ answer, text, by }) => {
+        const { questionId } = notice.question;
+        const refused = await take({ questionId, answer, by, ...(text !== undefined && { text }) }, channel);
+        return refused && (BECAUSE[refused.code] ?? "not_an_answer");
+      }),
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * Owns: calling code of a plugin author, which may throw, never answer, answer too late or answer with a trap.
+ *
+ * C1 It is waited for until its deadline and not longer; what it answers then does not count.
+ * C2 An answer that is a promise is waited for once: what it resolves to is the answer, whatever it is.
+ */
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { StoredHook } from "./hook-registry.ts";
+import type { HookContext } from "./hook-types.ts";
+
+export type Asked =
+  | { readonly kind: "answer"; readonly value: unknown }
+  | {
+      readonly kind: "failed";
+      readonly because: "timed_out" | "failed" | "stopped";
+      readonly error?: unknown;
+    };
+
+export interface Asking {
+  readonly clock: Clock;
+  readonly deadlineAtMs: number;
+  /** Aborted: the answer is not waited for any more. */
+  readonly signal?: AbortSignal | undefined;
+  /** What the hook is given, with its context. */
+  readonly given: (context: HookContext) => readonly unknown[];
+}
+
+const TIMED_OUT: Asked = { kind: "failed", because: "timed_out" };
+const STOPPED: Asked = { kind: "failed", because: "stopped" };
+
+export async function askHook(hook: StoredHook, asking: Asking): Promise<Asked> {
+  const { clock, deadlineAtMs, signal } = asking;
+  if (signal?.aborted) return STOPPED;
+  if (clock.now() >= deadlineAtMs) return TIMED_OUT;
+  const giveUp = Promise.withResolvers<Asked>();
+  const stop = (): void => giveUp.resolve(STOPPED);
+  const cancel = clock.wakeAt(deadlineAtMs as EpochMs, () => giveUp.resolve(TIMED_OUT));
+  signal?.addEventListener("abort", stop, { once: true });
+  const controller = new AbortController();
+  try {
+    const asked = await Promise.race([run(hook, asking, controller.signal), giveUp.promise]);
+    // A hook that kept the thread has kept the timer from firing.
+    const counted = asked.kind === "answer" && clock.now() > deadlineAtMs ? TIMED_OUT : asked;
+    if (counted.kind === "failed") controller.abort();
+    return counted;
+  } finally {
+    cancel();
+    signal?.removeEventListener("abort", stop);
+  }
+}
+
+async function run(hook: StoredHook, { given, deadlineAtMs }: Asking, signal: AbortSignal): Promise<Asked> {
+  try {
+    return await settled(hook.run(...given({ signal, deadlineAtMs })));
+  } catch (error) {
+    return { kind: "failed", because: "failed", error };
+  }
+}
+
+/** In a box, since a promise that resolves to one that resolves to the next would keep the thread for ever (C2). */
+function settled(value: unknown): Promise<Asked> {
+  return new Promise((resolve) => {
+    const then = isObject(value) ? (value as { then?: unknown }).then : undefined;
+    if (typeof then !== "function") resolve({ kind: "answer", value });
+    else
+      Reflect.apply(then, value, [
+        (settledTo: unknown) => resolve({ kind: "answer", value: settledTo }),
+        (error: unknown) => resolve({ kind: "failed", because: "failed", error }),
+      ]);
+  });
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === "object" && value !== null) || typeof value === "function";
+}

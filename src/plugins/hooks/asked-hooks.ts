@@ -1,0 +1,86 @@
+/**
+ * Owns: who is asked, in which order. What other copies of the package stored is read again here, since it may be of a version
+ * that is not known: such a plugin takes part in the gates that it names, and fails in them.
+ */
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import { HOOK_BUDGETS_MS, HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
+import {
+  HOOKS_VERSION,
+  knownHooks,
+  type HookEntry,
+  type HookSlot,
+  type StoredHook,
+} from "./hook-registry.ts";
+
+/** One hook of one plugin. */
+export interface AskedHook {
+  readonly plugin: string;
+  readonly kind: HookKind;
+  readonly budgetMs: number;
+  readonly entry: HookEntry;
+  /** Absent where it cannot be read, or has ended and may be registered again. */
+  readonly hook?: StoredHook;
+  /** Its plugin is being loaded again; until then. */
+  readonly backByMs?: number;
+}
+
+/** The highest priority first, equals by the ids of their plugins. */
+export function hooksOf(kind: HookKind, nowMs: number): readonly AskedHook[] {
+  const slots = knownHooks();
+  if (!slots || slots.size === 0) return [];
+  return [...slots.values()]
+    .flatMap((slot) => askedHook(slot, kind, nowMs) ?? [])
+    .toSorted((a, b) => priorityOf(b) - priorityOf(a) || (a.plugin < b.plugin ? -1 : 1));
+}
+
+export function hookOf(plugin: string, kind: HookKind, nowMs: number): AskedHook | undefined {
+  const slot = knownHooks()?.get(plugin);
+  return slot && askedHook(slot, kind, nowMs);
+}
+
+const POLL_MS = 25;
+
+/** The same hook once its plugin has been loaded again (K3); still away where it is not in time, `undefined` where it is gone. */
+export async function onceBack(asked: AskedHook, clock: Clock): Promise<AskedHook | undefined> {
+  const { plugin, kind, backByMs } = asked;
+  if (backByMs === undefined) return asked;
+  while (clock.now() < backByMs) {
+    await new Promise<void>((resolve) => clock.wakeAt((clock.now() + POLL_MS) as EpochMs, resolve));
+    const { entries = [], left } = knownHooks()?.get(plugin) ?? {};
+    const current = entries.at(-1);
+    if (current || !left) return current && read(current, kind);
+  }
+  return asked;
+}
+
+function askedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: number): AskedHook | undefined {
+  const current = entries.at(-1);
+  if (current) return read(current, kind);
+  // Also a clock that was put back ends the waiting.
+  if (!left || Math.abs(nowMs - left.atMs) >= HOOK_LIMITS.reloadMs) return undefined;
+  const before = read(left.entry, kind);
+  return before && { ...before, backByMs: left.atMs + HOOK_LIMITS.reloadMs };
+}
+
+function read(entry: HookEntry, kind: HookKind): AskedHook | undefined {
+  if (!isEntry(entry) || !entry.kinds.includes(kind)) return undefined;
+  const { usual, most } = HOOK_BUDGETS_MS[kind];
+  const stored = entry.version === HOOKS_VERSION ? storedIn(entry)[kind] : undefined;
+  const hook = typeof stored?.run === "function" ? stored : undefined;
+  const budgetMs = Math.min(hook?.budgetMs ?? usual, most);
+  return { plugin: entry.pluginId, kind, budgetMs, entry, ...(hook && { hook }) };
+}
+
+function storedIn({ hooks }: Partial<HookEntry>): Readonly<Record<string, StoredHook | undefined>> {
+  return hooks ?? {};
+}
+
+/** Anybody may write on `globalThis`; what names no plugin and no kinds was not written by this package. */
+function isEntry(entry: Partial<HookEntry> | undefined): boolean {
+  return typeof entry?.pluginId === "string" && Array.isArray(entry.kinds);
+}
+
+function priorityOf({ hook }: AskedHook): number {
+  return hook?.priority ?? 0;
+}

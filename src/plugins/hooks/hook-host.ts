@@ -1,0 +1,102 @@
+/**
+ * Owns: our side of the hooks of plugin authors: who is asked, what their answers come to, and what holds when there is none.
+ * Does not own: what is done about it, or what is recorded.
+ *
+ * P1 A gate fails closed: a hook that throws, is late, answers wrongly or is of a version that is not known lets nothing through.
+ *    `escalate` and `observe` fail open.
+ * P2 Every plugin gets copies of its own, which it cannot change.
+ * P3 Where no plugin has a hook, nothing is copied, begun or waited for.
+ */
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import { hookOf, hooksOf } from "./asked-hooks.ts";
+import { askDeciders, type DecisionRuling } from "./ask-deciders.ts";
+import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
+import type { HookProblem, ProblemParts } from "./hook-problem.ts";
+import type { CoordinationEvent, HookContest, HookDecision } from "./hook-types.ts";
+import { isolatedCopy } from "./isolated-copy.ts";
+import { notifyPlugin, type TakeAnswer } from "./notify-plugin.ts";
+import { observers } from "./observers.ts";
+import { readRuling } from "./read-answers.ts";
+import { runAsked } from "./run-asked.ts";
+import { verifyByPlugin } from "./verify-by-plugin.ts";
+
+export type ContestRuling =
+  | { readonly award: "requester" | "holder"; readonly plugin: string; readonly reason: string }
+  /** The id of the plugin, and a sentence: the requester is refused. */
+  | { readonly failed: string; readonly message: string };
+
+export interface HookHost {
+  /** Whether any plugin has such a hook. A look into a map. */
+  hasAny(kind: HookKind): boolean;
+  /** In order of priority, until one has an opinion. `undefined`: nobody has. */
+  arbitrate(contest: HookContest, untilMs?: number): Promise<ContestRuling | undefined>;
+  /** The checks that plugins want of an agent's results, as `plugin:ID`, in order of priority. */
+  verifiersFor(agentId: string): readonly string[];
+  /** Carries out one of them. Never throws. */
+  verify(
+    request: Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">,
+    check: string,
+  ): Promise<CheckAnswer>;
+  /** Asks all at once: any `deny` counts, then the least confidence. `undefined`: nobody has an opinion. */
+  decide(decision: HookDecision, untilMs?: number): Promise<DecisionRuling | undefined>;
+  /** The plugins that tell people of questions, as `plugin:ID`, in order of priority. */
+  channels(): readonly string[];
+  /** Tells one of them. Never throws. `take` is given every answer that the plugin brings, now or later. */
+  notify(notice: ChannelNotice, channel: string, take: TakeAnswer): Promise<NoticeOutcome>;
+  /** Tells all observers, after the caller has gone on. */
+  observe(events: readonly CoordinationEvent[]): void;
+  /** Resolves when every observer has been told everything. */
+  observed(): Promise<void>;
+}
+
+export interface HookHostParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Is told of every problem with a hook. */
+  readonly onProblem?: (problem: HookProblem) => void;
+}
+
+export function hookHost(parts: HookHostParts): HookHost {
+  const { clock } = parts;
+  const namesOf = (kind: HookKind): readonly string[] =>
+    hooksOf(kind, clock.now()).map(({ plugin }) => `plugin:${plugin}`);
+  const watching = observers(parts);
+  return {
+    hasAny: (kind) => hooksOf(kind, clock.now()).length > 0,
+    arbitrate: (contest, untilMs) => arbitrate(parts, contest, untilMs),
+    verifiersFor: (agentId) =>
+      hooksOf("verify", clock.now())
+        .filter(({ hook }) => hook?.agents?.includes(agentId) ?? true)
+        .map(({ plugin }) => `plugin:${plugin}`),
+    verify: (request, check) =>
+      verifyByPlugin(parts, request, { check, asked: hookOf(idIn(check), "verify", clock.now()) }),
+    decide: (decision, untilMs) => askDeciders(parts, decision, untilMs),
+    channels: () => namesOf("escalate"),
+    notify: (notice, channel, take) => notifyPlugin(parts, { notice, plugin: idIn(channel), take }),
+    observe: watching.observe,
+    observed: watching.observed,
+  };
+}
+
+function idIn(name: string): string {
+  return name.startsWith("plugin:") ? name.slice("plugin:".length) : name;
+}
+
+async function arbitrate(
+  parts: ProblemParts,
+  contest: HookContest,
+  untilMs = Number.MAX_SAFE_INTEGER,
+): Promise<ContestRuling | undefined> {
+  const { clock } = parts;
+  const deadlineAtMs = Math.min(clock.now() + HOOK_LIMITS.arbitrateMsMax, untilMs);
+  for (const asked of hooksOf("arbitrate", clock.now())) {
+    const given = (context: unknown): readonly unknown[] => [isolatedCopy(contest), context];
+    const outcome = await runAsked(parts, asked, { given, deadlineAtMs, read: readRuling });
+    if (outcome?.kind === "problem") return { failed: asked.plugin, message: outcome.problem.message };
+    if (outcome?.value) return { ...outcome.value, plugin: asked.plugin };
+  }
+  return undefined;
+}

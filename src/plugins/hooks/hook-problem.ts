@@ -1,0 +1,65 @@
+/** Owns: saying what went wrong with a hook: in our log without content, and in the plugin's own log with its own error. */
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { AskedHook } from "./asked-hooks.ts";
+import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
+import type { HookEntry } from "./hook-registry.ts";
+
+export interface HookProblem {
+  readonly plugin: string;
+  readonly hook: HookKind;
+  readonly because: "timed_out" | "failed" | "malformed" | "unavailable";
+  /** One sentence that names the plugin, free of content. */
+  readonly message: string;
+  /** What the hook threw. */
+  readonly error?: unknown;
+}
+
+export interface ProblemParts {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Is told of every problem. */
+  readonly onProblem?: ((problem: HookProblem) => void) | undefined;
+}
+
+interface Problem {
+  readonly because: HookProblem["because"];
+  /** What the hook did, as the rest of a sentence. */
+  readonly what: string;
+  readonly error?: unknown;
+}
+
+export function reportProblem(
+  { logger, onProblem }: ProblemParts,
+  { plugin, kind, entry }: AskedHook,
+  { because, what, error }: Problem,
+): HookProblem {
+  const message = `the hook ${kind} of the plugin ${plugin} ${what}`;
+  const problem = { plugin, hook: kind, because, message, ...(error !== undefined && { error }) };
+  onProblem?.(problem);
+  if (kind === "observe" && !isWorthSaying(entry)) return problem;
+  logger.warn({ plugin, hook: kind, because }, message);
+  try {
+    entry.report(error === undefined ? message : `${message}: ${describe(error)}`);
+  } catch {
+    // Its log is its own affair.
+  }
+  return problem;
+}
+
+const failuresOf = new WeakMap<HookEntry, number>();
+
+/** An observer that fails at every event is told of at the first, second, fourth, eighth ... one. */
+function isWorthSaying(entry: HookEntry): boolean {
+  const failures = (failuresOf.get(entry) ?? 0) + 1;
+  failuresOf.set(entry, failures);
+  return Number.isInteger(Math.log2(failures));
+}
+
+function describe(error: unknown): string {
+  try {
+    return String(error instanceof Error ? error.message : error).slice(0, HOOK_LIMITS.reasonCharsMax);
+  } catch {
+    return "an error that cannot be read";
+  }
+}

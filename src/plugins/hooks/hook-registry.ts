@@ -1,0 +1,97 @@
+/**
+ * Owns: the hooks of all plugins of this process, on `globalThis`. Each plugin has its own copy of this file, maybe of another
+ * version, and the host loads each plugin more than once: what lies there is the protocol between the copies.
+ *
+ * K1 Of one plugin the newest registration counts. One that is taken back brings the one before it back, so that an instance
+ *    which the host drops late takes nothing away from the others.
+ * K2 Who disables an instance disables those before it, and never a newer one.
+ * K3 A plugin whose last instance ended by a reload is remembered for `reloadMs`: its gates wait for the next one, instead of
+ *    being open meanwhile.
+ */
+import { HOOK_LIMITS } from "./hook-limits.ts";
+
+/** Of an entry. `version`, `pluginId` and `kinds` mean the same in every version. */
+export const HOOKS_VERSION = 1;
+
+export interface StoredHook {
+  /** Called with what the hook is given; answers whatever the author's code answers. */
+  readonly run: (...given: readonly unknown[]) => unknown;
+  readonly priority: number;
+  readonly budgetMs?: number;
+  readonly agents?: readonly string[];
+}
+
+export interface HookEntry {
+  readonly version: number;
+  readonly pluginId: string;
+  readonly kinds: readonly string[];
+  readonly hooks: Readonly<Record<string, StoredHook>>;
+  /** Into the log of the plugin. */
+  readonly report: (message: string) => void;
+}
+
+export interface HookSlot {
+  /** The newest last. */
+  readonly entries: readonly HookEntry[];
+  /** The last one, where the plugin is being loaded again. */
+  readonly left?: { readonly entry: HookEntry; readonly atMs: number } | undefined;
+}
+
+export interface HookRegistry {
+  readonly version: 1;
+  readonly slots: Map<string, HookSlot>;
+}
+
+export type Ending = "reloaded" | "withdrawn" | "disabled";
+
+const KEY = Symbol.for("openclaw-coordination.hooks");
+type Holder = { [KEY]?: HookRegistry | undefined };
+
+/** `undefined` where no plugin has ever registered a hook. */
+export function knownHooks(): ReadonlyMap<string, HookSlot> | undefined {
+  return (globalThis as Holder)[KEY]?.slots;
+}
+
+/** @throws RangeError where there are too many plugins, Error where another version holds the registry */
+export function putEntry(entry: HookEntry): void {
+  const slots = writableSlots();
+  const { entries = [] } = slots.get(entry.pluginId) ?? {};
+  if (!slots.has(entry.pluginId) && slots.size >= HOOK_LIMITS.pluginsMax)
+    throw new RangeError(`there are ${HOOK_LIMITS.pluginsMax} plugins with hooks already`);
+  slots.set(entry.pluginId, { entries: [...entries, entry].slice(-HOOK_LIMITS.registrationsMax) });
+}
+
+/** Does nothing for an entry that is not there any more. */
+export function endEntry(entry: HookEntry, ending: Ending): void {
+  const slots = writableSlots();
+  const slot = slots.get(entry.pluginId);
+  const at = slot?.entries.indexOf(entry) ?? -1;
+  if (!slot || at === -1) return;
+  const from = ending === "disabled" ? 0 : at;
+  const entries = slot.entries.toSpliced(from, at - from + 1);
+  if (entries.length > 0) slots.set(entry.pluginId, { entries });
+  else if (ending === "reloaded") slots.set(entry.pluginId, { entries, left: { entry, atMs: Date.now() } });
+  else slots.delete(entry.pluginId);
+}
+
+/** For a clock that is not the machine's: when the plugin's last instance ended. */
+export function leftAt(pluginId: string, atMs: number): void {
+  const slots = writableSlots();
+  const { entries = [], left } = slots.get(pluginId) ?? {};
+  if (left) slots.set(pluginId, { entries, left: { ...left, atMs } });
+}
+
+/** Takes back all that a plugin has registered. */
+export function forgetPlugin(pluginId: string): void {
+  (globalThis as Holder)[KEY]?.slots.delete(pluginId);
+}
+
+function writableSlots(): Map<string, HookSlot> {
+  const registry = ((globalThis as Holder)[KEY] ??= { version: 1, slots: new Map() });
+  // Of another version: what would be put there would never be asked, and gates would be open.
+  if ((registry.version as number) !== 1)
+    throw new Error(
+      "the coordination plugin and this plugin bring versions of openclaw-coordination that do not fit",
+    );
+  return registry.slots;
+}

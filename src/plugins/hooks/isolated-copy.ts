@@ -1,0 +1,13 @@
+/** A deep copy that cannot be changed. @throws DOMException for what is no data. */
+export function isolatedCopy<T>(value: T): T {
+  const copy = structuredClone(value);
+  // With a list of its own instead of recursion: outputs may be nested as deep as a model likes.
+  const open: unknown[] = [copy];
+  while (open.length > 0) {
+    const next = open.pop();
+    if (typeof next !== "object" || next === null) continue;
+    Object.freeze(next);
+    for (const inner of Object.values(next)) open.push(inner);
+  }
+  return copy;
+}

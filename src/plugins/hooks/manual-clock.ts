@@ -1,0 +1,48 @@
+/** Owns: a clock for tests of authors, which stands still until it is told to go on. */
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+
+export interface ManualClock {
+  readonly now: () => number;
+  /** Moves on, ending on the way what is due, and lets everything that follows from it happen. */
+  readonly advance: (ms: number) => Promise<void>;
+}
+
+interface Wake {
+  readonly atMs: number;
+  readonly run: () => void;
+}
+
+export function manualClock(startMs: number): ManualClock & { readonly clock: Clock } {
+  let nowMs = startMs;
+  const wakes = new Set<Wake>();
+  const nextUntil = (untilMs: number): Wake | undefined =>
+    [...wakes].filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)[0];
+  return {
+    now: () => nowMs,
+    clock: {
+      now: () => nowMs as EpochMs,
+      wakeAt: (atMs, run) => {
+        const wake = { atMs, run };
+        wakes.add(wake);
+        return () => wakes.delete(wake);
+      },
+    },
+    advance: async (ms) => {
+      const untilMs = nowMs + ms;
+      await settled();
+      for (let wake = nextUntil(untilMs); wake; wake = nextUntil(untilMs)) {
+        wakes.delete(wake);
+        nowMs = Math.max(nowMs, wake.atMs);
+        wake.run();
+        await settled();
+      }
+      nowMs = untilMs;
+    },
+  };
+}
+
+/** Resolves when all promises that wait for nothing outside have run on. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

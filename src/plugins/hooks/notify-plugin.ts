@@ -1,0 +1,102 @@
+/** Owns: a plugin as a channel to people: telling it of a question, and passing on what it answers, now or later. */
+import type { Answerer, AnswerKind, AnswerRefusal } from "../../agents/coordination/contracts/escalation.ts";
+import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
+import { hookOf } from "./asked-hooks.ts";
+import { HOOK_LIMITS } from "./hook-limits.ts";
+import { reportProblem, type ProblemParts } from "./hook-problem.ts";
+import type { AnswerReceipt, EscalateAnswer, EscalateContext } from "./hook-types.ts";
+import { isolatedCopy } from "./isolated-copy.ts";
+import { readPeoplesAnswer, type Read } from "./read-answers.ts";
+import { runAsked } from "./run-asked.ts";
+
+/** An answer that a plugin brings, as it is to be recorded. */
+export interface PluginAnswer {
+  readonly questionId: string;
+  readonly answer: AnswerKind;
+  readonly text?: string;
+  readonly by: Answerer;
+  readonly through: string;
+}
+
+/** Records an answer, whether or not it counts; `undefined` where it does. */
+export type TakeAnswer = (answer: PluginAnswer) => Promise<AnswerRefusal | undefined>;
+
+interface Telling {
+  readonly notice: ChannelNotice;
+  readonly plugin: string;
+  readonly take: TakeAnswer;
+}
+
+export async function notifyPlugin(parts: ProblemParts, telling: Telling): Promise<NoticeOutcome> {
+  const { plugin, notice } = telling;
+  const asked = hookOf(plugin, "escalate", parts.clock.now());
+  const answer = answering(parts, telling);
+  const outcome =
+    asked &&
+    (await runAsked(parts, asked, {
+      given: (context) => {
+        const { noticeId, notice: count } = notice;
+        const more: EscalateContext = { ...context, noticeId, notice: count };
+        return [
+          isolatedCopy(notice.question),
+          (given: EscalateAnswer) => answer(readPeoplesAnswer(given)),
+          more,
+        ];
+      },
+      read: readReturned,
+      signal: notice.signal,
+      deadlineAtMs: notice.question.deadlineAtMs,
+    }));
+  if (!outcome) return { kind: "failed", tries: 1, message: `no plugin takes questions as plugin:${plugin}` };
+  if (outcome.kind === "problem") return { kind: "failed", tries: 1, message: outcome.problem.message };
+  if (outcome.value) await answer({ kind: "read", value: outcome.value });
+  return { kind: "delivered", tries: 1 };
+}
+
+function readReturned(returned: unknown): Read<EscalateAnswer | undefined> {
+  return returned === undefined ? { kind: "read", value: undefined } : readPeoplesAnswer(returned);
+}
+
+/** One for each notice. Never throws: an author would not look. */
+function answering(
+  parts: ProblemParts,
+  { notice, plugin, take }: Telling,
+): (given: Read<EscalateAnswer>) => Promise<AnswerReceipt> {
+  let answers = 0;
+  return async (given) => {
+    answers += 1;
+    if (answers > HOOK_LIMITS.answersMax) return { counted: false, because: "too_many" };
+    // An instance that has ended may still answer, as long as its plugin is there.
+    const asked = hookOf(plugin, "escalate", parts.clock.now());
+    if (!asked) return { counted: false, because: "not_allowed" };
+    if (given.kind === "malformed") {
+      reportProblem(parts, asked, {
+        because: "malformed",
+        what: `gave an answer that does not count: ${given.why}`,
+      });
+      return { counted: false, because: "not_an_answer" };
+    }
+    try {
+      const refused = await take(answerOf(notice, plugin, given.value));
+      return refused === undefined ? { counted: true } : { counted: false, because: refused };
+    } catch (error) {
+      const code = error instanceof Error ? error.name : "UNKNOWN";
+      parts.logger.error({ plugin, code }, `an answer of the plugin ${plugin} could not be recorded`);
+      return { counted: false, because: "failed" };
+    }
+  };
+}
+
+function answerOf(
+  { question }: ChannelNotice,
+  plugin: string,
+  { answer, text, by }: EscalateAnswer,
+): PluginAnswer {
+  return {
+    questionId: question.questionId,
+    answer,
+    ...(text !== undefined && { text }),
+    by: { kind: "plugin", ...(by !== undefined && { id: by }) },
+    through: `plugin:${plugin}`,
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * Owns: telling observers of events, each plugin by itself and in order, never in the caller's turn.
+ *
+ * O1 Of one plugin one event at a time is under way, and at most `observedMax` wait; of more the newest are dropped and counted.
+ * O2 An observer that is late is not waited for: the next event comes.
+ */
+import { hookOf, hooksOf } from "./asked-hooks.ts";
+import { HOOK_LIMITS } from "./hook-limits.ts";
+import type { ProblemParts } from "./hook-problem.ts";
+import type { CoordinationEvent, ObserverContext } from "./hook-types.ts";
+import { isolatedCopy } from "./isolated-copy.ts";
+import { runAsked } from "./run-asked.ts";
+
+interface Told {
+  readonly event: CoordinationEvent;
+  /** How many were dropped right before it. */
+  readonly dropped: number;
+}
+
+interface Watching {
+  readonly waiting: Told[];
+  dropped: number;
+  telling: Promise<void> | undefined;
+}
+
+export interface Observers {
+  readonly observe: (events: readonly CoordinationEvent[]) => void;
+  /** Resolves when everybody has been told everything. */
+  readonly observed: () => Promise<void>;
+}
+
+/** Told in one turn of the event loop, where the observer answers at once. */
+const PER_TURN = 32;
+
+export function observers(parts: ProblemParts): Observers {
+  const watching = new Map<string, Watching>();
+  return {
+    observe: (events) => {
+      for (const { plugin } of hooksOf("observe", parts.clock.now())) {
+        const own = watching.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
+        watching.set(plugin, own);
+        for (const event of events) enqueue(parts, plugin, own, event);
+        own.telling ??= tell(parts, plugin, own);
+      }
+    },
+    observed: async () => {
+      for (;;) {
+        const open = [...watching.values()].flatMap(({ telling }) => telling ?? []);
+        if (open.length === 0) return;
+        await Promise.all(open);
+      }
+    },
+  };
+}
+
+function enqueue({ logger }: ProblemParts, plugin: string, own: Watching, event: CoordinationEvent): void {
+  if (own.waiting.length < HOOK_LIMITS.observedMax) {
+    own.waiting.push({ event, dropped: own.dropped });
+    own.dropped = 0;
+    return;
+  }
+  if (own.dropped === 0)
+    logger.warn({ plugin }, `the plugin ${plugin} observes too slowly: events are dropped`);
+  own.dropped += 1;
+}
+
+async function tell(parts: ProblemParts, plugin: string, own: Watching): Promise<void> {
+  try {
+    for (let told = 0; ; told += 1) {
+      if (told % PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
+      const next = own.waiting.shift();
+      if (!next) return;
+      const asked = hookOf(plugin, "observe", parts.clock.now());
+      // Taken back: who is not there any more misses nothing.
+      if (!asked) own.waiting.length = 0;
+      else
+        await runAsked(parts, asked, {
+          given: (context) => [
+            isolatedCopy(next.event),
+            { ...context, dropped: next.dropped } satisfies ObserverContext,
+          ],
+          read: () => ({ kind: "read", value: undefined }),
+        });
+    }
+  } finally {
+    own.telling = undefined;
+  }
+}

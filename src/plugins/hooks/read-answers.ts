@@ -1,0 +1,127 @@
+/**
+ * Owns: what hooks answered, read by hand: each field once, bounded, strict. An answer may be a trap (a getter, a proxy), and
+ * a misspelt field of a gate must not be passed over. What is wrong is said without a word of what was answered.
+ */
+import { HOOK_LIMITS } from "./hook-limits.ts";
+import type { ArbitrateAnswer, DecideAnswer, EscalateAnswer, VerifyAnswer } from "./hook-types.ts";
+
+export type Read<T> =
+  { readonly kind: "read"; readonly value: T } | { readonly kind: "malformed"; readonly why: string };
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const CRITERION = /^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/;
+
+class Malformed extends Error {}
+
+export function readRuling(answer: unknown): Read<ArbitrateAnswer | undefined> {
+  return reading(() => {
+    if (answer === undefined) return undefined;
+    const { award, reason } = fieldsOf(answer, ["award", "reason"]);
+    return { award: oneOf("award", award, ["requester", "holder"]), reason: sentence("reason", reason) };
+  });
+}
+
+export function readVerdict(answer: unknown): Read<VerifyAnswer> {
+  return reading(() => {
+    const fields = fieldsOf(answer, ["verdict", "criteria", "confidence", "target"]);
+    const { target } = fields;
+    if (target !== undefined && typeof target !== "string") throw new Malformed("`target` is no text");
+    return {
+      verdict: oneOf("verdict", fields["verdict"], ["pass", "fail", "revise"]),
+      criteria: criteriaIn(fields["criteria"]),
+      ...confidenceIn(fields),
+      ...(target !== undefined && { target }),
+    };
+  });
+}
+
+export function readDecision(answer: unknown): Read<DecideAnswer | undefined> {
+  return reading(() => {
+    if (answer === undefined) return undefined;
+    const fields = fieldsOf(answer, ["action", "reason", "confidence"]);
+    const { reason } = fields;
+    return {
+      action: oneOf("action", fields["action"], ["allow", "deny"]),
+      ...(reason !== undefined && { reason: sentence("reason", reason) }),
+      ...confidenceIn(fields),
+    };
+  });
+}
+
+export function readPeoplesAnswer(given: unknown): Read<EscalateAnswer> {
+  return reading(() => {
+    const fields = fieldsOf(given, ["answer", "text", "by"]);
+    const answer = oneOf("answer", fields["answer"], ["approve", "deny", "answer"]);
+    const text = optionalText("text", fields["text"], HOOK_LIMITS.answerCharsMax);
+    const by = optionalText("by", fields["by"], HOOK_LIMITS.answererCharsMax);
+    if (answer === "answer" && text === undefined) throw new Malformed("an `answer` has a `text`");
+    return { answer, ...(text !== undefined && { text }), ...(by !== undefined && { by: oneLine(by) }) };
+  });
+}
+
+function reading<T>(read: () => T): Read<T> {
+  try {
+    return { kind: "read", value: read() };
+  } catch (error) {
+    return { kind: "malformed", why: error instanceof Malformed ? error.message : "it cannot be read" };
+  }
+}
+
+function fieldsOf(answer: unknown, names: readonly string[]): Fields {
+  if (typeof answer !== "object" || answer === null || Array.isArray(answer))
+    throw new Malformed("it is no object");
+  const unknown = Reflect.ownKeys(answer).find((key) => typeof key !== "string" || !names.includes(key));
+  if (unknown !== undefined) throw new Malformed(`it has fields other than ${names.join(", ")}`);
+  return Object.fromEntries(names.map((name) => [name, (answer as Fields)[name]]));
+}
+
+function oneOf<const T extends string>(name: string, value: unknown, allowed: readonly T[]): T {
+  const found = allowed.find((each) => each === value);
+  if (found === undefined) throw new Malformed(`\`${name}\` is none of ${allowed.join(", ")}`);
+  return found;
+}
+
+function confidenceIn({ confidence }: Fields): { readonly confidence?: number } {
+  if (confidence === undefined) return {};
+  if (typeof confidence !== "number" || !(confidence >= 0 && confidence <= 1))
+    throw new Malformed("`confidence` is no number from 0 to 1");
+  return { confidence };
+}
+
+function criteriaIn(criteria: unknown): readonly string[] {
+  if (criteria === undefined) return [];
+  if (!Array.isArray(criteria)) throw new Malformed("`criteria` is no list");
+  const { length } = criteria;
+  if (!(length <= HOOK_LIMITS.criteriaMax))
+    throw new Malformed(`\`criteria\` has more than ${HOOK_LIMITS.criteriaMax} keys`);
+  return Array.from({ length }, (_, index) => criterion(criteria[index]));
+}
+
+function criterion(key: unknown): string {
+  if (typeof key !== "string" || key.length > HOOK_LIMITS.keyCharsMax || !CRITERION.test(key))
+    throw new Malformed(
+      `\`criteria\` has a key that is not ${HOOK_LIMITS.keyCharsMax} of A-Z a-z 0-9 . _ : @ / -`,
+    );
+  return key;
+}
+
+function sentence(name: string, value: unknown): string {
+  if (typeof value !== "string") throw new Malformed(`\`${name}\` is no text`);
+  const line = oneLine(value.slice(0, 2 * HOOK_LIMITS.reasonCharsMax));
+  if (line === "") throw new Malformed(`\`${name}\` is empty`);
+  return line.slice(0, HOOK_LIMITS.reasonCharsMax).toWellFormed();
+}
+
+function optionalText(name: string, value: unknown, charsMax: number): string | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== "string") throw new Malformed(`\`${name}\` is no text`);
+  if (value.trim() === "" || value.length > charsMax)
+    throw new Malformed(`\`${name}\` is empty or longer than ${charsMax} characters`);
+  return value;
+}
+
+/** It is shown to people and to models: no line of its own, no control characters. */
+function oneLine(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
+}

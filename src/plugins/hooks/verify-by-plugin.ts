@@ -1,0 +1,38 @@
+/** Owns: a plugin as a verifier: its verdict, or why there is none (G1: then nothing passes). */
+import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
+import type { AskedHook } from "./asked-hooks.ts";
+import type { ProblemParts } from "./hook-problem.ts";
+import { isolatedCopy } from "./isolated-copy.ts";
+import { readVerdict } from "./read-answers.ts";
+import { runAsked } from "./run-asked.ts";
+
+export interface AskedVerifier {
+  readonly check: string;
+  /** Absent where no such plugin verifies. */
+  readonly asked: AskedHook | undefined;
+}
+
+export async function verifyByPlugin(
+  parts: ProblemParts,
+  { result, deadlineAtMs, signal }: Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">,
+  { check, asked }: AskedVerifier,
+): Promise<CheckAnswer> {
+  const outcome =
+    asked &&
+    (await runAsked(parts, asked, {
+      ...{ deadlineAtMs, signal, read: readVerdict },
+      given: (context) => [isolatedCopy(result), context],
+    }));
+  if (!asked || !outcome)
+    return { kind: "none", because: "unavailable", message: `no plugin verifies as ${check}` };
+  if (outcome.kind === "problem") {
+    const { because, message } = outcome.problem;
+    return { kind: "none", because, message };
+  }
+  const { verdict, criteria = [], confidence, target } = outcome.value;
+  const { plugin } = asked;
+  if (target !== undefined && target !== result.target)
+    return { kind: "none", because: "other_target", message: `the plugin ${plugin} verified something else` };
+  const rest = { ...(confidence !== undefined && { confidence }), agentId: `plugin:${plugin}` };
+  return { kind: "verdict", verdict, criteria, ...rest };
+}

@@ -1,0 +1,183 @@
+/**
+ * Owns: what the chat command `/coordination` answers. People ask and answer where they talk to the agent; the channel vouches for
+ * who they are.
+ *
+ * H2 it never throws into the host: every reply is one short plain text. A reply may stay in the session, where models read it, so
+ * it never holds what is kept back from them.
+ */
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
+import { sessionKeySchema, type SessionKey } from "../../agents/coordination/contracts/ids.ts";
+import type { QuestionReport } from "../cli/question-report.ts";
+import type { Plans, UsePlans } from "./plan-access.ts";
+import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
+import type { SharedRuntime } from "./shared-runtime.ts";
+
+/** The part of the host's context that says who wrote what, where. */
+export interface ChatMessage {
+  readonly channel: string;
+  /** The channel's name for the sender. */
+  readonly senderId?: string | undefined;
+  readonly isAuthorizedSender: boolean;
+  /** Of a gateway client; absent on other channels. */
+  readonly gatewayClientScopes?: readonly string[] | undefined;
+  readonly sessionKey?: string | undefined;
+  /** What stands behind the command's name. */
+  readonly args?: string | undefined;
+}
+
+const HELP = [
+  "/coordination questions: what is asked here",
+  "/coordination questions all: what is asked anywhere",
+  "/coordination approve ID",
+  "/coordination deny ID",
+  "/coordination answer ID TEXT",
+  "Without ID the only open question of this session is meant.",
+].join("\n");
+
+const MAY_ANSWER: ReadonlySet<string> = new Set(["operator.approvals", "operator.admin"]);
+const NOT_ALLOWED = "You may not answer questions here.";
+
+/** The reply to `/coordination ARGS`. */
+export async function answerCommand(use: UsePlans, message: ChatMessage): Promise<string> {
+  if (!message.isAuthorizedSender) return NOT_ALLOWED;
+  try {
+    return await replyTo(use, message);
+  } catch (error) {
+    return isCoordinationError(error)
+      ? `That did not work: ${short(error.message)} (${error.code}).`
+      : "That did not work: something unexpected happened. The gateway's log may say more.";
+  }
+}
+
+function replyTo(use: UsePlans, message: ChatMessage): Promise<string> {
+  const [verb, rest] = firstWord(message.args ?? "");
+  switch (verb.toLowerCase()) {
+    case "approve":
+    case "deny":
+      return /\s/u.test(rest)
+        ? Promise.resolve(`Too many words. Try: /coordination ${verb.toLowerCase()} ID`)
+        : give(use, message, { answer: verb.toLowerCase() as AnswerKind, ...idOf(rest) });
+    case "answer":
+      return giveText(use, message, rest);
+    case "questions":
+      return tell(use, message, { isAll: rest.toLowerCase() === "all" });
+    default:
+      return Promise.resolve(HELP);
+  }
+}
+
+function firstWord(text: string): readonly [word: string, rest: string] {
+  const trimmed = text.trim();
+  const end = trimmed.search(/\s/u);
+  return end === -1 ? [trimmed, ""] : [trimmed.slice(0, end), trimmed.slice(end).trim()];
+}
+
+function idOf(id: string): Pick<Which, "id"> {
+  return id === "" ? {} : { id };
+}
+
+/** Ids of questions look so, and the first word of a text does not. */
+const QUESTION_ID = /^\S+:[a-z]+-\d+$/u;
+
+function giveText(use: UsePlans, message: ChatMessage, rest: string): Promise<string> {
+  const [word, more] = firstWord(rest);
+  const isNamed = QUESTION_ID.test(word);
+  const text = isNamed ? more : rest;
+  if (text === "") return Promise.resolve("There is no text. Try: /coordination answer ID TEXT");
+  if (text.length > BOUNDS.answerCharsMax) return Promise.resolve("The text is too long.");
+  return give(use, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
+}
+
+interface Giving extends Pick<Which, "id"> {
+  readonly answer: AnswerKind;
+  readonly text?: string;
+}
+
+function give(use: UsePlans, message: ChatMessage, { id, ...given }: Giving): Promise<string> {
+  return use(async (plans, runtime) => {
+    if (!mayAnswer(message, runtime)) return NOT_ALLOWED;
+    const session = sessionOf(message);
+    if (id === undefined && session === undefined)
+      return `Which question? Try: /coordination ${given.answer} ID`;
+    const which: Which = { ...(id !== undefined ? { id } : session && { ownerSession: session }) };
+    const by = answererOf(message, session);
+    return replyOn(await answerQuestion({ plans, runtime }, which, { ...given, by, through: "chat" }), id);
+  });
+}
+
+function mayAnswer(
+  { channel, senderId, gatewayClientScopes }: ChatMessage,
+  { config }: Pick<SharedRuntime, "config">,
+): boolean {
+  // Whoever may only write in the gateway must not answer by writing.
+  if (gatewayClientScopes && !gatewayClientScopes.some((scope) => MAY_ANSWER.has(scope))) return false;
+  const { approvers } = config.escalations;
+  if (!approvers) return true;
+  return senderId !== undefined && senderId !== "" && approvers.includes(`${channel}:${senderId}`);
+}
+
+function sessionOf({ sessionKey }: ChatMessage): SessionKey | undefined {
+  return sessionKeySchema.safeParse(sessionKey).data;
+}
+
+function answererOf({ channel, senderId }: ChatMessage, session: SessionKey | undefined): Answerer {
+  const id = (senderId ? `${channel}:${senderId}` : channel).slice(0, BOUNDS.idCharsMax).toWellFormed();
+  return { kind: "person", ...(id !== "" && { id }), ...(session && { session }) };
+}
+
+function replyOn(answered: AnswerTold, id: string | undefined): string {
+  if (answered.ok) {
+    const { questionId, resolution, happened } = answered.told;
+    return `${capital(resolution)}: ${short(happened)}. (${questionId})`;
+  }
+  const hint = id === undefined && answered.code === "INPUT_INVALID" ? " Name one of them." : "";
+  return `${capital(short(answered.message))}.${hint}`;
+}
+
+const QUESTIONS_MAX = 5;
+const CHARS_MAX = 300;
+
+function tell(use: UsePlans, message: ChatMessage, { isAll }: { readonly isAll: boolean }): Promise<string> {
+  return use(async (_: Plans, runtime) => {
+    const { reads } = await runtime.coordinator();
+    const session = sessionOf(message);
+    const { newestQuestions } = await import("../cli/find-questions.ts");
+    const { questionReport } = await import("../cli/question-report.ts");
+    const found = await newestQuestions(reads, {
+      ...{ wanted: "open", limit: QUESTIONS_MAX + 1 },
+      ...(!isAll && session && { ownerSession: session }),
+    });
+    if (found.length === 0)
+      return isAll ? "No question is open." : "No question is open here. Others: /coordination questions all";
+    const lines: string[] = [];
+    for (const each of found.slice(0, QUESTIONS_MAX))
+      lines.push(await questionLine(await questionReport(reads, each)));
+    const more = found.length > QUESTIONS_MAX ? ["And more."] : [];
+    return [...lines, ...more].join("\n");
+  });
+}
+
+async function questionLine(question: QuestionReport): Promise<string> {
+  const { aboutText, answersText, causeText } = await import("../cli/question-text.ts");
+  const { instant } = await import("../cli/quantities.ts");
+  const { questionId, answers, deadlineAtMs, asked } = question;
+  const wrote = asked ? ` It wrote: ${JSON.stringify(short(asked.question))}.` : "";
+  const what = short(`${aboutText(question)}: ${causeText(question)}`);
+  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${what}.${wrote}`;
+}
+
+/** One line without control characters, of bounded length. */
+function short(text: string): string {
+  const line = text
+    .toWellFormed()
+    .replace(/\s+/gu, " ")
+    .replace(/(?!\u200d)[\p{Cc}\p{Cf}\p{Co}]/gu, "")
+    .trim();
+  return line.length <= CHARS_MAX ? line : `${line.slice(0, CHARS_MAX - 1).toWellFormed()}…`;
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}

@@ -1,0 +1,25 @@
+/** Owns: offering the address for signed answers to the host, where a webhook is configured. Its code is loaded with the first one. */
+import { ANSWER_PATH } from "../answer-path.ts";
+import { planAccess } from "./plan-access.ts";
+import type { OpenClawPluginApi } from "./sdk.ts";
+
+export function registerAnswerRoute(api: OpenClawPluginApi): void {
+  if (!hasWebhooks(api)) return;
+  api.registerHttpRoute({
+    path: ANSWER_PATH,
+    match: "prefix",
+    // The signature is the authority, not the gateway's token.
+    auth: "plugin",
+    handler: async (request, response) => {
+      const { takeSignedAnswer } = await import("./signed-answer.ts");
+      await takeSignedAnswer(planAccess(api), request, response);
+      return true;
+    },
+  });
+}
+
+function hasWebhooks({ pluginConfig }: OpenClawPluginApi): boolean {
+  const coordination = pluginConfig?.["coordination"] as
+    { phase1?: { escalations?: { webhooks?: object } } } | undefined;
+  return Object.keys(coordination?.phase1?.escalations?.webhooks ?? {}).length > 0;
+}

@@ -1,0 +1,16 @@
+/** Owns: offering the chat command to the host. Its code is loaded at the first call. */
+import { planAccess } from "./plan-access.ts";
+import type { OpenClawPluginApi } from "./sdk.ts";
+
+export function registerCoordinationCommands(api: OpenClawPluginApi): void {
+  api.registerCommand({
+    name: "coordination",
+    description: "Answer what agents and their gates ask: questions, approve ID, deny ID, answer ID TEXT",
+    acceptsArgs: true,
+    requireAuth: true,
+    handler: async (message) => {
+      const { answerCommand } = await import("./answer-command.ts");
+      return { text: await answerCommand(planAccess(api), message) };
+    },
+  });
+}

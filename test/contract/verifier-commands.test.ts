@@ -1,0 +1,297 @@
+/** Real programs, of which many do what they should not. */
+import { existsSync, readFileSync, statSync } from "node:fs";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { readProgramLine } from "../../src/infra/verify/read-answer.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { isGone } from "./acp-scene.ts";
+import { KEY, none, verdict, verifierScene, type Scene } from "./verifier-scene.ts";
+
+/** A script in `sh`, which the verifier does not use by itself. `OUT` is the folder beside the workspace. */
+function shell(scene: Scene, script: string, more: object = {}): object {
+  return { kind: "command", command: "sh", args: ["-c", script], env: { OUT: scene.outside("") }, ...more };
+}
+
+const textAt = (scene: Scene, name: string): string => readFileSync(scene.outside(name), "utf8");
+const pidsAt = (scene: Scene, name: string): number[] => textAt(scene, name).trim().split("\n").map(Number);
+
+describe("a check by a program", () => {
+  it.each([
+    ["exit 0", "pass"],
+    ["exit 1", "fail"],
+    ["exit 3", "revise"],
+    ["exit 4", "revise"],
+    ["exit 255", "fail"],
+    ["false", "fail"],
+  ] as const)("takes the end of `%s` for: %s", async (script, expected) => {
+    using scene = verifierScene();
+    expect(await scene.check(shell(scene, script, { reviseOn: [3, 4] }))).toEqual(verdict(expected));
+    expect(scene.leftBehind()).toEqual([]);
+  });
+
+  it("gives it the result in its input and in a file that only its owner may read", async () => {
+    using scene = verifierScene();
+    const script =
+      'cat > "$OUT/stdin"; cp -p result.json "$OUT/file"; stat -c %a . 2>/dev/null > "$OUT/mode" || stat -f %Lp . > "$OUT/mode"';
+    const result = {
+      text: 'nul \0, half \ud800, quote "',
+      outputs: { a: [1] },
+      confidence: 0.25,
+      task: "s3cret",
+    };
+    expect(await scene.check(shell(scene, script), { result })).toEqual(verdict("pass"));
+    expect(textAt(scene, "file")).toBe(textAt(scene, "stdin"));
+    expect(JSON.parse(textAt(scene, "stdin"))).toEqual({
+      ...{ text: result.text, outputs: { a: [1] }, confidence: 0.25 },
+      ...{ coordinationId: "co-1", stepId: "build", attempt: 2, agentId: "coder" },
+    });
+    expect(statSync(scene.outside("file")).mode & 0o777).toBe(0o600);
+    expect(textAt(scene, "mode").trim()).toBe("700");
+  });
+
+  it("runs it in a folder of its own, with nothing of our environment but the path and the language", async () => {
+    using scene = verifierScene();
+    process.env["COORDINATION_TEST_SECRET"] = "s3cret";
+    try {
+      const script = 'pwd -P > "$OUT/pwd"; env > "$OUT/env"';
+      expect(await scene.check(shell(scene, script, { env: { OUT: scene.outside(""), MORE: "1" } }))).toEqual(
+        verdict("pass"),
+      );
+    } finally {
+      delete process.env["COORDINATION_TEST_SECRET"];
+    }
+    const env: Record<string, string> = {};
+    for (const line of textAt(scene, "env").trim().split("\n")) {
+      const [name = "", value = ""] = line.split("=", 2);
+      // Which the shell sets by itself.
+      if (!["PWD", "OLDPWD", "SHLVL", "_"].includes(name)) env[name] = value;
+    }
+    const { PATH, LANG } = process.env;
+    const folder = env["HOME"] ?? "none";
+    expect(env).toEqual({
+      ...{ PATH, HOME: folder, TMPDIR: folder, OUT: scene.outside(""), MORE: "1" },
+      ...(LANG !== undefined && { LANG }),
+    });
+    expect(textAt(scene, "pwd").trim().split("/").at(-1)).toBe(folder.split("/").at(-1));
+    expect(existsSync(folder)).toBe(false);
+  });
+
+  it("hands arguments over as they are, without a shell", async () => {
+    using scene = verifierScene();
+    const args = [
+      "-e",
+      "process.exit(process.argv[1] === '$(touch x); `y` && *' ? 0 : 1)",
+      "$(touch x); `y` && *",
+    ];
+    expect(await scene.check({ kind: "command", command: process.execPath, args })).toEqual(verdict("pass"));
+  });
+
+  it.each([
+    ["is not there", { command: "no-such-program-here" }],
+    ["may not be run", { command: "/dev/null" }],
+    ["is a folder", { command: "/" }],
+    ["has a NUL byte in its name", { command: "tr\0ue" }],
+    ["has a NUL byte in an argument", { command: "true", args: ["\0"] }],
+    ["has a NUL byte in its environment", { command: "true", env: { A: "\0" } }],
+    ["has more arguments than the system takes", { command: "true", env: longEnvironment() }],
+  ])("has no verdict where the program %s", async (_, program) => {
+    using scene = verifierScene();
+    expect(await scene.check({ kind: "command", ...program })).toMatchObject(none("failed"));
+    expect(scene.leftBehind()).toEqual([]);
+  });
+
+  it.each(["kill -9 $$", "kill -TERM $$", "kill -SEGV $$"])("has no verdict after `%s`", async (script) => {
+    using scene = verifierScene();
+    expect(await scene.check(shell(scene, script, { reviseOn: [137, 143] }))).toMatchObject(none("failed"));
+  });
+
+  it("does not mind a program that never reads what it is given, or closes its input", async () => {
+    using scene = verifierScene();
+    const result = { text: "x".repeat(2_000_000) };
+    for (const script of ["exit 0", "exec <&-; exit 0", "head -c 1 > /dev/null"])
+      expect(await scene.check(shell(scene, script), { result })).toEqual(verdict("pass"));
+  });
+
+  it("has no verdict of a result that is gigantic, and starts nothing for it", async () => {
+    using scene = verifierScene();
+    const result = { text: "x".repeat(5_000_000) };
+    expect(await scene.check(shell(scene, 'touch "$OUT/started"'), { result })).toMatchObject(none("failed"));
+    expect(existsSync(scene.outside("started"))).toBe(false);
+  });
+
+  it("has no verdict of a result that is no JSON", async () => {
+    using scene = verifierScene();
+    const loop: Record<string, unknown> = {};
+    loop["loop"] = loop;
+    expect(await scene.check(shell(scene, "exit 0"), { result: { outputs: loop } })).toMatchObject(
+      none("failed"),
+    );
+    expect(scene.leftBehind()).toEqual([]);
+  });
+
+  it("kills a program that writes without an end", async () => {
+    using scene = verifierScene();
+    expect(await scene.check(shell(scene, "yes gigabytes"))).toMatchObject(none("failed"));
+    expect(await scene.check(shell(scene, "yes >&2 & sleep 0.1; exit 0"))).toEqual(verdict("pass"));
+  });
+
+  it("removes the folder whatever the program has made of it", async () => {
+    using scene = verifierScene();
+    for (const script of [
+      "mkdir -p a/b; touch a/b/c; chmod 000 a/b; chmod 500 a",
+      "chmod 000 .",
+      'ln -s "$OUT" link; ln -s / root; mkdir x; ln -s ../.. x/up',
+      'cd "$OUT"; rm -rf "$HOME"',
+    ])
+      expect({ script, answer: await scene.check(shell(scene, script)) }).toEqual({
+        script,
+        answer: verdict("pass"),
+      });
+    expect(scene.leftBehind()).toEqual([]);
+    expect(existsSync(scene.workspace)).toBe(true);
+  });
+});
+
+describe("the end of a program", () => {
+  const STUBBORN =
+    'trap "" TERM INT HUP; sh -c \'trap "" TERM; echo $$ >> "$OUT/pids"; sleep 60\' & echo $$ >> "$OUT/pids"; sleep 60';
+
+  async function started(scene: Scene): Promise<readonly number[]> {
+    return waitFor(
+      () => existsSync(scene.outside("pids")) && pidsAt(scene, "pids").length === 2 && pidsAt(scene, "pids"),
+      {
+        what: "the program and its child",
+        everyMs: 10,
+      },
+    );
+  }
+
+  it("comes at the deadline for all that it started, though they ignore every signal that can be ignored", async () => {
+    using scene = verifierScene();
+    const startMs = performance.now();
+    const answer = scene.check(shell(scene, STUBBORN), { withinMs: 2_000 });
+    const pids = await started(scene);
+    expect(await answer).toMatchObject(none("timed_out"));
+    expect(performance.now() - startMs).toBeLessThan(20_000);
+    await waitFor(() => pids.every(isGone), { what: "their end" });
+    expect(scene.leftBehind()).toEqual([]);
+  });
+
+  it("comes when the coordinator stops", async () => {
+    using scene = verifierScene();
+    const stop = new AbortController();
+    const answer = scene.check(shell(scene, STUBBORN), { signal: stop.signal });
+    const pids = await started(scene);
+    stop.abort();
+    expect(await answer).toMatchObject(none("unavailable"));
+    await waitFor(() => pids.every(isGone), { what: "their end" });
+    expect(scene.leftBehind()).toEqual([]);
+  });
+
+  it("comes for what it left running when it exited", async () => {
+    using scene = verifierScene();
+    const script =
+      'sh -c \'echo $$ > "$OUT/pids"; sleep 60\' & while ! [ -s "$OUT/pids" ]; do :; done; exit 0';
+    expect(await scene.check(shell(scene, script))).toEqual(verdict("pass"));
+    const pids = pidsAt(scene, "pids");
+    await waitFor(() => pids.every(isGone), { what: "its end" });
+    expect(scene.leftBehind()).toEqual([]);
+  });
+
+  it("is not waited for where a daemon that left its group holds the output open", async () => {
+    using scene = verifierScene();
+    const daemon = `
+      const { spawn } = require("node:child_process");
+      const child = spawn("sleep", ["60"], { detached: true, stdio: ["ignore", "inherit", "ignore"] });
+      require("node:fs").writeFileSync(process.env.OUT + "/pids", String(child.pid));
+      child.unref();`;
+    const startMs = performance.now();
+    const answer = await scene.check({
+      ...{ kind: "command", command: process.execPath, args: ["-e", daemon] },
+      env: { OUT: scene.outside("") },
+    });
+    expect(answer).toEqual(verdict("pass"));
+    expect(performance.now() - startMs).toBeLessThan(20_000);
+    for (const pid of pidsAt(scene, "pids")) process.kill(pid, "SIGKILL");
+    expect(scene.leftBehind()).toEqual([]);
+  });
+});
+
+describe("the last line of a program's output", () => {
+  it("names criteria and a confidence", async () => {
+    using scene = verifierScene();
+    const script = `echo noise; echo '{"criteria":["lint","types","lint"],"confidence":0.5}'; echo; exit 1`;
+    expect(await scene.check(shell(scene, script))).toEqual({
+      ...verdict("fail"),
+      criteria: ["lint", "types"],
+      confidence: 0.5,
+    });
+  });
+
+  it("is read where the line before it was long, and there was no line break behind it", async () => {
+    using scene = verifierScene();
+    const script = `head -c 1000000 /dev/zero | tr '\\0' x; printf '\\n{"criteria":["a"]}'`;
+    expect(await scene.check(shell(scene, script))).toEqual({ ...verdict("pass"), criteria: ["a"] });
+  });
+
+  const keys = (count: number): string[] => Array.from({ length: count }, (_, index) => `k${index}`);
+
+  it.each([
+    ["nothing", ""],
+    ["no JSON", "all well"],
+    ["a list", "[]"],
+    ["null", "null"],
+    ["an empty object", "{}"],
+    ["a verdict", '{"verdict":"fail"}'],
+    ["no criteria", '{"criteria":[]}'],
+    ["a text for criteria", '{"criteria":"lint"}'],
+    ["a criterion that is no key", '{"criteria":["a b"]}'],
+    ["a text for the confidence", '{"criteria":["a"],"confidence":"high"}'],
+    ["too much confidence", '{"criteria":["a"],"confidence":1.5}'],
+    ["null for the confidence", '{"criteria":["a"],"confidence":null}'],
+    ["too many criteria", JSON.stringify({ criteria: keys(65) })],
+    ["too many characters", `{"criteria":["a"]${" ".repeat(20_000)}}`],
+    ["too many characters behind a short line", `{}\n{"criteria":["a"]${" ".repeat(20_000)}}`],
+    ["the end of too long a line", `${"x".repeat(20_000)}${'{"criteria":["a"]'.padEnd(16 * 1_024 - 1)}}`],
+    ["another line behind it", '{"criteria":["a"]}\nmore'],
+  ])("is dropped as a whole where it has %s", async (_, line) => {
+    using scene = verifierScene();
+    const say = `let all = ""; process.stdin.on("data", (some) => { all += some; });
+      process.stdin.on("end", () => process.stdout.write(JSON.parse(all).text));`;
+    const program = { kind: "command", command: process.execPath, args: ["-e", say] };
+    expect(await scene.check(program, { result: { text: line } })).toEqual(verdict("pass"));
+  });
+
+  it("names keys that are keys, or nothing, whatever it says", () => {
+    const values = fc.record(
+      {
+        criteria: fc.oneof(fc.array(fc.string()), fc.jsonValue()),
+        confidence: fc.oneof(fc.double(), fc.jsonValue()),
+      },
+      { requiredKeys: [] },
+    );
+    const lines = fc.oneof(
+      fc.string(),
+      fc.json(),
+      values.map((value) => JSON.stringify(value)),
+    );
+    fc.assert(
+      fc.property(lines, (line) => {
+        const { criteria = [KEY], confidence = 0, ...others } = readProgramLine(line);
+        expect(others).toEqual({});
+        expect(criteria.length).toBeGreaterThan(0);
+        for (const key of criteria) expect(key).toMatch(/^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,63}$/u);
+        expect(confidence).toBeGreaterThanOrEqual(0);
+        expect(confidence).toBeLessThanOrEqual(1);
+      }),
+      {
+        numRuns: Number(process.env["PROPERTY_RUNS"] ?? 300) * 3,
+        seed: Number(process.env["PROPERTY_SEED"] ?? 1),
+      },
+    );
+  });
+});
+
+function longEnvironment(): Record<string, string> {
+  return Object.fromEntries(Array.from({ length: 8_000 }, (_, index) => [`V${index}`, "x".repeat(1_000)]));
+}

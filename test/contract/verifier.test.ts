@@ -1,0 +1,168 @@
+/** What holds for all checks, and for those that look at nothing but the result. */
+import { describe, expect, it } from "vitest";
+import { fakeClock } from "../support/fake-clock.ts";
+import { none, verdict, verifierScene } from "./verifier-scene.ts";
+
+const NEVER = new Promise<never>(() => undefined);
+const anySchema = { kind: "schema", schema: { type: "object" } };
+const done = { kind: "pattern", pattern: "done" };
+
+describe("a check against a schema", () => {
+  const schema = { type: "object", required: ["count"], properties: { count: { type: "integer" } } };
+
+  it.each([
+    [{ count: 3 }, "pass"],
+    [{ count: 3, more: "\0" }, "pass"],
+    [{ count: "3" }, "fail"],
+    [{}, "fail"],
+    [undefined, "fail"],
+  ] as const)("finds of the outputs %j: %s", async (outputs, expected) => {
+    using scene = verifierScene();
+    const answer = await scene.check({ kind: "schema", schema }, { result: { outputs } });
+    expect(answer).toEqual(verdict(expected));
+  });
+
+  it.each([
+    ["a type that there is not", { type: "number?" }],
+    ["a pattern that needs backtracking", { properties: { a: { type: "string", pattern: "(a)\\1" } } }],
+    ["a reference that leads nowhere", { $ref: "#/$defs/none" }],
+    ["an endless reference", { $ref: "#" }],
+  ])("rules on nothing by a schema with %s", async (_, unusable) => {
+    using scene = verifierScene();
+    for (const outputs of [undefined, { a: 1 }])
+      expect(await scene.check({ kind: "schema", schema: unusable }, { result: { outputs } })).toMatchObject(
+        none("failed"),
+      );
+  });
+
+  it("has no verdict where what checks schemas cannot be loaded, or never is", async () => {
+    using broken = verifierScene({ contract: () => Promise.reject(new Error("s3cret")) });
+    const outputs = { a: 1 };
+    expect(await broken.check(anySchema, { result: { outputs } })).toMatchObject(none("failed"));
+    using hanging = verifierScene({ contract: () => NEVER });
+    expect(await hanging.check(anySchema, { result: { outputs }, withinMs: 30 })).toMatchObject(
+      none("timed_out"),
+    );
+    expect(JSON.stringify([broken.logged, hanging.logged])).not.toContain("s3cret");
+  });
+});
+
+describe("a check by a pattern", () => {
+  it.each([
+    ["done", "it is done", "pass"],
+    ["done", "it is not", "fail"],
+    ["^a.c$", "a\0c", "pass"],
+    ["^\\s*$", "", "pass"],
+    ["\\p{L}+", "\u{1f600}é", "pass"],
+  ])("finds %s in %j: %s", async (pattern, text, expected) => {
+    using scene = verifierScene();
+    const isThere = await scene.check({ kind: "pattern", pattern }, { result: { text } });
+    expect(isThere).toEqual(verdict(expected as "pass"));
+    const isAbsent = await scene.check({ kind: "pattern", pattern, absent: true }, { result: { text } });
+    expect(isAbsent).toEqual(verdict(expected === "pass" ? "fail" : "pass"));
+  });
+
+  it.each([
+    ["is none", "("],
+    ["needs backtracking", "(a)\\1"],
+    ["looks behind", "(?<!a)b"],
+    ["repeats repetitions", "((a{100}){100}){100}"],
+    ["becomes large", `(${"a".repeat(900)}){1000}`],
+  ])("has no verdict, and takes no time, where the pattern %s", async (_, pattern) => {
+    using scene = verifierScene();
+    const startMs = performance.now();
+    for (const absent of [true, false])
+      expect(await scene.check({ kind: "pattern", pattern, absent })).toMatchObject(none("failed"));
+    expect(performance.now() - startMs).toBeLessThan(5_000);
+  });
+
+  it("takes time that is linear in the result, where other engines take for ever", async () => {
+    using scene = verifierScene();
+    const answer = await scene.check(
+      { kind: "pattern", pattern: "^(a+)+$" },
+      { result: { text: `${"a".repeat(100_000)}!` } },
+    );
+    expect(answer).toEqual(verdict("fail"));
+  });
+
+  it("has no verdict where the result is too long for the pattern, wanted or not", async () => {
+    using scene = verifierScene();
+    const text = "a".repeat(50_000_000);
+    const startMs = performance.now();
+    for (const absent of [true, false])
+      expect(await scene.check({ ...done, absent }, { result: { text } })).toMatchObject(none("failed"));
+    expect(performance.now() - startMs).toBeLessThan(5_000);
+  });
+});
+
+describe("the time of a check", () => {
+  it("is over before it begins where the deadline is now", async () => {
+    using scene = verifierScene();
+    expect(await scene.check(done, { withinMs: 0, result: { text: "done" } })).toMatchObject(
+      none("timed_out"),
+    );
+  });
+
+  it("is over at once where the coordinator has stopped, which is no timeout", async () => {
+    using scene = verifierScene();
+    const answer = await scene.check(done, { signal: AbortSignal.abort(), result: { text: "done" } });
+    expect(answer).toMatchObject(none("unavailable"));
+  });
+
+  it("ends with the verdict, and nothing of it stays behind", async () => {
+    const clock = fakeClock();
+    using scene = verifierScene({ clock });
+    expect(await scene.check(done, { result: { text: "done" } })).toEqual(verdict("pass"));
+    expect(clock.pending).toBe(0);
+  });
+
+  it("ends at the deadline, and nothing of it stays behind", async () => {
+    const clock = fakeClock();
+    using scene = verifierScene({ clock, contract: () => NEVER });
+    const { signal } = new AbortController();
+    const answer = scene.check(anySchema, { withinMs: 500, signal, result: { outputs: {} } });
+    await clock.advance(499);
+    expect(clock.pending).toBe(1);
+    await clock.advance(1);
+    expect(await answer).toMatchObject(none("timed_out"));
+    expect(clock.pending).toBe(0);
+  });
+
+  it("does not let a verdict count that came when it was over", async () => {
+    const clock = fakeClock();
+    using scene = verifierScene({
+      clock,
+      contract: () => {
+        // Something held the event loop up, the timer too.
+        clock.jump(clock.now() + 10_000);
+        return Promise.resolve({ check: () => [] });
+      },
+    });
+    const answer = await scene.check(anySchema, { withinMs: 500, result: { outputs: {} } });
+    expect(answer).toMatchObject(none("timed_out"));
+  });
+});
+
+describe("what is told of a check without a verdict", () => {
+  it("names the place and the reason, and nothing of the result or the check", async () => {
+    using scene = verifierScene({
+      workspaceOf: () => {
+        throw new Error("s3cret");
+      },
+    });
+    const answer = await scene.check(
+      { kind: "file", path: "s3cret" },
+      { result: { text: "s3cret", task: "s3cret", outputs: { s3cret: 1 } } },
+    );
+    expect(answer).toMatchObject(none("failed"));
+    expect(scene.logged).toHaveLength(1);
+    expect(scene.logged[0]?.fields).toEqual({
+      runId: "co-1",
+      stepId: "build",
+      attempt: 2,
+      check: "check-1",
+      because: "failed",
+    });
+    expect(JSON.stringify([answer, scene.logged])).not.toContain("s3cret");
+  });
+});

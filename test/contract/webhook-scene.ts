@@ -1,0 +1,180 @@
+/** Owns: sending notices to real servers of this process, with a clock whose time is a value. */
+import { createHmac } from "node:crypto";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer as createTcpServer, type AddressInfo } from "node:net";
+import { buffer } from "node:stream/consumers";
+import { expect, onTestFinished } from "vitest";
+import type { WebhookConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
+import { webhookChannel, type WebhookParts } from "../../src/infra/webhook/webhook-channel.ts";
+import { fakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
+
+export const SECRET = "a secret of the operator's";
+/** No wait between tries is as long, so a test can tell the two. */
+export const TIMEOUT_MS = 9_876;
+export const HOUR_MS = 3_600_000;
+
+export interface Received {
+  readonly method: string | undefined;
+  readonly url: string | undefined;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: Buffer;
+}
+
+export type Answer = (response: ServerResponse) => void;
+
+export interface Receiver {
+  readonly url: string;
+  readonly received: Received[];
+}
+
+/** A server that gives these answers in turn, the last one again and again. */
+export async function receiver(...answers: readonly Answer[]): Promise<Receiver> {
+  const received: Received[] = [];
+  const server = createServer((request, response) => {
+    void buffer(request).then((body) => {
+      const { method, url, headers } = request;
+      received.push({ method, url, headers, body });
+      (answers[received.length - 1] ?? answers.at(-1))?.(response);
+    });
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  });
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook?key=in-the-query`,
+    received,
+  };
+}
+
+/** A server that speaks no HTTP, or too much of it. */
+export async function rawReceiver(reply: string): Promise<string> {
+  const server = createTcpServer((socket) => {
+    socket.on("error", () => undefined);
+    socket.once("data", () => socket.end(reply));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+}
+
+export const status =
+  (code: number, headers: Record<string, string> = {}): Answer =>
+  (response) => {
+    response.writeHead(code, headers).end();
+  };
+export const hangUp: Answer = (response) => void response.destroy();
+
+/** Moves a clock once it is not moved by anybody else any more: two who move it at once would put it back. */
+export function mover(time: FakeClock): (ms: number) => void {
+  let moved = Promise.resolve();
+  return (ms) => {
+    moved = moved.then(() => time.advance(ms));
+  };
+}
+
+/** A clock that moves by itself through the waits between tries, and only through those. */
+function steppingClock(inner: FakeClock, move: (ms: number) => void): Clock & { readonly waits: number[] } {
+  const waits: number[] = [];
+  return {
+    waits,
+    now: () => inner.now(),
+    wakeAt: (atMs, run) => {
+      const ms = atMs - inner.now();
+      if (ms !== TIMEOUT_MS) {
+        waits.push(ms);
+        setImmediate(() => move(ms));
+      }
+      return inner.wakeAt(atMs, run);
+    },
+  };
+}
+
+export interface Sent {
+  readonly outcome: NoticeOutcome;
+  readonly waits: readonly number[];
+  readonly log: readonly string[];
+}
+
+export interface Scene extends Partial<WebhookParts> {
+  readonly webhook: Partial<WebhookConfig> & { readonly url: string };
+  readonly signal?: AbortSignal | undefined;
+  readonly question?: Partial<ChannelNotice["question"]> | undefined;
+  readonly noticeId?: string | undefined;
+  /** A clock that the test moves, too, by `move`. */
+  readonly time?: FakeClock;
+  readonly move?: (ms: number) => void;
+}
+
+export async function send({
+  webhook,
+  signal,
+  question,
+  noticeId,
+  time,
+  move,
+  ...parts
+}: Scene): Promise<Sent> {
+  const inner = time ?? fakeClock();
+  const clock = steppingClock(inner, move ?? mover(inner));
+  const log: string[] = [];
+  const line = (fields: object, message: string): void =>
+    void log.push(JSON.stringify({ ...fields, message }));
+  const channel = webhookChannel({
+    name: "ops",
+    config: {
+      secret: SECRET,
+      allowPrivate: true,
+      timeoutMs: TIMEOUT_MS,
+      triesMax: 4,
+      answers: true,
+      ...webhook,
+    },
+    clock,
+    logger: { debug: line, info: line, warn: line, error: line },
+    random: () => 0,
+    ...parts,
+  });
+  const outcome = await channel.notify(notice({ signal, question, noticeId }));
+  expect(inner.pending).toBe(0);
+  return { outcome, waits: clock.waits, log };
+}
+
+function notice({
+  signal,
+  question,
+  noticeId,
+}: Pick<Scene, "signal" | "question" | "noticeId">): ChannelNotice {
+  return {
+    noticeId: noticeId ?? "co-1:escalation-2:0",
+    notice: 0,
+    signal: signal ?? new AbortController().signal,
+    question: {
+      questionId: "co-1:escalation-2",
+      coordinationId: "co-1",
+      escalationId: "escalation-2",
+      cause: "confidence",
+      kind: "approval",
+      title: "A result states a low confidence.",
+      ownerSession: "agent:main:main",
+      answers: ["approve", "deny"],
+      deadlineAtMs: START_MS + HOUR_MS,
+      onExpiry: "deny",
+      confidence: { measured: 0.4, floor: 0.7 },
+      ...question,
+    } as ChannelNotice["question"],
+  };
+}
+
+export const hmac = (
+  text: string | Buffer,
+  encoding: "base64" | "base64url",
+  secret: string | Buffer = SECRET,
+): string => createHmac("sha256", secret).update(text).digest(encoding);

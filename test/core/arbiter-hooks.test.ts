@@ -1,0 +1,332 @@
+import { describe, expect, it } from "vitest";
+import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import type {
+  ContestSaid,
+  PluginContest,
+  PluginHooks,
+} from "../../src/agents/coordination/runtime/plugin-hooks.ts";
+import type { OWNER } from "../support/fake-clock-host.ts";
+import { edit, read, refused, write } from "./arbiter-calls.ts";
+import { LEASE_MS, scene, type Scene, type SceneOptions } from "./arbiter-scene.ts";
+
+interface Plugin extends PluginHooks {
+  readonly asked: PluginContest[];
+  readonly deadlines: EpochMs[];
+}
+
+/** A plugin that rules on writes, and how often it was looked for. */
+function plugin(
+  say: (contest: PluginContest) => ContestSaid | undefined | Promise<ContestSaid | undefined>,
+): Plugin {
+  const asked: PluginContest[] = [];
+  const deadlines: EpochMs[] = [];
+  return {
+    ...{ asked, deadlines },
+    hasAny: () => true,
+    arbitrate: async (contest, deadlineAtMs) => {
+      asked.push(contest);
+      deadlines.push(deadlineAtMs);
+      return say(contest);
+    },
+    decide: () => Promise.resolve(undefined),
+  };
+}
+
+const reason = "Vendored files stay as they are.";
+const forHolder = (): ContestSaid => ({ award: "holder", plugin: "guard", reason });
+const forRequester = (): ContestSaid => ({ award: "requester", plugin: "guard", reason });
+const never = (): Promise<undefined> => new Promise(() => undefined);
+
+/** `a` holds notes.md, and `b` is to want it. */
+async function contended(
+  hooks: PluginHooks,
+  options: SceneOptions = {},
+): Promise<{ s: Scene; b: typeof OWNER }> {
+  const s = await scene({ ...options, parts: { ...options.parts, hooks } });
+  const [a, b] = [await s.child("a"), await s.child("b")];
+  expect((await s.does(write(s, a, { "notes.md": "a" }))).kind).toBe("granted");
+  return { s, b };
+}
+
+describe("a plugin that rules on contested writes", () => {
+  it("is asked before the strategy, and its requester gets what another one held", async () => {
+    const hooks = plugin(forRequester);
+    const { s, b } = await contended(hooks);
+    await using _ = s;
+    expect((await s.does(write(s, b, { "notes.md": "b" }))).kind).toBe("granted");
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-2"]);
+    expect(s.events("conflict.detected")).toMatchObject([
+      { contest: { strategy: "owner_wins", hook: { plugin: "plugin:guard", award: "requester" } } },
+    ]);
+    expect(s.events("conflict.resolved")).toMatchObject([
+      { winner: "step-2", losers: ["step-1"], rule: "hook", because: "plugin:guard" },
+    ]);
+  });
+
+  it("hears who wants what, from whom and by which tool, and no content", async () => {
+    const hooks = plugin(forHolder);
+    const { s, b } = await contended(hooks);
+    await using _ = s;
+    await s.ask(write(s, b, { "notes.md": "secret" }));
+    const priority = "normal";
+    expect(hooks.asked).toEqual([
+      {
+        ...{
+          coordinationId: "co-1",
+          resource: s.resource("notes.md"),
+          cause: "overlap",
+          strategy: "owner_wins",
+        },
+        tool: "write",
+        requester: { stepId: "step-2", priority, agentId: "main" },
+        holders: [{ stepId: "step-1", priority, agentId: "main", expiresAtMs: s.clock.now() + LEASE_MS }],
+      },
+    ]);
+  });
+
+  it("refuses the call for the holders, in its own words for the model and in none for the log", async () => {
+    const { s, b } = await contended(plugin(forHolder));
+    await using _ = s;
+    const { sentence, conflictId } = refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    expect(sentence).toContain(`the plugin guard ruled so: ${reason}`);
+    expect(sentence).toContain("held by step-1");
+    expect(sentence).toContain(`(conflict ${String(conflictId)})`);
+    expect(s.events("conflict.resolved")).toMatchObject([
+      { winner: "step-1", losers: ["step-2"], rule: "hook", because: "plugin:guard" },
+    ]);
+    expect(JSON.stringify([s.events("conflict.detected"), s.events("conflict.resolved")])).not.toContain(
+      "Vendored",
+    );
+    expect(await s.holders("notes.md")).toEqual(["co-1/step-1"]);
+  });
+
+  it("leaves it to the strategy where it has no opinion", async () => {
+    const hooks = plugin(() => undefined);
+    const { s, b } = await contended(hooks);
+    await using _ = s;
+    refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    expect(hooks.asked).toHaveLength(1);
+    expect(s.events("conflict.detected")[0]?.contest).not.toHaveProperty("hook");
+    expect(s.events("conflict.resolved")).toMatchObject([{ rule: "lease", because: "lease-holder" }]);
+  });
+
+  it("is not asked where nobody stands against the call", async () => {
+    const hooks = plugin(forHolder);
+    await using s = await scene({ parts: { hooks } });
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(write(s, a, { "1.md": "a" }));
+    expect((await s.does(write(s, b, { "2.md": "b" }))).kind).toBe("granted");
+    expect(hooks.asked).toEqual([]);
+  });
+
+  it("is not asked about what is high-risk, which stays with people", async () => {
+    const hooks = plugin(forRequester);
+    const { s, b } = await contended(hooks, { conflicts: { highRisk: ["notes.md"] } });
+    await using _ = s;
+    refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    expect(hooks.asked).toEqual([]);
+  });
+
+  it("is not even called where no plugin has such a hook", async () => {
+    const hooks: PluginHooks = { ...plugin(forRequester), hasAny: (kind) => kind === "decide" };
+    const { s, b } = await contended(hooks);
+    await using _ = s;
+    refused(await s.ask(write(s, b, { "notes.md": "b" })));
+    expect(s.events("conflict.resolved")).toMatchObject([{ rule: "lease" }]);
+  });
+
+  it("rules where a merge would be tried, and then nothing is merged", async () => {
+    const { s, b } = await contended(plugin(forHolder), { conflicts: { strategy: "merge_if_safe" } });
+    await using _ = s;
+    await s.ask(edit(s, b, ["notes.md", "a", "b"]));
+    expect(s.events("conflict.detected")[0]?.contest).not.toHaveProperty("merge");
+    expect(s.events("conflict.resolved")).toMatchObject([{ rule: "hook" }]);
+  });
+
+  it("lets a later call of the same message be merged with what it let happen", async () => {
+    const hooks = plugin(({ tool }) => (tool === "write" ? forRequester() : undefined));
+    const s = await scene({ parts: { hooks } });
+    await using _ = s;
+    await s.plan([{ stepId: "owner", resources: ["file:notes.md"] }, { stepId: "other" }], {
+      conflictPolicy: { strategy: "merge_if_safe" },
+    });
+    const other = s.sessionOf("other");
+    const [first, second] = [
+      write(s, other, { "notes.md": "one" }),
+      edit(s, other, ["notes.md", "one", "two"]),
+    ];
+    const answers = [await s.ask(first), await s.ask(second)];
+    expect(answers.map(({ kind }) => kind)).toEqual(["granted", "granted"]);
+    await s.runs(first, { kind: "granted" });
+    await s.runs(second, { kind: "granted" });
+    expect(s.text("notes.md")).toBe("two");
+  });
+
+  it("is asked about each contested target of a call, and all must be for the requester", async () => {
+    const hooks = plugin(({ resource }) => (resource.endsWith("1.md") ? forRequester() : forHolder()));
+    await using s = await scene({ parts: { hooks } });
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    await s.does(write(s, a, { "1.md": "a", "2.md": "a" }));
+    expect(refused(await s.ask(write(s, b, { "1.md": "b", "2.md": "b" }))).sentence).toContain("2.md");
+    expect(hooks.asked).toHaveLength(2);
+    expect(await s.holders("1.md")).toEqual(["co-1/step-1"]);
+  });
+});
+
+describe("a plugin that fails to rule", () => {
+  it.each<[string, () => ContestSaid | Promise<ContestSaid>, string, object]>([
+    [
+      "that its host says so of",
+      () => ({ failed: "guard", message: "the hook arbitrate of the plugin guard threw an error" }),
+      "the hook arbitrate of the plugin guard threw an error.",
+      { plugin: "plugin:guard", award: "holder", failed: true },
+    ],
+    [
+      "whose id cannot be recorded",
+      () => ({ ...forRequester(), plugin: "x".repeat(500) }),
+      "no usable id",
+      { award: "holder", failed: true },
+    ],
+    [
+      "by breaking its host",
+      () => Promise.reject(new Error("secret")),
+      "a plugin that rules on writes failed",
+      { award: "holder", failed: true },
+    ],
+  ])("%s rules for the holders, and is recorded so", async (_name, say, words, hook) => {
+    const { s, b } = await contended(plugin(say));
+    await using _ = s;
+    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain(words);
+    expect(s.events("conflict.detected")[0]?.contest?.hook).toEqual(hook);
+    expect(s.events("conflict.resolved")).toMatchObject([
+      { winner: "step-1", losers: ["step-2"], rule: "hook" },
+    ]);
+  });
+
+  it("by never answering is given up before the host gives up the call", async () => {
+    const hooks = plugin(never);
+    const { s, b } = await contended(hooks);
+    await using _ = s;
+    const beganAtMs = s.clock.now();
+    const answer = s.ask(write(s, b, { "notes.md": "b" }));
+    await s.clock.advance(11_000);
+    expect(refused(await answer).sentence).toContain("did not answer in time");
+    expect(hooks.deadlines).toEqual([beganAtMs + 10_000]);
+    expect(s.events("conflict.detected")[0]?.contest?.hook).toEqual({ award: "holder", failed: true });
+  });
+
+  it("by keeping the thread for longer than the call has is refused at once", async () => {
+    const hooks = plugin(() => {
+      s.clock.jump(s.clock.now() + 20_000);
+      return { failed: "guard", message: "late" };
+    });
+    const { s, b } = await contended(hooks);
+    await using _ = s;
+    expect(refused(await s.ask(write(s, b, { "notes.md": "b" }))).sentence).toContain("waiting for too long");
+    expect(s.events("conflict.detected")).toEqual([]);
+  });
+});
+
+describe("while a plugin is asked", () => {
+  it("calls of other sessions are ruled on, and what they claim elsewhere is no news to it", async () => {
+    const said = Promise.withResolvers<ContestSaid>();
+    const hooks = plugin(() => said.promise);
+    const { s, b } = await contended(hooks);
+    await using _ = s;
+    const answer = s.ask(write(s, b, { "notes.md": "b" }));
+    const c = await s.child("c");
+    expect((await s.does(write(s, c, { "other.md": "c" }))).kind).toBe("granted");
+    said.resolve(forHolder());
+    refused(await answer);
+    expect(hooks.asked).toHaveLength(1);
+  });
+
+  it("its time runs, and what changes at the end of it is not asked about again", async () => {
+    const hooks = plugin(
+      () =>
+        new Promise((resolve) => {
+          s.clock.wakeAt((s.clock.now() + 10_000) as EpochMs, () => resolve(forRequester()));
+        }),
+    );
+    const s = await scene({ parts: { hooks } });
+    await using _ = s;
+    const [a, b, c] = [await s.child("a"), await s.child("b"), await s.child("c")];
+    await s.does(write(s, a, { "notes.md": "a" }));
+    const answer = s.ask(write(s, b, { "notes.md": "b" }));
+    await s.clock.advance(1);
+    await s.ends(a);
+    await s.does(read(s, c, "notes.md"));
+    await s.does(write(s, c, { "notes.md": "c" }));
+    await s.clock.advance(10_000);
+    expect(refused(await answer).sentence).toContain("did not answer in time");
+    expect(hooks.asked).toHaveLength(1);
+  });
+
+  it("what it was asked about may change, and then it is asked again", async () => {
+    const said = Promise.withResolvers<ContestSaid>();
+    const hooks = plugin(() => (hooks.asked.length === 1 ? said.promise : forHolder()));
+    const s = await scene({ parts: { hooks } });
+    await using _ = s;
+    const [a, b, c] = [await s.child("a"), await s.child("b"), await s.child("c")];
+    await s.does(write(s, a, { "notes.md": "a" }));
+    const answer = s.ask(write(s, b, { "notes.md": "b" }));
+    await s.clock.advance(1);
+    await s.ends(a);
+    await s.does(read(s, c, "notes.md"));
+    await s.does(write(s, c, { "notes.md": "c" }));
+    said.resolve(forRequester());
+    refused(await answer);
+    expect(hooks.asked.map(({ holders }) => holders.map(({ stepId }) => stepId))).toEqual([
+      ["step-1"],
+      ["step-3"],
+    ]);
+    expect(hooks.deadlines[1]).toBe(hooks.deadlines[0]);
+  });
+
+  it("the other side may end, and then the call needs no ruling", async () => {
+    const said = Promise.withResolvers<ContestSaid>();
+    const s = await scene({ parts: { hooks: plugin(() => said.promise) } });
+    await using _ = s;
+    const [a, b] = [await s.child("a"), await s.child("b")];
+    const call = write(s, a, { "notes.md": "a" });
+    await s.ask(call);
+    await s.coordinator.arbiter.callEnded(call.callKey);
+    const answer = s.ask(write(s, b, { "notes.md": "b" }));
+    await s.clock.advance(1);
+    await s.ends(a);
+    said.resolve(forHolder());
+    expect((await answer).kind).toBe("granted");
+    expect(s.events("conflict.detected")).toEqual([]);
+  });
+
+  it("a renewed lease of the other side is no news, and it is asked once", async () => {
+    const hooks = plugin(forHolder);
+    const { s, b } = await contended(hooks, {
+      conflicts: { onConflict: "wait", waitMs: 8_000, leaseMs: 9_000 },
+    });
+    await using _ = s;
+    const answer = s.ask(write(s, b, { "notes.md": "b" }));
+    await s.clock.advance(8_001);
+    refused(await answer);
+    expect(hooks.asked).toHaveLength(1);
+  });
+
+  it("the time to wait for a lease runs too", async () => {
+    const hooks = plugin(
+      () =>
+        new Promise(
+          (resolve) => void s.clock.wakeAt((s.clock.now() + 7_000) as EpochMs, () => resolve(forHolder())),
+        ),
+    );
+    const { s, b } = await contended(hooks, { conflicts: { onConflict: "wait", waitMs: 8_000 } });
+    await using _ = s;
+    const beganAtMs = s.clock.now();
+    let endedAtMs = 0;
+    const answer = s.ask(write(s, b, { "notes.md": "b" })).finally(() => {
+      endedAtMs = s.clock.now();
+    });
+    await s.clock.advance(12_000);
+    refused(await answer);
+    expect(endedAtMs - beganAtMs).toBe(8_000);
+  });
+});

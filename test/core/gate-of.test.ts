@@ -1,0 +1,189 @@
+import { describe, expect, it } from "vitest";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import type { GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
+import { doubtIn, gatedBy, gateOf, isStrict } from "../../src/agents/coordination/runtime/gates/gate-of.ts";
+import { questionPolicyOf } from "../../src/agents/coordination/runtime/gates/question-policy.ts";
+import { gateParts } from "../support/gate-parts.ts";
+import { graphOf, problemsOf, step, stepOf } from "./plan-scene.ts";
+import { MAIN } from "./scene.ts";
+
+const configured = (gates: object): GatesConfig =>
+  parsePluginConfig({ coordination: { phase1: { gates } } }).gates;
+const DEFAULTS = configured({});
+const LINT = { kind: "command", command: "lint" };
+const of = (config: GatesConfig, verify?: object, plugins: readonly string[] = []) =>
+  gateOf(config, { agentId: MAIN, runner: "subagent", plugins, ...(verify && { verify }) });
+
+describe("the configuration of gates", () => {
+  it("has the floors and thresholds of OpenWOP where nothing is said", () => {
+    expect(DEFAULTS).toMatchObject({
+      ...{ enabled: true, decisionFloor: 0.5, confidenceThreshold: 0.7, criticThreshold: 0.7 },
+      ...{ requireConfidence: false, allowSelfVerification: false, revisionsMax: 2, verifyMs: 120_000 },
+    });
+  });
+
+  it.each([0.4999, 0, -1, 1.0001, "0.7", null, Number.NaN, Infinity])(
+    "refuses %s as the floor of decisions",
+    (floor) => {
+      expect(() => configured({ decisionFloor: floor })).toThrow(/decisionFloor/u);
+    },
+  );
+
+  it.each([0.5, 0.7, 1])("takes %d as the floor of decisions", (floor) => {
+    expect(configured({ decisionFloor: floor }).decisionFloor).toBe(floor);
+  });
+
+  it.each(["confidenceThreshold", "criticThreshold"])("refuses what is no share as %s", (name) => {
+    for (const value of [Number.NaN, "0.5", -0.1, 1.1, null, true])
+      expect(() => configured({ [name]: value })).toThrow(new RegExp(name, "u"));
+    expect(() => configured({ agents: { main: { confidenceThreshold: "high" } } })).toThrow(
+      /confidenceThreshold/u,
+    );
+  });
+
+  it.each([-1, 1.5, 11, "2"])("refuses %j as the bound of revisions", (revisionsMax) => {
+    expect(() => configured({ revisionsMax })).toThrow(/revisionsMax/u);
+  });
+});
+
+describe("a plan's own confidence", () => {
+  it.each([Number.NaN, "0.9", null, -0.1, 1.1, true, {}])(
+    "%s is refused, of a step and of the plan",
+    (confidence) => {
+      expect(problemsOf([step("a", [], { confidence })])).toEqual(["SCHEMA_MISMATCH steps[0].confidence"]);
+      expect(problemsOf([step("a")], { confidence })).toEqual(["SCHEMA_MISMATCH confidence"]);
+    },
+  );
+
+  it.each([0, 0.5, 1])("%d is taken", (confidence) => {
+    expect(problemsOf([step("a", [], { confidence })], { confidence })).toEqual([]);
+  });
+});
+
+describe("whether people are to begin what its planner doubts", () => {
+  it("is asked below the floor, not at it, and not where nothing is said", () => {
+    expect(doubtIn(DEFAULTS, 0.4999)).toEqual({ confidence: 4_999, floor: 5_000 });
+    expect(doubtIn(DEFAULTS, 0.49999999)).toEqual({ confidence: 4_999, floor: 5_000 });
+    expect(doubtIn(DEFAULTS, 0.5)).toBeUndefined();
+    expect(doubtIn(DEFAULTS, undefined)).toBeUndefined();
+    expect(doubtIn(DEFAULTS, 0)).toEqual({ confidence: 0, floor: 5_000 });
+  });
+
+  it("is asked by the operator's stricter floor", () => {
+    const strict = configured({ decisionFloor: 0.9 });
+    expect(doubtIn(strict, 0.8999)).toEqual({ confidence: 8_999, floor: 9_000 });
+    expect(doubtIn(strict, 0.9)).toBeUndefined();
+    expect(doubtIn(configured({ decisionFloor: 1 }), 0.99999)).toEqual({ confidence: 9_999, floor: 10_000 });
+  });
+
+  it("is not asked where gates are off", () => {
+    expect(doubtIn(configured({ enabled: false }), 0)).toBeUndefined();
+  });
+});
+
+describe("what holds the results of an agent", () => {
+  it("is the threshold alone where nothing is to be checked", () => {
+    expect(of(DEFAULTS)).toEqual({ threshold: 7_000 });
+    expect(isStrict({ threshold: 7_000 })).toBe(false);
+  });
+
+  it("is nothing where gates are off, and for the telling of the owner", () => {
+    expect(of(configured({ enabled: false }))).toBeUndefined();
+    expect(gateOf(DEFAULTS, { agentId: MAIN, runner: "owner", plugins: ["plugin:x"] })).toBeUndefined();
+  });
+
+  it("has the operator's words for the agent in place of those for all", () => {
+    const config = configured({
+      ...{ confidenceThreshold: 0.9, requireConfidence: true, verifiers: { lint: LINT } },
+      agents: { main: { checks: ["lint"], confidenceThreshold: 0.3, requireConfidence: false } },
+    });
+    expect(of(config)).toEqual({
+      ...{ threshold: 3_000, checks: ["lint"], criticThreshold: 7_000, revisionsMax: 2, verifyMs: 120_000 },
+    });
+    const other = gateOf(config, { agentId: "other" as AgentId, runner: "subagent", plugins: [] });
+    expect(other).toEqual({ threshold: 9_000, requireConfidence: true });
+  });
+
+  it("takes no agent for configured because of its name", () => {
+    const named = gateOf(DEFAULTS, { agentId: "constructor" as AgentId, runner: "subagent", plugins: [] });
+    expect(named).toEqual({ threshold: 7_000 });
+  });
+
+  it("is made stricter by a plan, and never laxer", () => {
+    const lax = { confidenceThreshold: 0.1, requireConfidence: false };
+    expect(of(configured({ requireConfidence: true }), lax)).toEqual({
+      threshold: 7_000,
+      requireConfidence: true,
+    });
+    const strict = { confidenceThreshold: 0.8, requireConfidence: true };
+    expect(of(DEFAULTS, strict)).toEqual({ threshold: 8_000, requireConfidence: true });
+  });
+
+  it("asks the operator's checks, then the plan's, then plugins', each once", () => {
+    const config = configured({ verifiers: { lint: LINT }, agents: { main: { checks: ["lint"] } } });
+    const verify = { checks: { more: { kind: "pattern", pattern: "x" }, lint: true } };
+    expect(of(config, verify, ["plugin:p"])?.checks).toEqual(["lint", "more", "plugin:p"]);
+    expect(of(config, { ...verify, revisionsMax: 0 })?.revisionsMax).toBe(0);
+  });
+
+  it("leaves out none of the checks that the operator and a plan may name", () => {
+    const named = (name: string) => Array.from({ length: 16 }, (_, index) => `${name}-${index}`);
+    const verifiers = Object.fromEntries(named("own").map((key) => [key, LINT]));
+    const config = configured({ verifiers, agents: { main: { checks: named("own") } } });
+    const verify = { checks: Object.fromEntries(named("plan").map((key) => [key, true])) };
+    const { checks } = of(config, verify, named("plugin:p")) ?? {};
+    expect(checks).toEqual([...named("own"), ...named("plan"), ...named("plugin:p")]);
+  });
+
+  it("lets an agent rule on its own work only where the operator says so", () => {
+    const checked = { agents: { main: { checks: ["lint"] } }, verifiers: { lint: LINT } };
+    expect(of(configured(checked))?.allowSelf).toBeUndefined();
+    expect(of(configured({ ...checked, allowSelfVerification: true }))?.allowSelf).toBe(true);
+  });
+
+  it("keeps every text back where something is checked or a confidence is demanded", () => {
+    expect(isStrict({ threshold: 0, checks: ["a"] })).toBe(true);
+    expect(isStrict({ threshold: 0, requireConfidence: true })).toBe(true);
+    expect(isStrict({ threshold: 0, checks: [] })).toBe(false);
+  });
+
+  it("goes with every step of a plan", () => {
+    const graph = graphOf([
+      step("a", [], { verify: { checks: { shape: { kind: "pattern", pattern: "x" } } }, confidence: 0.2 }),
+      step("b"),
+    ]);
+    const gated = gatedBy(gateParts());
+    expect(gated(stepOf(graph, "a"), "subagent")).toEqual({
+      gate: expect.objectContaining({ checks: ["shape"] }) as unknown,
+      decision: { confidence: 2_000, floor: 5_000 },
+    });
+    expect(gated(stepOf(graph, "b"), "subagent")).toEqual({ gate: { threshold: 7_000 } });
+  });
+});
+
+describe("what holds for questions", () => {
+  const policy = (escalations: object, channels: readonly string[] = []) =>
+    questionPolicyOf({
+      ...gateParts({ escalations, pluginGates: { ...gateParts().pluginGates, channels: () => channels } }),
+      settings: { escalateMs: 60_000 },
+    });
+
+  it("is their time alone where nobody is to be told", () => {
+    expect(policy({})).toEqual({ answerMs: 60_000 });
+  });
+
+  it("is who is told, plugins first, each channel of a plugin once, and whoever may answer", () => {
+    const notify = [
+      { channel: "chat", afterMs: 0 },
+      { channel: "plugin:p", afterMs: 9 },
+    ];
+    expect(
+      policy({ notify, requireDifferentApprover: true }, ["plugin:q", "plugin:p", "Not A Channel"]),
+    ).toEqual({
+      answerMs: 60_000,
+      notify: [{ channel: "plugin:q", afterMs: 0 }, ...notify],
+      requireDifferentApprover: true,
+    });
+  });
+});

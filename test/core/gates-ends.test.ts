@@ -1,0 +1,199 @@
+import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
+import {
+  answer,
+  CHECKING,
+  contentRef,
+  done,
+  DOUBTING,
+  held,
+  heldSpawn,
+  question,
+  running,
+  spawned,
+  typesFrom,
+  verdict,
+} from "./gates-scene.ts";
+import {
+  cancel,
+  dispatch,
+  expire,
+  goWrong,
+  plannedStep,
+  planScene,
+  sessionOfAttempt,
+  skip,
+  started,
+} from "./planned-scene.ts";
+import { ack, at, childKey, complete, OPEN, spawn } from "./scene.ts";
+
+const after = (name: string) => plannedStep(name, { after: ["a"] });
+const COMPLETED = "step.completed";
+
+describe("a spawn of a model", () => {
+  it("is continued by us in the same session when its result is to be revised", () => {
+    const scene = heldSpawn(CHECKING);
+    expect(scene.plans()).toEqual(["verifyResult step-1 1"]);
+    scene.then(verdict(scene, "step-1", "revise"));
+    expect(scene.plans()).toEqual(["runStep step-1 2"]);
+    const again: Command = { ...dispatch("step-1", 2), targetSession: childKey(1) } as Command;
+    scene.then(again, ack(1, 1, 2));
+    expect(scene.says(again)).toBe("replay");
+    expect(scene.step("step-1").phase).toMatchObject({
+      status: "running",
+      attempt: 2,
+      childSessionKey: childKey(1),
+    });
+    // Its turns are ours to follow: the host is not asked.
+    expect(scene.plans(10 * 60_000)).toEqual(["runStep step-1 2"]);
+    scene.then(complete(1, 2));
+    scene.then(verdict(scene, "step-1", "pass"));
+    expect(scene.last(COMPLETED).payload).toMatchObject({ attempt: 2, released: "verified" });
+  });
+
+  it("is not begun by us in any other case", () => {
+    const scene = spawned(CHECKING);
+    expect(scene.says({ ...dispatch("step-1", 2), targetSession: childKey(1) } as Command)).toBe("NOT_READY");
+    scene.then(complete(1));
+    expect(scene.says({ ...dispatch("step-1", 2), targetSession: childKey(1) } as Command)).toBe("NOT_READY");
+    scene.then(verdict(scene, "step-1", "fail"));
+    expect(scene.says({ ...dispatch("step-1", 2), targetSession: childKey(1) } as Command)).toBe("NOT_READY");
+    expect(scene.status("step-1")).toBe("failed");
+  });
+
+  it("that was kept back is told of once, whatever became of it", () => {
+    for (const ruling of ["pass", "fail"] as const) {
+      const scene = spawned(CHECKING);
+      const text = { stepId: "step-1" as never, attempt: 1, text: contentRef("words") };
+      scene.then({ type: "withholdText", ...text }, complete(1));
+      expect(scene.plans()).toEqual(["verifyResult step-1 1"]);
+      scene.then(verdict(scene, "step-1", ruling));
+      expect(scene.plans()).toEqual(["tellSession"]);
+      const tellingId = "result:step-1:1";
+      expect(scene.effects()).toMatchObject([{ tellingId }]);
+      expect(scene.says({ type: "settleCoordination" })).toBe("STEPS_OPEN");
+      scene.then({ type: "recordTelling", tellingId, delivery: "delivered" });
+      expect(scene.says({ type: "recordTelling", tellingId, delivery: "unknown" })).toBe("replay");
+      expect(scene.plans(60_000)).toEqual(["endCoordination"]);
+    }
+  });
+
+  it("that nothing was kept back of is not told of", () => {
+    const scene = heldSpawn(CHECKING);
+    scene.then(verdict(scene, "step-1", "pass"));
+    expect(scene.plans(60_000)).toEqual(["endCoordination"]);
+  });
+
+  it("keeps the newest text of an attempt, each once, and so many at the most", () => {
+    const scene = spawned(CHECKING);
+    const text = (name: string): Command => ({
+      type: "withholdText",
+      ...{
+        stepId: "step-1" as never,
+        attempt: 1,
+        text: { ...contentRef("w"), sha256: name.padStart(64, "0") },
+      },
+    });
+    scene.then(text("1"));
+    expect(scene.says(text("1"))).toBe("replay");
+    for (let number = 2; number <= 64; number += 1) scene.then(text(String(number)));
+    expect(scene.says(text("65"))).toBe("replay");
+    expect(scene.says({ ...text("66"), attempt: 2 } as Command)).toBe("STALE_ATTEMPT");
+    scene.then(complete(1));
+    expect(scene.says(text("67"))).toBe("STEP_ENDED");
+  });
+});
+
+describe("cancelling while a result is held", () => {
+  it("ends the step, and the question with it: nothing is let through any more", () => {
+    const scene = held(DOUBTING, 100).then(cancel("a"));
+    expect(typesFrom(scene, "coordination.cancel_requested")).toEqual([
+      ...["coordination.cancel_requested", "escalation.closed", "interrupt.resolved"],
+      ...["step.failed", "core.workflowChain.event"],
+    ]);
+    expect(scene.status("a")).toBe("cancelled");
+    expect(question(scene).closed).toMatchObject({ resolution: "cancelled" });
+    expect(scene.says(answer("approve"))).toBe("QUESTION_CLOSED escalation.answered");
+    expect(scene.status("a")).toBe("cancelled");
+  });
+
+  it("of a whole plan ends what is held with what waits", () => {
+    const scene = held(DOUBTING, 100, { others: [after("b")] }).then(cancel());
+    expect(scene.plans()).toEqual(["skipSteps a,b"]);
+    scene.then(skip("a", "b"));
+    expect([scene.status("a"), scene.status("b")]).toEqual(["cancelled", "skipped"]);
+    expect(question(scene).closed).toMatchObject({ resolution: "cancelled" });
+  });
+
+  it("by another step's failure ends it too, where the plan fails fast", () => {
+    const others = [plannedStep("b")];
+    const opened = { policy: { timeoutPolicy: "fail_fast" } } as const;
+    const scene = held(CHECKING, undefined, { others, opened }).then(
+      dispatch("b"),
+      started("b"),
+      goWrong("b"),
+    );
+    expect(scene.plans()).toContain("skipSteps a");
+    scene.then(skip("a"));
+    expect(scene.status("a")).toBe("cancelled");
+  });
+
+  it("of observed spawns ends those that are held or go back to their agents, in one append", () => {
+    const doubtful = heldSpawn(DOUBTING, 100).then(cancel());
+    expect(doubtful.status("step-1")).toBe("cancelled");
+    const revised = heldSpawn(CHECKING);
+    revised.then(verdict(revised, "step-1", "revise"), cancel());
+    expect(revised.status("step-1")).toBe("cancelled");
+    for (const scene of [doubtful, revised]) {
+      expect(scene.plans(60_000)).toEqual(["endCoordination"]);
+      scene.then({ type: "settleCoordination" });
+      expect(scene.last("coordination.terminal").payload.status).toBe("cancelled");
+    }
+  });
+
+  const inPlan = (gate: Gate) =>
+    running({ threshold: 0 }).then(
+      spawn("x", { gate, parentStepId: "a" as never, sourceSession: sessionOfAttempt("a") }),
+      { ...ack(2, "x"), stepId: "@step-2" as never } as Command,
+    );
+
+  it("of a plan ends the spawns of its agents that are held, without waiting for people", () => {
+    const scene = inPlan(DOUBTING);
+    scene.then({ ...complete(2), stepId: "@step-2", stated: { confidence: 100 } } as Command, cancel());
+    scene.then(goWrong("a", 1, "child_cancelled"));
+    for (let turn = 0; turn < 3; turn += 1)
+      for (const effect of scene.effects())
+        if (effect.kind === "skipSteps") scene.when(skip(...effect.stepIds));
+    expect(scene.status("@step-2")).toBe("cancelled");
+  });
+
+  it("of a plan ends the spawns of its agents that go back to them, and plans nothing that is refused", () => {
+    const scene = inPlan(CHECKING);
+    scene.then({ ...complete(2), stepId: "@step-2" } as Command);
+    scene.then(verdict(scene, "@step-2", "revise"), cancel());
+    expect(scene.plans()).not.toContain("runStep @step-2 2");
+  });
+
+  it("at the plan's deadline leaves the ruling to the checks and the question, which ends with the plan", () => {
+    const opened = { plan: { deadlineAtMs: at(100_000) } };
+    const scene = held(DOUBTING, 100, { opened });
+    expect(question(scene).deadlineAtMs).toBe(at(100_000));
+    expect(scene.plans(100_000)).toEqual(["expireQuestion"]);
+    expect(scene.says(expire(), 100_000)).toBe("escalation.closed step.failed");
+    expect(scene.last("step.failed").payload.error.code).toBe("withheld");
+  });
+});
+
+describe("a result that is held twice", () => {
+  it("is the same news: nothing is recorded of it", () => {
+    const planned = held(CHECKING);
+    expect(planned.says(done("a"))).toBe("replay");
+    expect(heldSpawn(CHECKING).says(complete(1))).toBe("replay");
+  });
+
+  it("holds nothing of a log before gates", () => {
+    const scene = planScene(OPEN, spawn("a"), ack(1));
+    expect(scene.says({ ...complete(1), stated: { confidence: 0 } } as Command)).toBe(COMPLETED);
+  });
+});

@@ -1,0 +1,285 @@
+/**
+ * Owns: what may have come of a history of gates and questions, told from the commands and their times alone. It knows nothing of
+ * how the core decides.
+ */
+import type {
+  AnswerEscalation,
+  Command,
+  RecordFinding,
+  StatedConfidence,
+} from "../../src/agents/coordination/contracts/commands.ts";
+import type { FactPayloads } from "../../src/agents/coordination/contracts/facts.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
+import type { History, Played } from "./gates-play.ts";
+
+type Fact<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;
+type Asked = FactPayloads["coordination.escalated"];
+type Admitted = FactPayloads["step.admitted"];
+
+const ofType = <T extends RunEvent["type"]>(events: readonly RunEvent[], type: T): Fact<T>[] =>
+  events.filter((event): event is Fact<T> => event.type === type);
+
+/** The specs as they were admitted. */
+export function specsOf({ log }: Pick<History, "log">): ReadonlyMap<string, Admitted> {
+  return new Map(ofType(log, "step.admitted").map(({ payload }) => [payload.stepId, payload]));
+}
+
+const isAccepted = ({ decision }: Played): boolean => decision.kind === "accepted";
+
+function acceptedOf<T extends Command["type"]>(
+  played: readonly Played[],
+  type: T,
+): (Played & { readonly command: Extract<Command, { type: T }> })[] {
+  return played.filter(
+    (each): each is Played & { readonly command: Extract<Command, { type: T }> } =>
+      each.command.type === type && isAccepted(each),
+  );
+}
+
+/** Why results were let through that may not be; empty where all is well. */
+export function wronglyLetThrough(history: History): string[] {
+  const specs = specsOf(history);
+  return history.played.flatMap((each, index) =>
+    ofType(each.events, "step.completed").flatMap(({ payload }) => {
+      const gate = specs.get(payload.stepId)?.gate;
+      if (!gate) return [];
+      const before = history.played.slice(0, index + 1);
+      return mayCount(gate, payload, before)
+        ? []
+        : [`${payload.stepId} ${payload.attempt} ${payload.released ?? "at once"}`];
+    }),
+  );
+}
+
+interface Of {
+  readonly stepId: string;
+  readonly attempt: number;
+}
+
+const isOf = (a: Of, b: Of): boolean => a.stepId === b.stepId && a.attempt === b.attempt;
+
+function mayCount(gate: Gate, completed: FactPayloads["step.completed"], before: readonly Played[]): boolean {
+  const last = before.at(-1);
+  if (!last || !isAccepted(last)) return false;
+  const stated = statedIn(before, completed);
+  switch (completed.released) {
+    case undefined:
+      return last.command.type === "completeStep" && (gate.checks ?? []).length === 0 && isSure(gate, stated);
+    case "verified":
+      return isSure(gate, stated) && hasPassed(gate, completed, before);
+    case "approved":
+    case "replaced":
+      return isRuledOn(completed, before);
+  }
+}
+
+function isSure(
+  { threshold, requireConfidence }: Gate,
+  { confidence, confidenceUnreadable }: StatedConfidence,
+): boolean {
+  if (confidenceUnreadable) return false;
+  return confidence === undefined ? requireConfidence !== true : confidence >= threshold;
+}
+
+/** The newest report, else what came with the result, else the newest text that was kept back. */
+function statedIn(before: readonly Played[], of: Of): StatedConfidence {
+  const report = acceptedOf(before, "reportStep").findLast(({ command }) => isOf(command, of))?.command;
+  if (report?.confidence !== undefined) return { confidence: report.confidence };
+  const completion = acceptedOf(before, "completeStep").find(({ command }) => isOf(command, of))?.command;
+  return completion?.stated ?? saidIn(before, of);
+}
+
+function saidIn(before: readonly Played[], of: Of): StatedConfidence {
+  const said = acceptedOf(before, "withholdText").findLast(({ command }) => isOf(command, of))?.command;
+  if (said?.confidenceUnreadable) return { confidenceUnreadable: true };
+  return said?.confidence === undefined ? {} : { confidence: said.confidence };
+}
+
+/** The `agent.decided` behind the fact that the result of the attempt is held. */
+function targetOf(before: readonly Played[], of: Of): string | undefined {
+  for (const { events } of before) {
+    const at = events.findIndex(({ type, payload }) => type === "result.held" && isOf(payload, of));
+    if (at >= 0) return events.slice(at).find(({ type }) => type === "agent.decided")?.eventId;
+  }
+  return undefined;
+}
+
+/** Every check passed, on this very result, sure enough of itself, by somebody who may. */
+function hasPassed(gate: Gate, of: Of, before: readonly Played[]): boolean {
+  const target = targetOf(before, of);
+  const rulings = acceptedOf(before, "recordFinding")
+    .map(({ command }) => command)
+    .filter((command) => isOf(command, of) && command.target === target);
+  const failures = acceptedOf(before, "recordNoVerdict").filter(({ command }) => isOf(command, of));
+  const checks = gate.checks ?? [];
+  return (
+    target !== undefined &&
+    checks.length > 0 &&
+    failures.length === 0 &&
+    checks.every((check) => rulings.filter(({ finding }) => finding.check === check).length === 1) &&
+    rulings.every((ruling) => isPass(gate, ruling))
+  );
+}
+
+function isPass(gate: Gate, { finding }: RecordFinding): boolean {
+  const { verdict, confidence = 10_000, self } = finding;
+  return (
+    verdict === "pass" && confidence >= (gate.criticThreshold ?? 0) && (!self || gate.allowSelf === true)
+  );
+}
+
+/** People let it through in time: it is their answer that made it count. */
+function isRuledOn(completed: FactPayloads["step.completed"], before: readonly Played[]): boolean {
+  const last = before.at(-1);
+  if (last?.command.type !== "answerEscalation") return false;
+  const { command, now } = last;
+  const earlier = before.slice(0, -1);
+  const asked = askedAs(earlier, command.escalationId);
+  if (!asked || targetOf(earlier, completed) === undefined) return false;
+  const isInTime = !isClosedIn(earlier, command.escalationId) && mayAnswer(asked, command, now);
+  return isInTime && isAboutResult(asked, completed) && isRelease(command, completed);
+}
+
+function isAboutResult({ cause, confidence, stepId }: Asked, of: Of): boolean {
+  if (stepId !== of.stepId) return false;
+  return cause === "verifier" || (cause === "confidence" && confidence?.of !== "decision");
+}
+
+function isRelease(
+  { answer, text }: AnswerEscalation,
+  { released, output }: FactPayloads["step.completed"],
+): boolean {
+  if (released !== "replaced") return answer === "approve";
+  return answer === "answer" && text !== undefined && text.sha256 === output?.sha256;
+}
+
+function mayAnswer(asked: Asked, { by }: AnswerEscalation, now: number): boolean {
+  const isAsker = asked.askedBy !== undefined && by.session === asked.askedBy;
+  return now < asked.deadlineAtMs && !(asked.requireDifferentApprover && isAsker);
+}
+
+function askedAs(played: readonly Played[], escalationId: string): Asked | undefined {
+  return played
+    .flatMap(({ events }) => ofType(events, "coordination.escalated"))
+    .find(({ payload }) => payload.escalationId === escalationId)?.payload;
+}
+
+function isClosedIn(played: readonly Played[], escalationId: string): boolean {
+  return played
+    .flatMap(({ events }) => ofType(events, "escalation.closed"))
+    .some(({ payload }) => payload.escalationId === escalationId);
+}
+
+/** Why decisions that people were to make were carried out without them; empty where all is well. */
+export function wronglyBegun(history: History): string[] {
+  const specs = specsOf(history);
+  const planDoubt = ofType(history.log, "coordination.created").some(({ payload }) => payload.plan?.decision);
+  return history.played.flatMap((each, index) =>
+    ofType(each.events, "step.dispatched").flatMap(({ payload: { stepId, attempt } }) => {
+      const before = history.played.slice(0, index);
+      const spec = specs.get(stepId);
+      const problems: string[] = [];
+      if (isBegunBefore(before, { stepId, attempt })) problems.push(`${stepId} ${attempt} twice`);
+      if (spec?.decision && !isAllowed(before, stepId)) problems.push(`${stepId} without an answer`);
+      const isWork = spec?.planned && stepId !== "@delivery";
+      if (planDoubt && isWork && !isAllowed(before, undefined))
+        problems.push(`${stepId} of a plan without an answer`);
+      return problems;
+    }),
+  );
+}
+
+function isBegunBefore(before: readonly Played[], of: Of): boolean {
+  return before.some(({ events }) =>
+    ofType(events, "step.dispatched").some(({ payload }) => isOf(payload, of)),
+  );
+}
+
+/** An approval of this very decision came in time. */
+function isAllowed(before: readonly Played[], stepId: string | undefined): boolean {
+  return acceptedOf(before, "answerEscalation").some(({ command, now }) => {
+    const asked = askedAs(before, command.escalationId);
+    return (
+      asked !== undefined &&
+      asked.cause === "confidence" &&
+      asked.confidence?.of === "decision" &&
+      asked.stepId === stepId &&
+      command.answer === "approve" &&
+      mayAnswer(asked, command, now)
+    );
+  });
+}
+
+const ENDS: ReadonlySet<string> = new Set([
+  "step.completed",
+  "step.failed",
+  "step.timed_out",
+  "result.revised",
+]);
+
+/** Attempts that ended in more than one way, or more than once. */
+export function endedTwice({ log }: History): string[] {
+  const seen = new Map<string, string>();
+  return log.flatMap((event) => {
+    if (!ENDS.has(event.type)) return [];
+    const { stepId, attempt } = event.payload as Of;
+    const key = `${stepId} ${attempt}`;
+    const before = seen.get(key);
+    seen.set(key, event.type);
+    return before ? [`${key}: ${before}, ${event.type}`] : [];
+  });
+}
+
+/** Questions that were closed or answered more than once, or answered after they were closed. */
+export function ruledTwice({ log }: History): string[] {
+  const counted = new Map<string, number>();
+  const closed = new Map<string, number>();
+  const problems: string[] = [];
+  for (const event of log) {
+    if (event.type === "escalation.answered" && !event.payload.refused) {
+      const { escalationId } = event.payload;
+      counted.set(escalationId, (counted.get(escalationId) ?? 0) + 1);
+      if (closed.has(escalationId)) problems.push(`${escalationId} answered after its end`);
+    }
+    if (event.type === "escalation.closed")
+      closed.set(event.payload.escalationId, (closed.get(event.payload.escalationId) ?? 0) + 1);
+  }
+  for (const [escalationId, times] of [...counted, ...closed])
+    if (times > 1) problems.push(`${escalationId} ${times} times`);
+  return problems;
+}
+
+/** Questions that expired before their deadline; and what people withheld and was begun again. */
+export function endedWrongly({ played }: History): string[] {
+  const deadlines = new Map<string, number>();
+  const withheld = new Set<string>();
+  return played.flatMap(({ events, now }) =>
+    events.flatMap((event) => {
+      if (event.type === "coordination.escalated")
+        deadlines.set(event.payload.escalationId, event.payload.deadlineAtMs);
+      if (event.type === "step.failed" && event.payload.error.code === "withheld")
+        withheld.add(event.payload.stepId);
+      const isEarly =
+        event.type === "escalation.closed" &&
+        event.payload.resolution === "expired" &&
+        now < (deadlines.get(event.payload.escalationId) ?? Infinity);
+      const isAgain = event.type === "step.dispatched" && withheld.has(event.payload.stepId);
+      return isEarly || isAgain ? [event.eventId] : [];
+    }),
+  );
+}
+
+/** Questions about results whose steps wait for no ruling any more, and which are open all the same. */
+export function outlived({ log, state }: History): string[] {
+  if (state.kind === "unopened") return [];
+  const closed = new Set(ofType(log, "escalation.closed").map(({ payload }) => payload.escalationId));
+  return ofType(log, "coordination.escalated")
+    .map(({ payload }) => payload)
+    .filter(
+      (asked) => asked.stepId !== undefined && isAboutResult(asked, { stepId: asked.stepId, attempt: 0 }),
+    )
+    .filter(({ escalationId }) => !closed.has(escalationId))
+    .filter(({ stepId }) => stepId && state.steps.get(stepId)?.phase.status !== "held")
+    .map(({ escalationId }) => escalationId);
+}

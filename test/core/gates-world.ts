@@ -1,0 +1,134 @@
+/** Owns: coordinators over fakes whose results are gated: verifiers and channels that do as the test says, plans and spawns that they rule on. */
+import type { EventId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import type { EscalationsConfig, GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { CheckAnswer, CheckRequest, Verifier } from "../../src/agents/coordination/ports/verifier.ts";
+import type {
+  ChannelNotice,
+  HumanChannel,
+  NoticeOutcome,
+} from "../../src/agents/coordination/ports/human-channel.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { placeholderFor } from "../../src/agents/coordination/gates/placeholder.ts";
+import { withholds } from "../../src/agents/coordination/gates/withholds.ts";
+import { settled } from "../support/fake-clock.ts";
+import { OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
+
+export const LINT = { kind: "pattern", pattern: "lint" } as const;
+export const TEST = { kind: "pattern", pattern: "test" } as const;
+
+const phase1 = (given: object) => parsePluginConfig({ coordination: { phase1: given } });
+
+/** The checks `checks` of every result of `main`, and whatever else is said. */
+export function gatesWith(checks: readonly string[], rest: object = {}): GatesConfig {
+  const agents = { main: checks.length > 0 ? { checks } : {} };
+  const verifiers = { lint: LINT, test: TEST };
+  // A check that an operator took away after the step was admitted.
+  const ever = { ...Object.fromEntries(checks.map((key) => [key, LINT])), ...verifiers };
+  const { gates } = phase1({ gates: { verifiers: ever, agents, verifyMs: 10_000, ...rest } });
+  return { ...gates, verifiers };
+}
+
+export const escalationsWith = (given: object): EscalationsConfig =>
+  phase1({ escalations: given }).escalations;
+
+/** What a check answers: at once, never, when the test lets it, or by throwing. */
+export type Answers = (request: CheckRequest, time: number) => CheckAnswer | Promise<CheckAnswer>;
+
+export interface ScriptedVerifier {
+  readonly verifier: () => Promise<Verifier>;
+  readonly asked: CheckRequest[];
+}
+
+export function scriptedVerifier(answers: Answers): ScriptedVerifier {
+  const asked: CheckRequest[] = [];
+  return {
+    asked,
+    verifier: () =>
+      Promise.resolve({
+        check: async (request) => {
+          asked.push(request);
+          return answers(request, asked.filter(({ key }) => key === request.key).length);
+        },
+      }),
+  };
+}
+
+export const ruling = (
+  verdict: "pass" | "fail" | "revise",
+  rest: Partial<CheckAnswer & { kind: "verdict" }> = {},
+): CheckAnswer => ({ kind: "verdict", verdict, criteria: [], agentId: "check:lint", ...rest });
+
+export const never = (): Promise<CheckAnswer> => new Promise(() => undefined);
+
+export interface ScriptedChannel {
+  readonly channel: HumanChannel;
+  readonly notices: ChannelNotice[];
+}
+
+export function scriptedChannel(
+  outcome: (notice: ChannelNotice) => NoticeOutcome | Promise<NoticeOutcome> = () => ({
+    kind: "delivered",
+    tries: 1,
+  }),
+): ScriptedChannel {
+  const notices: ChannelNotice[] = [];
+  return {
+    notices,
+    channel: {
+      notify: async (notice) => {
+        notices.push(notice);
+        return outcome(notice);
+      },
+    },
+  };
+}
+
+export const eventsIn = <T extends RunEvent["type"]>({ ledger }: Pick<World, "ledger">, type: T) =>
+  ledger
+    .events()
+    .flat()
+    .filter((event): event is Extract<RunEvent, { type: T }> => event.type === type);
+
+export interface SpawnedChild {
+  readonly session: SessionKey;
+  /** What others than the agent get in place of what it says. */
+  says(text: string): Promise<string>;
+  ends(): Promise<void>;
+}
+
+/** A model's own spawn that the host has made a child for. */
+export async function spawnChild(it: World, coordinator: Coordinator, task = "t"): Promise<SpawnedChild> {
+  const admission = await coordinator.admitSpawn(spawnOf({ task }));
+  if (admission.kind === "refused") throw new Error(admission.reason);
+  const { coordinationId, stepId } = admission.envelope;
+  const child = it.host.spawn(spawnOf({ task }));
+  const { childSessionKey: session, childRunId } = child;
+  const claim = { coordinationId, stepId, sourceSession: OWNER, toolCallId: task };
+  await coordinator.confirmSpawn(claim, { childSessionKey: session, childRunId });
+  return {
+    session,
+    says: async (text) => {
+      const gated = await coordinator.heldSessions.gated(session);
+      const isHeld = gated && (gated.isStrict || withholds(gated.gate, text, gated.reported));
+      const shown = isHeld ? placeholderFor(it.texts.add(session, text).sha256) : text;
+      it.texts.keeping(session, coordinator.heldSessions.keep(session, shown));
+      await settled();
+      return shown;
+    },
+    ends: async () => {
+      const ending = { outcome: "completed" } as const;
+      it.host.end(session, ending);
+      await coordinator.endChild(session, ending);
+      await settled();
+    },
+  };
+}
+
+/** Lets everything that is due at once happen. */
+export async function quiet(it: Pick<World, "clock">): Promise<void> {
+  for (let turn = 0; turn < 4; turn += 1) await it.clock.advance(100);
+}
+
+export type { EventId };

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { judgePlan } from "../../src/agents/coordination/runtime/gates/judge-plan.ts";
+import { world } from "../support/fake-clock-host.ts";
+import { done, failing, scriptedRunner } from "../support/scripted-runner.ts";
+import { contentRef } from "./gates-scene.ts";
+import { eventsIn, gatesWith, quiet } from "./gates-world.ts";
+import {
+  admit,
+  dispatch,
+  finish,
+  goWrong,
+  openPlan,
+  plannedStep,
+  planScene,
+  started,
+} from "./planned-scene.ts";
+import { plan, scriptOf, step, submitTo } from "./planned-world.ts";
+
+const criteria = [
+  { key: "all-done" },
+  { key: "clean", when: "{{steps.a.outputs.clean}}" },
+  { key: "deep", when: "{{steps.a.outputs.found.yes}}" },
+];
+
+async function judged(outputs: string | undefined, end = finish("a", 1, { output: contentRef("out") })) {
+  const scene = planScene(
+    openPlan({ steps: 1, plan: { successCriteria: criteria } }),
+    admit(plannedStep("a")),
+    dispatch("a"),
+    started("a"),
+    end,
+  );
+  const get = (sha256: string) => Promise.resolve(sha256 === contentRef("out").sha256 ? outputs : undefined);
+  const met = await judgePlan(
+    { runs: { settled: () => Promise.resolve() }, content: { get } } as never,
+    scene.open,
+  );
+  return Object.fromEntries(met.map((each) => [each.key, each.met]));
+}
+
+describe("how far a plan reached what it is for", () => {
+  it("is read from the outputs of its steps: true is met, and nothing else", async () => {
+    expect(await judged('{"clean":true,"found":{"yes":true}}')).toEqual({
+      "all-done": true,
+      clean: true,
+      deep: true,
+    });
+    for (const value of ["1", '"true"', "false", "null", "[true]", '{"yes":1}'])
+      expect(await judged(`{"clean":${value},"found":${value}}`)).toEqual({
+        "all-done": true,
+        clean: false,
+        deep: false,
+      });
+  });
+
+  it("is not reached where there are no such outputs, or none are kept", async () => {
+    expect(await judged("{}")).toMatchObject({ clean: false, deep: false });
+    expect(await judged(undefined)).toMatchObject({ "all-done": true, clean: false });
+    expect(await judged('{"__proto__":{"clean":true}}')).toMatchObject({ clean: false });
+  });
+
+  it("is not reached by steps that did not complete", async () => {
+    expect(await judged('{"clean":true,"found":{"yes":true}}', goWrong("a"))).toEqual({
+      "all-done": false,
+      clean: false,
+      deep: false,
+    });
+  });
+
+  it("is recorded before the owner is told, survives a restart, and makes the end a give-up", async () => {
+    const it = world({}, scriptedRunner(scriptOf({ a: [done({ clean: false })], "@delivery": ["work"] })), {
+      gates: gatesWith([]),
+    });
+    const run = await submitTo(it, plan([step("a")], { successCriteria: criteria.slice(0, 2) }));
+    await quiet(it);
+    expect(eventsIn(it, "plan.judged").map(({ payload }) => payload.successCriteria)).toEqual([
+      [
+        { key: "all-done", met: true },
+        { key: "clean", met: false },
+      ],
+    ]);
+    expect(run.ordersOf("@delivery")).toHaveLength(1);
+    await run.restart();
+    it.plans.end("@delivery", done());
+    await quiet(it);
+    expect(eventsIn(it, "plan.judged")).toHaveLength(1);
+    expect((await run.view()).status).toBe("partial");
+    await run.close();
+  });
+
+  it("is all met by a plan that succeeds, and none of it by one that fails", async () => {
+    for (const [script, status] of [
+      [done({ clean: true }), "success"],
+      [failing(), "failed"],
+    ] as const) {
+      const it = world({}, scriptedRunner(scriptOf({ a: [script] })), { gates: gatesWith([]) });
+      const run = await submitTo(it, plan([step("a")], { successCriteria: criteria.slice(0, 2) }));
+      await quiet(it);
+      const [terminal] = eventsIn(it, "coordination.terminal");
+      expect(terminal?.payload.status).toBe(status);
+      expect(terminal?.payload.successCriteria?.every(({ met }) => met)).toBe(status === "success");
+      await run.close();
+    }
+  });
+});

@@ -1,0 +1,189 @@
+import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
+import { titleOf } from "../../src/agents/coordination/runtime/gates/notify-people.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { world, type World } from "../support/fake-clock-host.ts";
+import { done, scriptedRunner } from "../support/scripted-runner.ts";
+import { ask } from "./gates-scene.ts";
+import { escalationsWith, eventsIn, gatesWith, quiet, scriptedChannel } from "./gates-world.ts";
+import { admit, openPlan, plannedStep, planScene } from "./planned-scene.ts";
+import { plan, PLAN_ID, scriptOf, step, submitTo, type PlanRun } from "./planned-world.ts";
+import { at } from "./scene.ts";
+
+const REMIND_MS = 60_000;
+
+interface Asked {
+  readonly it: World;
+  readonly run: PlanRun;
+  readonly notices: ChannelNotice[];
+}
+
+/** A plan whose step `a` its planner doubts, and `chat` is told at first and reminded. */
+async function asked(
+  outcome?: (notice: ChannelNotice) => NoticeOutcome | Promise<NoticeOutcome>,
+  escalations: object = { notify: [{ channel: "chat" }, { channel: "chat", afterMs: REMIND_MS }] },
+): Promise<Asked> {
+  const { channel, notices } = scriptedChannel(outcome);
+  const it = world({}, scriptedRunner(scriptOf({ a: [done()] })), {
+    gates: gatesWith([]),
+    escalations: escalationsWith(escalations),
+    channelOf: (name) => (name === "chat" ? channel : undefined),
+  });
+  const run = await submitTo(it, plan([step("a", { confidence: 0.2 })]));
+  await quiet(it);
+  return { it, run, notices };
+}
+
+const outcomesOf = ({ it }: Asked) =>
+  eventsIn(it, "escalation.notified").map(({ payload: { notice, outcome } }) => `${notice} ${outcome}`);
+
+describe("people", () => {
+  it("are told of a question once it is on disk, with everything that they need to answer, and nothing begins", async () => {
+    const told = await asked();
+    expect(told.notices).toHaveLength(1);
+    const [notice] = told.notices;
+    expect(notice).toMatchObject({
+      noticeId: `${PLAN_ID}:escalation-1:0`,
+      notice: 0,
+      question: {
+        ...{ questionId: `${PLAN_ID}:escalation-1`, cause: "confidence", kind: "approval", stepId: "a" },
+        ...{ answers: ["approve", "deny"], onExpiry: "deny", confidence: { measured: 0.2, floor: 0.5 } },
+        title: "Its planner is not sure that step a should begin. Let it begin?",
+      },
+    });
+    expect(outcomesOf(told)).toEqual(["0 delivered"]);
+    expect(told.run.ordersOf("a")).toEqual([]);
+    await told.run.close();
+  });
+
+  it("are reminded in time, and not once somebody answered", async () => {
+    const patient = await asked();
+    await patient.it.clock.advance(REMIND_MS);
+    expect(outcomesOf(patient)).toEqual(["0 delivered", "1 delivered"]);
+    await patient.run.close();
+    const quick = await asked();
+    await quick.run.coordinator.answer({
+      questionId: `${PLAN_ID}:escalation-1`,
+      ...{ answer: "approve", by: { kind: "operator" }, through: "cli" },
+    });
+    await quick.it.clock.advance(2 * REMIND_MS);
+    expect(quick.notices).toHaveLength(1);
+    expect((await quick.run.view()).status).toBe("success");
+    await quick.run.close();
+  });
+
+  it("that could not be told are not told again for this notice, and the log shows it", async () => {
+    const told = await asked(() => ({ kind: "failed", tries: 6, message: "no route" }));
+    await told.it.clock.advance(REMIND_MS - 1_000);
+    expect(told.notices).toHaveLength(1);
+    expect(eventsIn(told.it, "escalation.notified")[0]?.payload).toMatchObject({
+      outcome: "failed",
+      tries: 6,
+    });
+    expect(told.it.lines.some(({ level, message }) => level === "warn" && message.includes("no route"))).toBe(
+      true,
+    );
+    await told.it.clock.advance(REMIND_MS);
+    expect(outcomesOf(told)).toEqual(["0 failed", "1 failed"]);
+    await told.run.close();
+  });
+
+  it("of a channel that there is none of are not told, and the log shows it", async () => {
+    const told = await asked(undefined, { notify: [{ channel: "plugin:gone" }] });
+    expect(outcomesOf(told)).toEqual(["0 failed"]);
+    await told.run.close();
+  });
+
+  it("whose channel breaks its word and throws are not told, and nothing is retried without end", async () => {
+    const told = await asked(() => Promise.reject(new Error("a bug of the channel")));
+    await told.it.clock.advance(REMIND_MS - 1_000);
+    expect(outcomesOf(told)).toEqual(["0 failed"]);
+    expect(told.notices).toHaveLength(1);
+    await told.run.coordinator.stop();
+  });
+
+  it("are told again under the same id where the process ended before it was recorded", async () => {
+    let isStuck = true;
+    const untilAborted = ({ signal }: ChannelNotice): Promise<NoticeOutcome> =>
+      new Promise((resolve) => {
+        signal.addEventListener("abort", () => resolve({ kind: "failed", tries: 1, message: "stopped" }));
+      });
+    const told = await asked((notice) => (isStuck ? untilAborted(notice) : { kind: "delivered", tries: 1 }));
+    expect(outcomesOf(told)).toEqual([]);
+    await told.run.restart(() => {
+      isStuck = false;
+    });
+    await quiet(told.it);
+    expect(told.notices.map(({ noticeId }) => noticeId)).toEqual([
+      `${PLAN_ID}:escalation-1:0`,
+      `${PLAN_ID}:escalation-1:0`,
+    ]);
+    expect(outcomesOf(told)).toEqual(["0 delivered"]);
+    await told.run.close();
+  });
+
+  it("hear of the questions of one coordination in their order, one at a time on each channel", async () => {
+    const waiting: (() => void)[] = [];
+    const { channel, notices } = scriptedChannel(
+      () => new Promise((resolve) => waiting.push(() => resolve({ kind: "delivered", tries: 1 }))),
+    );
+    const it = world({}, scriptedRunner(scriptOf({})), {
+      gates: gatesWith([]),
+      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+      channelOf: () => channel,
+    });
+    const run = await submitTo(it, plan([step("a", { confidence: 0.2 }), step("b", { confidence: 0.1 })]));
+    await quiet(it);
+    expect(notices.map(({ question }) => question.stepId)).toEqual(["a"]);
+    waiting.shift()?.();
+    await quiet(it);
+    expect(notices.map(({ question }) => question.stepId)).toEqual(["a", "b"]);
+    waiting.shift()?.();
+    await quiet(it);
+    await run.close();
+  });
+});
+
+describe("a question that is told", () => {
+  it("says in one sentence what it is about, and nothing of any content", () => {
+    const causes = [
+      "confidence",
+      "verifier",
+      "conflict",
+      "retries_exhausted",
+      "deadline",
+      "budget",
+      "agent",
+    ] as const;
+    const titles = causes.flatMap((cause) => [
+      titleOf({ cause, stepId: "a" as never, confidence: undefined }),
+      titleOf({ cause, stepId: undefined, confidence: { floor: 5_000, of: "result" } }),
+      titleOf({ cause, stepId: undefined, confidence: { floor: 5_000, of: "verdict" } }),
+    ]);
+    for (const title of titles) expect(title).toMatch(/^[A-Z][^\n]+[.?]$/u);
+    expect(titleOf({ cause: "verifier", stepId: "a" as never, confidence: undefined })).toContain("step a");
+  });
+});
+
+describe("a thousand open questions with five notices each", () => {
+  it("are planned in the time of a blink", () => {
+    const notify = [0, 1, 2, 3, 4].map((number) => ({
+      channel: `webhook:w${number}`,
+      afterMs: number * 1_000,
+    }));
+    const opening = { ...openPlan({ steps: 1 }), questions: { answerMs: 3_600_000, notify } } as Command;
+    const scene = planScene(opening, admit(plannedStep("a")));
+    for (let number = 0; number < 1_000; number += 1) {
+      const question = { sha256: number.toString(16).padStart(64, "0"), bytes: 1 };
+      scene.when(ask({ openMax: 5_000, question }), 1_000);
+    }
+    expect(scene.open.openQuestions.size).toBe(1_000);
+    const times = Array.from({ length: 9 }, () => {
+      const begun = performance.now();
+      expect(planDispatch(scene.state, at(30_000))).toHaveLength(6);
+      return performance.now() - begun;
+    });
+    expect(times.toSorted((a, b) => a - b)[4]).toBeLessThan(20);
+  });
+});

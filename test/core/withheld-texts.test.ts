@@ -1,0 +1,98 @@
+import { hash } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  withheldTexts,
+  type WithheldTexts,
+} from "../../src/agents/coordination/runtime/gates/withheld-texts.ts";
+import { settled } from "../support/fake-clock.ts";
+
+const refOf = (text: string) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) });
+const fresh = (): WithheldTexts => withheldTexts(refOf);
+const A = "agent:main:subagent:a" as SessionKey;
+const B = "agent:main:subagent:b" as SessionKey;
+const known = (texts: WithheldTexts, text: string, session = A): boolean =>
+  texts.textOf(session, refOf(text).sha256) === text;
+
+describe("words that are kept back", () => {
+  it("are remembered under their hash, and the same words have the same name", () => {
+    const texts = fresh();
+    expect(texts.add(A, "words")).toEqual(refOf("words"));
+    expect(texts.add(A, "words")).toEqual(texts.add(B, "words"));
+    expect(known(texts, "words")).toBe(true);
+    expect(texts.textOf(A, "0".repeat(64))).toBeUndefined();
+  });
+
+  it("are read by no other session, also under their name", () => {
+    const texts = fresh();
+    const { sha256 } = texts.add(A, "words");
+    expect(texts.textOf(B, sha256)).toBeUndefined();
+  });
+
+  it("that grow are remembered in their newest form only", () => {
+    const texts = fresh();
+    for (const text of ["The", "The cat", "The cat sat"]) texts.add(A, text);
+    expect(known(texts, "The cat sat")).toBe(true);
+    expect(known(texts, "The cat")).toBe(false);
+    texts.add(A, "Another");
+    expect(known(texts, "The cat sat")).toBe(true);
+  });
+
+  it("are not lost when the same text comes again, or a shorter one", () => {
+    const texts = fresh();
+    texts.add(A, "The cat sat");
+    texts.add(A, "The cat sat");
+    texts.add(A, "The");
+    expect(known(texts, "The cat sat")).toBe(true);
+    expect(known(texts, "The")).toBe(true);
+  });
+
+  it("of one session make room within it, and never for another", () => {
+    const texts = fresh();
+    texts.add(B, "other");
+    for (let number = 0; number < 100; number += 1) texts.add(A, `${number} words`);
+    expect(known(texts, "99 words")).toBe(true);
+    expect(known(texts, "0 words")).toBe(false);
+    expect(known(texts, "36 words")).toBe(true);
+    expect(known(texts, "other", B)).toBe(true);
+  });
+
+  it("of the session that spoke least recently go first", () => {
+    const texts = fresh();
+    texts.add(A, "first");
+    texts.add(B, "second");
+    texts.add(A, "third");
+    for (let number = 0; number < 199; number += 1)
+      texts.add(`agent:main:subagent:n${number}` as SessionKey, `${number}`);
+    expect(known(texts, "second", B)).toBe(false);
+    expect(known(texts, "third")).toBe(true);
+  });
+});
+
+describe("bringing words to the disk", () => {
+  it("is waited for, also where more comes meanwhile, and of no other session", async () => {
+    const texts = fresh();
+    const first = Promise.withResolvers<undefined>();
+    const second = Promise.withResolvers<undefined>();
+    texts.keeping(A, first.promise);
+    let isSettled = false;
+    const waiting = texts.settled(A).then(() => {
+      isSettled = true;
+    });
+    await texts.settled(B);
+    texts.keeping(A, second.promise);
+    first.resolve(undefined);
+    await settled();
+    expect(isSettled).toBe(false);
+    second.resolve(undefined);
+    await waiting;
+    expect(isSettled).toBe(true);
+  });
+
+  it("that fails is over, too", async () => {
+    const texts = fresh();
+    texts.keeping(A, Promise.reject(new Error("the disk is full")));
+    await expect(texts.settled(A)).resolves.toBeUndefined();
+    await expect(texts.settled(A)).resolves.toBeUndefined();
+  });
+});

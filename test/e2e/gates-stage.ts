@@ -1,0 +1,231 @@
+/**
+ * Agents whose results are held: what their models say, who reads of it, and what people answer. What is secret here is said by the
+ * model alone and stands in no script: a script is in the task, which the parent wrote.
+ */
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import { expect } from "vitest";
+import type { FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { childOf, type Escalation } from "../../src/agents/coordination/ledger/state.ts";
+import { startGateway, type GatewayOptions, type Json } from "../support/gateway.ts";
+import {
+  isAnnounce,
+  script,
+  textOf,
+  type RecordedRequest,
+  type Rule,
+  type SpawnArgs,
+  type Turn,
+} from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { openStage, PHASE1, pluginConfig, stepNamed, type Known, type Stage } from "./stage.ts";
+
+export interface GateStage extends Stage {
+  /** What the model says to who was given the task. */
+  teach(task: string, ...turns: readonly Turn[]): void;
+  /** When it was first taught anything. */
+  readonly taughtAtMs: () => number;
+  /** What it says to the same agent when its result comes back to it, each time. */
+  teachRevision(task: string, ...turns: readonly Turn[]): void;
+}
+
+export const WAIT_MS_MAX = 90_000;
+
+export async function openGateStage(
+  phase1: Json = {},
+  options: Partial<GatewayOptions> = {},
+): Promise<GateStage> {
+  const rules: Rule[] = [];
+  let taughtAtMs = Infinity;
+  const add = (rule: Rule): void => {
+    taughtAtMs = Math.min(taughtAtMs, Date.now() - 1_000);
+    rules.push(rule);
+  };
+  const stage = await openStage({ pluginConfig: pluginConfig({ ...PHASE1, ...phase1 }), ...options }, rules);
+  return Object.assign(stage, {
+    taughtAtMs: () => taughtAtMs,
+    teach: (task: string, ...turns: readonly Turn[]) => {
+      add({ when: (text) => isTask(text, task), turns });
+    },
+    teachRevision: (task: string, ...turns: readonly Turn[]) => {
+      add({
+        when: (text, { messages }) =>
+          text.includes(NOT_ACCEPTED) && messages.some((message) => isTask(textOf(message), task)),
+        turns,
+      });
+    },
+  });
+}
+
+export const NOT_ACCEPTED = "is not accepted yet";
+
+/** Whoever spawns has the task in a script, and the host may quote it. */
+function isTask(text: string, task: string): boolean {
+  return text.includes(task) && !text.includes("SCRIPT:") && !isAnnounce(text);
+}
+
+/** Starts the gateway again, in the same home. */
+export async function reopen(stage: Stage, phase1: Json): Promise<void> {
+  stage.gateway = await startGateway({
+    modelBaseUrl: stage.model.baseUrl,
+    plugin: { kind: "none" },
+    home: stage.gateway.home,
+    configPatch: {
+      plugins: { entries: { coordination: { config: pluginConfig({ ...PHASE1, ...phase1 }) } } },
+    },
+  });
+}
+
+export const ownerOf = (label: string): string => `agent:main:${label}`;
+
+/** A turn of the owner's session, named by a label, that spawns the child of that name. */
+export async function spawnFrom(
+  stage: GateStage,
+  label: string,
+  words: readonly Turn[],
+  fields: Omit<SpawnArgs, "task"> = {},
+): Promise<void> {
+  const task = `Task of ${label}.`;
+  stage.teach(task, ...words);
+  const message = script({ spawn: [{ label, task, ...fields }] }, { say: "spawned" });
+  await stage.gateway.agent({ sessionKey: ownerOf(label), message });
+}
+
+export interface Asked extends Escalation {
+  readonly state: Known;
+  readonly questionId: string;
+}
+
+/** The first question of a label's coordination, once it is asked. */
+export async function question(stage: Stage, label: string): Promise<Asked> {
+  const state = await stage.until(ownerOf(label), ({ escalations }) => escalations.size > 0, WAIT_MS_MAX);
+  const asked = state.escalations.first();
+  if (!asked) throw new Error("no question was asked");
+  return { ...asked, state, questionId: `${state.coordinationId}:${asked.escalationId}` };
+}
+
+export function answer(stage: Stage, questionId: string, given: string, text?: string): Promise<Json> {
+  const params = { questionId, answer: given, ...(text !== undefined && { text }) };
+  return stage.gateway.call("coordination.answer", params);
+}
+
+/** As a person writes it in the chat of a session. */
+export async function chat(stage: Stage, label: string, message: string): Promise<void> {
+  const params = { sessionKey: ownerOf(label), message, idempotencyKey: randomUUID() };
+  await stage.gateway.call("chat.send", params);
+}
+
+/** What the model of a session read in a further turn: everything that the session still has. */
+export async function readingAfterwards(stage: Stage, label: string): Promise<RecordedRequest> {
+  const asking = `What do you know by now? (${randomUUID()})`;
+  await stage.gateway.agent({ sessionKey: ownerOf(label), message: asking });
+  const request = stage.model.requests.find(({ text }) => text.includes(asking));
+  if (!request) throw new Error(`${label} had no turn`);
+  return request;
+}
+
+/** How many messages of a request hold the text. */
+export function timesRead({ body }: RecordedRequest, text: string): number {
+  return body.messages.filter((message) => textOf(message).includes(text)).length;
+}
+
+export function childOfStep(state: Known, name: string): string {
+  const child = childOf(stepNamed(state, name).phase);
+  if (!child) throw new Error(`the step ${name} has no child`);
+  return child.childSessionKey;
+}
+
+/** The host tells a child in its system prompt which session it is. */
+export function requestsOf({ model }: Stage, session: string): RecordedRequest[] {
+  return model.requests.filter(({ body }) =>
+    body.messages.some((message) => message.role === "system" && textOf(message).includes(session)),
+  );
+}
+
+/** Nobody but the child read it, and it lies in no file but the ledger's. */
+export function expectKept(stage: GateStage, secret: string, child: string): void {
+  const own = new Set(requestsOf(stage, child));
+  const others = stage.model.requests.filter(
+    (request) => !own.has(request) && JSON.stringify(request.body).includes(secret),
+  );
+  expect(others.map(({ body }) => body.messages.at(-1))).toEqual([]);
+  expect(filesWith(stage, secret)).toEqual([]);
+}
+
+const LEDGER = /^state\/coordination\/ledger\.sqlite/u;
+
+/** The files under the gateway's home in which the bytes of a text are, without those of the ledger. */
+export function filesWith({ gateway: { home }, taughtAtMs }: GateStage, text: string): string[] {
+  return readdirSync(home, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+    .filter((path) => !LEDGER.test(relative(home, path)) && readSince(path, taughtAtMs()).includes(text))
+    .map((path) => relative(home, path));
+}
+
+/** What was written before the model knew any secret holds none. The gateway deletes files while they are listed. */
+function readSince(path: string, sinceMs: number): Buffer {
+  try {
+    return statSync(path).mtimeMs < sinceMs ? Buffer.alloc(0) : readFileSync(path);
+  } catch {
+    return Buffer.alloc(0);
+  }
+}
+
+/** The gateway has shown the parent something in the place of the result. */
+export function untilAnnounced(stage: Stage, child: string): Promise<RecordedRequest> {
+  return waitFor(
+    () =>
+      stage.model.requests.find(({ body }) => {
+        const last = textOf(body.messages.at(-1) ?? { role: "" });
+        return last.includes("[Internal task completion event]") && last.includes(child);
+      }),
+    { what: `the announcement of ${child}`, timeoutMs: WAIT_MS_MAX },
+  );
+}
+
+export const HELD_BACK = "this result is held back until it is ruled on";
+
+type Facts = { readonly [T in FactEvent["type"]]: (FactEvent & { type: T })["payload"] };
+
+export async function factsOf<T extends FactEvent["type"]>(
+  stage: Stage,
+  state: Known,
+  type: T,
+): Promise<Facts[T][]> {
+  return (await stage.events(state))
+    .filter((event) => event.type === type)
+    .map(({ payload }) => payload as Facts[T]);
+}
+
+/** The ledger is sound, and every session was told once what it was to be told. */
+export async function expectSound(stage: Stage, state: Known): Promise<void> {
+  const told = await factsOf(stage, state, "session.told");
+  const ids = told.map(({ tellingId }) => tellingId);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(state.tellings.size).toBe(0);
+  expect(await stage.verify()).toMatchObject({ ok: true, problems: [] });
+}
+
+export const stepOf = (stepId: string, task: string, fields: Json = {}): Json => ({
+  ...{ stepId, agent: "main", task },
+  ...fields,
+});
+
+/** A plan whose owner is named like it. */
+export function planOf(label: string, steps: readonly Json[], fields: Json = {}): Json {
+  return {
+    coordinationId: label,
+    objective: `objective of ${label}`,
+    ownerSession: ownerOf(label),
+    conflictPolicy: {},
+    failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    defaults: { retry: { budget: 0, backoffMs: 200 }, timeoutMs: 60_000 },
+    steps,
+    ...fields,
+  };
+}
+
+export const runPlan = (stage: Stage, plan: Json): Promise<Json> =>
+  stage.gateway.call("coordination.plan.run", { plan });

@@ -1,0 +1,218 @@
+/** Held results of a model's own spawns: kept from everybody, released, replaced or withheld by people, over crashes. */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { script, textOf } from "../support/scripted-model.ts";
+import { hasEnded, stepNamed, type Known } from "./stage.ts";
+import {
+  answer,
+  chat,
+  childOfStep,
+  expectKept,
+  expectSound,
+  factsOf,
+  HELD_BACK,
+  openGateStage,
+  ownerOf,
+  question,
+  readingAfterwards,
+  reopen,
+  requestsOf,
+  spawnFrom,
+  timesRead,
+  untilAnnounced,
+  WAIT_MS_MAX,
+  type Asked,
+  type GateStage,
+} from "./gates-stage.ts";
+
+/** For questions that nobody answers. */
+const SHORT = { escalateMs: 2_000 };
+
+let stage: GateStage;
+
+beforeAll(async () => {
+  stage = await openGateStage();
+});
+
+afterAll(() => stage.close());
+
+const secretOf = (label: string): string => `raw-result-of-${label}-7f3a`;
+
+interface Held extends Asked {
+  readonly child: string;
+}
+
+/** A child that states how sure it is of its result. */
+async function doubting(label: string): Promise<Held> {
+  await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.4}` }]);
+  const asked = await question(stage, label);
+  return { ...asked, child: childOfStep(asked.state, label) };
+}
+
+const ended = (label: string): Promise<Known> => stage.until(ownerOf(label), hasEnded, WAIT_MS_MAX);
+
+/** The session was told once, and its history has it once, also when the agent goes on. */
+async function expectHeardOnce(label: string, state: Known, text: string): Promise<void> {
+  const told = (await factsOf(stage, state, "session.told")).map(({ tellingId }) => tellingId);
+  expect(told).toEqual([`result:${stepNamed(state, label).spec.stepId}:1`]);
+  expect(timesRead(await readingAfterwards(stage, label), text)).toBe(1);
+  await expectSound(stage, state);
+}
+
+const released = (label: string): string => `result of the subagent "${label}"`;
+
+describe("a child that doubts its result", () => {
+  it("is kept from its parent's model and from every file, until a command in the chat releases it", async () => {
+    const label = "chatted";
+    const { questionId, child, confidence } = await doubting(label);
+    expect(confidence).toEqual({ measured: 4_000, floor: 7_000, of: "result" });
+    const announced = await untilAnnounced(stage, child);
+    expect(JSON.stringify(announced.body)).toContain(HELD_BACK);
+    expect(requestsOf(stage, child)).toHaveLength(1);
+    expectKept(stage, secretOf(label), child);
+    await chat(stage, label, `/coordination approve ${questionId}`);
+    const state = await ended(label);
+    expect(state).toMatchObject({ kind: "ended", status: "success" });
+    expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", released: "approved" });
+    const [answered] = await factsOf(stage, state, "escalation.answered");
+    expect(answered).toMatchObject({ answer: "approve", through: "chat", by: { kind: "person" } });
+    await expectHeardOnce(label, state, secretOf(label));
+  });
+
+  it("is not shown by the tools that show other sessions, however its parent asks", async () => {
+    const label = "peeked";
+    const { questionId, child } = await doubting(label);
+    await untilAnnounced(stage, child);
+    const peeking = script(
+      {
+        call: [
+          { name: "sessions_history", args: { sessionKey: child, includeTools: true } },
+          { name: "sessions_list", args: { messageLimit: 5 } },
+          { name: "subagents", args: { action: "list" } },
+        ],
+      },
+      { say: "peeked" },
+    );
+    await stage.gateway.agent({ sessionKey: ownerOf(label), message: peeking });
+    const read = stage.model.requests.findLast(({ turn }) => turn.say === "peeked");
+    const results = read?.body.messages.filter(({ role }) => role === "tool").map(textOf) ?? [];
+    expect(results.slice(-3).map((result) => result.includes(HELD_BACK))).toEqual([true, true, true]);
+    expectKept(stage, secretOf(label), child);
+    await answer(stage, questionId, "approve");
+    await expectHeardOnce(label, await ended(label), secretOf(label));
+  });
+
+  it("is released by the command line", async () => {
+    const label = "lined";
+    const { questionId, child } = await doubting(label);
+    await untilAnnounced(stage, child);
+    expectKept(stage, secretOf(label), child);
+    const approve = ["coordination", "approve", questionId, "--json"];
+    const { code, stdout, stderr } = await stage.gateway.openclaw(approve);
+    expect([code, stderr]).toEqual([0, expect.any(String)]);
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true, questionId, resolution: "approved" });
+    const state = await ended(label);
+    const [answered] = await factsOf(stage, state, "escalation.answered");
+    expect(answered).toMatchObject({ through: "cli", by: { kind: "operator" } });
+    await expectHeardOnce(label, state, secretOf(label));
+    const again = await stage.gateway.openclaw(approve);
+    expect(again.code).not.toBe(0);
+    expect(again.stdout + again.stderr).toContain("closed already");
+  });
+
+  it("is withheld for good when people deny it, and its parent is told once", async () => {
+    const label = "denied";
+    const { questionId, child } = await doubting(label);
+    await untilAnnounced(stage, child);
+    await answer(stage, questionId, "deny");
+    const state = await ended(label);
+    expect(stepNamed(state, label).phase).toMatchObject({ status: "failed", error: { code: "withheld" } });
+    await expectHeardOnce(label, state, `${released(label)} (step step-1, agent main) was withheld`);
+    expectKept(stage, secretOf(label), child);
+  });
+
+  it("is replaced by what people answer, and only that is told", async () => {
+    const label = "replaced";
+    const { questionId, child } = await doubting(label);
+    await untilAnnounced(stage, child);
+    await answer(stage, questionId, "answer", "It is forty-two.");
+    const state = await ended(label);
+    expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", released: "replaced" });
+    await expectHeardOnce(label, state, "It is forty-two.");
+    expectKept(stage, secretOf(label), child);
+  });
+
+  it("passes where what it states is enough, and nobody is asked", async () => {
+    const label = "sure";
+    await spawnFrom(stage, label, [{ say: `It is ${secretOf(label)}.\n{"confidence": 0.7}` }]);
+    const state = await ended(label);
+    expect(stepNamed(state, label).phase).toMatchObject({ status: "completed", attempt: 1 });
+    expect(state.escalations.size).toBe(0);
+    const announced = await untilAnnounced(stage, childOfStep(state, label));
+    expect(JSON.stringify(announced.body)).toContain(secretOf(label));
+  });
+});
+
+describe("a child that reports its doubt by tool", () => {
+  it("has its tools called with what it wrote, and only its words are held", async () => {
+    const label = "reporter";
+    const outputs = { found: "something" };
+    const file = join(stage.gateway.home, "workspace", "by-reporter.txt");
+    await spawnFrom(stage, label, [
+      { say: "Now I write.", call: [{ name: "write", args: { path: file, content: "written\n" } }] },
+      { call: [{ name: "coordination_report", args: { outcome: "completed", confidence: 0.3, outputs } }] },
+      { say: `I said ${secretOf(label)}.` },
+    ]);
+    const { state, questionId, confidence } = await question(stage, label);
+    const child = childOfStep(state, label);
+    expect(existsSync(file) && readFileSync(file, "utf8")).toBe("written\n");
+    expect(confidence).toMatchObject({ measured: 3_000 });
+    await untilAnnounced(stage, child);
+    expectKept(stage, secretOf(label), child);
+    expect(JSON.stringify(requestsOf(stage, child).at(-1)?.body)).toContain("something");
+    await answer(stage, questionId, "approve");
+    await expectHeardOnce(label, await ended(label), secretOf(label));
+  });
+});
+
+describe("a gateway that goes down while results are held", () => {
+  let stopped: Held;
+  let killed: Held;
+
+  it("in peace: the question is open after the start, and an approval releases the result once", async () => {
+    stopped = await doubting("stopped");
+    killed = await doubting("killed");
+    await untilAnnounced(stage, stopped.child);
+    await untilAnnounced(stage, killed.child);
+    await stage.gateway.stop();
+    await stage.restart();
+    expectKept(stage, secretOf("stopped"), stopped.child);
+    expect(await answer(stage, stopped.questionId, "approve")).toMatchObject({ resolution: "approved" });
+    await expectHeardOnce("stopped", await ended("stopped"), secretOf("stopped"));
+  });
+
+  it("by kill -9, and again right after the approval: the parent is told once", async () => {
+    await stage.gateway.kill9();
+    expect((await stage.verify()).problems).toEqual([]);
+    await stage.restart();
+    expectKept(stage, secretOf("killed"), killed.child);
+    expect(await answer(stage, killed.questionId, "approve")).toMatchObject({ resolution: "approved" });
+    await stage.gateway.kill9();
+    await reopen(stage, SHORT);
+    await expectHeardOnce("killed", await ended("killed"), secretOf("killed"));
+  });
+});
+
+describe("a question that nobody answers", () => {
+  it("counts as denied when its time is over: the result stays withheld, and the parent is told once", async () => {
+    const label = "expired";
+    const { questionId, child } = await doubting(label);
+    const state = await ended(label);
+    expect(stepNamed(state, label).phase).toMatchObject({ status: "failed", error: { code: "withheld" } });
+    await expectHeardOnce(label, state, `${released(label)} (step step-1, agent main) was withheld`);
+    const late = await answer(stage, questionId, "approve").catch((error: unknown) => String(error));
+    expect(late).toContain("closed already");
+    expectKept(stage, secretOf(label), child);
+  });
+});

@@ -1,0 +1,237 @@
+import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { answerCommand, type ChatMessage } from "../../src/plugins/openclaw/answer-command.ts";
+import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
+import { registerCoordinationCommands } from "../../src/plugins/openclaw/register-commands.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
+import { questionStage, type QuestionStage } from "./question-stage.ts";
+
+const OTHER = "agent:other:main" as SessionKey;
+const APPROVAL = { kind: "approval" } as const;
+
+const say = (
+  { use }: Pick<QuestionStage, "use">,
+  args: string | undefined,
+  from: Partial<ChatMessage> = {},
+) =>
+  answerCommand(use, {
+    ...{ channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args },
+    ...from,
+  });
+
+describe("/coordination approve and deny", () => {
+  it("answers in the name that the channel vouches for, and says what that brought about", async () => {
+    await using stage = await questionStage();
+    const questionId = await stage.ask("May I?", OTHER, APPROVAL);
+    expect(await say(stage, `approve ${questionId}`)).toBe(
+      "Approved: the agent is told yes. (co-1:escalation-1)",
+    );
+    expect(await stage.answers("co-1")).toEqual([
+      {
+        ...{ escalationId: "escalation-1", answer: "approve", through: "chat" },
+        by: { kind: "person", id: "telegram:42", session: OWNER },
+      },
+    ]);
+  });
+
+  it("without an id means the only open question of the session's own coordinations", async () => {
+    await using stage = await questionStage();
+    await stage.ask("theirs?", OTHER, APPROVAL);
+    await stage.ask("ours?", OWNER, APPROVAL);
+    expect(await say(stage, "  DENY  ")).toBe("Denied: the agent is told no. (co-2:escalation-1)");
+    expect(await say(stage, "deny")).toBe("No question is open.");
+  });
+
+  it("without an id where several are open names them and answers none", async () => {
+    await using stage = await questionStage();
+    await stage.ask("a?", OWNER, APPROVAL);
+    await stage.ask("b?", OWNER, APPROVAL);
+    expect(await say(stage, "approve")).toBe(
+      "Several questions are open: co-1:escalation-2, co-1:escalation-1. Name one of them.",
+    );
+    expect(await stage.answers("co-1")).toEqual([]);
+  });
+
+  it("without an id and without a session asks for the id", async () => {
+    await using stage = await questionStage();
+    await stage.ask("a?", OWNER, APPROVAL);
+    expect(await say(stage, "approve", { sessionKey: undefined })).toBe(
+      "Which question? Try: /coordination approve ID",
+    );
+  });
+
+  it("tells whoever is late who came first", async () => {
+    await using stage = await questionStage();
+    await stage.ask("a?", OWNER, APPROVAL);
+    await say(stage, "approve");
+    expect(await say(stage, "deny co-1:escalation-1", { senderId: "43" })).toMatch(
+      /^The question is closed already: approved by person telegram:42 through chat at 2026-.*Z\.$/u,
+    );
+  });
+
+  it("does not take a sentence for an id", async () => {
+    await using stage = await questionStage();
+    await stage.ask("a?", OWNER, APPROVAL);
+    expect(await say(stage, "approve it please")).toBe("Too many words. Try: /coordination approve ID");
+    expect(await stage.answers("co-1")).toEqual([]);
+  });
+});
+
+describe("/coordination answer", () => {
+  it("takes the text behind the id, as it was written", async () => {
+    await using stage = await questionStage();
+    const questionId = await stage.ask("Which?");
+    expect(await say(stage, `answer ${questionId}  the  second one: "b"\nplease`)).toBe(
+      "Answered: the agent is told your answer. (co-1:escalation-1)",
+    );
+    const { ref } = contentOf(JSON.stringify({ text: 'the  second one: "b"\nplease' }));
+    expect(await stage.answers("co-1")).toMatchObject([{ answer: "answer", through: "chat", text: ref }]);
+  });
+
+  it("takes all of the text where no id is there, also where its first word begins one", async () => {
+    await using stage = await questionStage();
+    await stage.ask("Which?");
+    expect(await say(stage, "answer co-1 is the right one")).toMatch(/^Answered: /u);
+    const { ref } = contentOf(JSON.stringify({ text: "co-1 is the right one" }));
+    expect(await stage.answers("co-1")).toMatchObject([{ text: ref }]);
+  });
+
+  it("of a question that is not there says so, and does not take the id for a text", async () => {
+    await using stage = await questionStage();
+    await stage.ask("Which?");
+    expect(await say(stage, "answer co-9:escalation-1 yes")).toBe(
+      'No question has the id "co-9:escalation-1".',
+    );
+    expect(await stage.answers("co-1")).toEqual([]);
+  });
+
+  it.each(["answer", "answer   ", "answer co-1:escalation-1"])(
+    "%j has no text, and says so",
+    async (args) => {
+      await using stage = await questionStage();
+      await stage.ask("Which?");
+      expect(await say(stage, args)).toBe("There is no text. Try: /coordination answer ID TEXT");
+    },
+  );
+});
+
+describe("who may answer by chat", () => {
+  const refused = "You may not answer questions here.";
+
+  it.each([
+    ["who may not command the agent", { isAuthorizedSender: false }],
+    ["a gateway client that may only write", { gatewayClientScopes: ["operator.read", "operator.write"] }],
+    ["a gateway client without scopes", { gatewayClientScopes: [] }],
+  ])("is not %s", async (_, from) => {
+    await using stage = await questionStage();
+    await stage.ask("a?", OWNER, APPROVAL);
+    expect(await say(stage, "approve", from)).toBe(refused);
+    expect(await stage.answers("co-1")).toEqual([]);
+  });
+
+  it.each([["operator.approvals"], ["operator.admin"]])("is a gateway client with %s", async (scope) => {
+    await using stage = await questionStage();
+    await stage.ask("a?", OWNER, APPROVAL);
+    expect(await say(stage, "approve", { channel: "webchat", gatewayClientScopes: [scope] })).toMatch(
+      /^Approved/u,
+    );
+  });
+
+  it.each([
+    [{ senderId: "43" }],
+    [{ channel: "slack" }],
+    [{ senderId: undefined }],
+    [{ senderId: "" }],
+    [{ channel: "telegram:42", senderId: "" }],
+    [{ senderId: "42 " }],
+  ])("is none but the approvers where the operator names them: not %j", async (from) => {
+    await using stage = await questionStage({ approvers: ["telegram:42"] });
+    await stage.ask("a?", OWNER, APPROVAL);
+    expect(await say(stage, "approve", from)).toBe(refused);
+    expect(await stage.answers("co-1")).toEqual([]);
+    expect(await say(stage, "approve")).toMatch(/^Approved/u);
+  });
+
+  it.each([[undefined], [""]])(
+    "is nobody whose name is %j, whatever the operator names",
+    async (senderId) => {
+      await using stage = await questionStage({ approvers: ["telegram:", "telegram:undefined", "telegram"] });
+      await stage.ask("a?", OWNER, APPROVAL);
+      expect(await say(stage, "approve", { senderId })).toBe(refused);
+    },
+  );
+
+  it("is nobody where the operator names nobody", async () => {
+    await using stage = await questionStage({ approvers: [] });
+    await stage.ask("a?", OWNER, APPROVAL);
+    expect(await say(stage, "approve")).toBe(refused);
+  });
+
+  it("takes names and session keys of any length", async () => {
+    await using stage = await questionStage();
+    await stage.ask("a?", OWNER, APPROVAL);
+    const from = { senderId: "x".repeat(100_000), sessionKey: "y".repeat(100_000) };
+    expect(await say(stage, "approve co-1:escalation-1", from)).toMatch(/^Approved/u);
+  });
+});
+
+describe("/coordination questions", () => {
+  it("tells what is asked in the session's coordinations, how to answer and until when", async () => {
+    await using stage = await questionStage();
+    await stage.ask("theirs?", OTHER);
+    await stage.ask("Which of\u001b[31m them?\nSay \u202eso");
+    const reply = await say(stage, "questions");
+    expect(reply).toMatch(
+      /^co-2:escalation-1 \(answer or deny; until 2026-[^)]+Z\): the owner: its agent asks\. It wrote: "Which of\[31m them\? Say so"\.$/u,
+    );
+    expect(await say(stage, "questions all")).toContain("co-1:escalation-1");
+  });
+
+  it("is short, however many and however long the questions are", async () => {
+    await using stage = await questionStage();
+    for (let asked = 0; asked < 8; asked += 1) await stage.ask(`${asked}`.repeat(4_000));
+    const reply = await say(stage, "questions");
+    expect(reply.split("\n")).toHaveLength(6);
+    expect(reply.endsWith("\nAnd more.")).toBe(true);
+    expect(reply.length).toBeLessThan(3_000);
+  });
+
+  it("says where nothing is asked", async () => {
+    await using stage = await questionStage();
+    expect(await say(stage, "questions")).toBe(
+      "No question is open here. Others: /coordination questions all",
+    );
+    expect(await say(stage, "questions all")).toBe("No question is open.");
+  });
+});
+
+describe("the chat command", () => {
+  it.each([undefined, "", "help", "approval", "\u0000"])("of %j explains itself", async (args) => {
+    const use: UsePlans = () => Promise.reject(new Error("it must not be asked"));
+    expect(await say({ use }, args)).toContain("/coordination approve ID\n");
+  });
+
+  it("never throws into the host (H2), and tells no secrets of an unexpected failure", async () => {
+    const failing =
+      (error: unknown): UsePlans =>
+      () => {
+        throw error;
+      };
+    const full = new CoordinationError("LEDGER_FULL", "no space");
+    expect(await say({ use: failing(full) }, "approve")).toBe("That did not work: no space (LEDGER_FULL).");
+    for (const error of [new TypeError("/home/x"), "text", undefined])
+      expect(await say({ use: failing(error) }, "questions")).toMatch(/^That did not work: something/u);
+  });
+
+  it("is offered to authorised senders only, and answers with text alone", async () => {
+    const commands: Parameters<OpenClawPluginApi["registerCommand"]>[0][] = [];
+    const api = { registerCommand: (command: (typeof commands)[number]) => commands.push(command) };
+    registerCoordinationCommands(api as unknown as OpenClawPluginApi);
+    const [command] = commands;
+    expect(command).toMatchObject({ name: "coordination", requireAuth: true, acceptsArgs: true });
+    const message = { channel: "telegram", isAuthorizedSender: false, commandBody: "/coordination approve" };
+    expect(await command?.handler(message as never)).toEqual({ text: "You may not answer questions here." });
+  });
+});

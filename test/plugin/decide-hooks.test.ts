@@ -1,0 +1,231 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { HookDecision } from "../../src/plugins/hooks/hook-types.ts";
+import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { sampleContest, sampleDecision } from "../../src/plugins/hooks/testing.ts";
+import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
+import type { HookContext } from "../../src/plugins/openclaw/sdk.ts";
+import { SPAWN_DECIDE_MS } from "../../src/plugins/openclaw/spawn-decision.ts";
+import { fakeClock } from "../support/fake-clock.ts";
+import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { fakeHost } from "./fake-host.ts";
+import { never, plugin, throws } from "./hooks-parts.ts";
+
+let folder: TempFolder;
+let stopping: HookHandlers[];
+
+beforeEach(() => {
+  folder = tempFolder();
+  stopping = [];
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  for (const handlers of stopping) await handlers.stop();
+  folder[Symbol.dispose]();
+});
+
+async function started(phase1: Record<string, unknown> = {}): Promise<HookHandlers> {
+  const { api } = fakeHost({ stateDir: folder.path, phase1 });
+  const { agent } = api.runtime;
+  // What a host tells of the folders of its agents.
+  const session = { ...agent.session, getSessionEntry: () => undefined };
+  Object.assign(api.runtime, {
+    config: { current: () => ({}) },
+    agent: { ...agent, session, resolveAgentWorkspaceDir: () => folder.path },
+  });
+  const handlers = createHookHandlers(api);
+  stopping.push(handlers);
+  await handlers.start();
+  return handlers;
+}
+
+interface Spawning {
+  readonly params?: Record<string, unknown>;
+  readonly sessionKey?: string;
+  readonly agentId?: string;
+}
+
+const quiet = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
+
+let calls = 0;
+
+async function spawn(handlers: HookHandlers, spawning: Spawning = {}): Promise<object> {
+  const { params = { task: "secret work" }, sessionKey = "agent:main:main", agentId = "main" } = spawning;
+  calls += 1;
+  const call = { toolName: "sessions_spawn", toolCallId: `call-${calls}`, runId: "run-1", params };
+  const context = { sessionKey, agentId, runId: "run-1" } as unknown as HookContext<"before_tool_call">;
+  const answer = await handlers.beforeSpawn(call, context);
+  if (answer && "params" in answer) {
+    const result = { details: { status: "accepted", childSessionKey: childOf(calls), runId: "child" } };
+    await handlers.afterSpawn({ ...call, params: answer.params ?? {}, result }, context);
+  }
+  return answer ?? {};
+}
+
+const childOf = (call: number): string => `agent:main:subagent:${call}`;
+const REFUSED = "Coordination refused this spawn:";
+
+/** How many steps the ledger has, in whatever coordination. */
+function admitted(): number {
+  const ledger = new Database(join(folder.path, "coordination", "ledger.sqlite"), { readonly: true });
+  try {
+    const row = ledger.prepare("select count(*) as count from event where type = 'step.admitted'").get();
+    return (row as { count: number }).count;
+  } finally {
+    ledger.close();
+  }
+}
+
+describe("a spawn that plugins decide about", () => {
+  it("is refused in words for its model, and nothing of it is recorded", async () => {
+    plugin({ decide: () => ({ action: "deny", reason: "No more helpers." }) });
+    const handlers = await started();
+    expect(await spawn(handlers)).toEqual({
+      block: true,
+      blockReason: `${REFUSED} the plugin guard denied it: No more helpers.`,
+    });
+    expect(admitted()).toBe(0);
+  });
+
+  it("is asked about by who, for whom and how deep, and not by what", async () => {
+    const asked: HookDecision[] = [];
+    plugin({ decide: (decision) => void asked.push(decision) });
+    const handlers = await started();
+    await spawn(handlers, { params: { task: "secret work", agentId: "writer" } });
+    const child = childOf(calls);
+    await spawn(handlers, { sessionKey: child, params: { task: "secret work", runtime: "acp" } });
+    await spawn(handlers, { sessionKey: child });
+    const grandchild = childOf(calls);
+    await spawn(handlers, { sessionKey: grandchild });
+    const coordinationId = expect.stringMatching(/^co-/u) as string;
+    expect(asked).toEqual([
+      { kind: "spawn", agentId: "writer", sourceSession: "agent:main:main", runner: "subagent", depth: 1 },
+      { kind: "spawn", agentId: "main", sourceSession: child, runner: "acp", depth: 2, coordinationId },
+      { kind: "spawn", agentId: "main", sourceSession: child, runner: "subagent", depth: 2, coordinationId },
+      {
+        kind: "spawn",
+        agentId: "main",
+        sourceSession: grandchild,
+        runner: "subagent",
+        depth: 3,
+        coordinationId,
+      },
+    ]);
+    expect(admitted()).toBe(4);
+  });
+
+  it("is refused where a plugin is less sure than the operator's floor, because it cannot wait for people", async () => {
+    plugin({ decide: () => ({ action: "allow", confidence: 0.59 }) });
+    const handlers = await started({ gates: { decisionFloor: 0.6 } });
+    const { blockReason } = (await spawn(handlers)) as { blockReason: string };
+    expect(blockReason).toContain(
+      "the plugin guard is not sure enough of it (0.59, and the operator's floor is 0.6)",
+    );
+    expect(blockReason).toContain("coordination_plan");
+    expect(admitted()).toBe(0);
+  });
+
+  it("goes on where plugins are as sure as the floor, or have no opinion", async () => {
+    plugin({ decide: () => ({ action: "allow", confidence: 0.6 }) });
+    plugin({ decide: () => undefined }, "other");
+    const handlers = await started({ gates: { decisionFloor: 0.6 } });
+    expect(await spawn(handlers)).toHaveProperty("params.coordination");
+  });
+
+  it("is refused where a plugin fails, also where nothing else is strict", async () => {
+    plugin({ decide: throws });
+    const handlers = await started({ strict: false });
+    expect(await spawn(handlers)).toEqual({
+      block: true,
+      blockReason: `${REFUSED} the hook decide of the plugin guard threw an error`,
+    });
+  });
+
+  it("is refused where nobody can tell who would work", async () => {
+    plugin({ decide: () => ({ action: "allow" }) });
+    const handlers = await started();
+    expect(await spawn(handlers, { agentId: "a".repeat(600) })).toMatchObject({ block: true });
+  });
+
+  it("is refused by the plugin's name before the host gives up", async () => {
+    plugin({ decide: { run: never, budgetMs: 10_000 } });
+    const handlers = await started();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+    const answer = spawn(handlers);
+    await vi.advanceTimersByTimeAsync(SPAWN_DECIDE_MS);
+    vi.useRealTimers();
+    expect(await answer).toEqual({
+      block: true,
+      blockReason: `${REFUSED} the hook decide of the plugin guard did not answer within ${SPAWN_DECIDE_MS} ms`,
+    });
+  });
+
+  it("is denied also while the ledger cannot be opened, which lets others go on", async () => {
+    mkdirSync(join(folder.path, "coordination"), { recursive: true });
+    writeFileSync(join(folder.path, "coordination", "ledger.sqlite"), "not a database");
+    let action: "allow" | "deny" = "allow";
+    plugin({ decide: () => ({ action }) });
+    const handlers = await started();
+    expect(await spawn(handlers)).toEqual({});
+    action = "deny";
+    expect(await spawn(handlers)).toMatchObject({ block: true });
+  });
+
+  it("is not asked about where its agent is not coordinated", async () => {
+    plugin({ decide: throws });
+    const handlers = await started({ agents: ["writer"] });
+    expect(await spawn(handlers)).toEqual({});
+  });
+});
+
+describe("a contested write that plugins rule on", () => {
+  const write = (handlers: HookHandlers, sessionKey: string): Promise<unknown> => {
+    calls += 1;
+    const params = { path: join(folder.path, "notes.md"), content: "x" };
+    const call = { toolName: "write", toolCallId: `call-${calls}`, runId: "run-1", params };
+    const context = { sessionKey, agentId: "main", runId: "run-1" };
+    return handlers.beforeCall(call, context as unknown as HookContext<"before_tool_call">);
+  };
+
+  it.each([
+    ["refused in its words", "holder", "the plugin guard ruled so: Mine."],
+    ["let happen, once the other call has ended", "requester", "is being changed just now"],
+  ] as const)("is %s where it rules for the %s", async (_what, award, words) => {
+    plugin({ arbitrate: () => ({ award, reason: "Mine." }) });
+    const handlers = await started();
+    await spawn(handlers);
+    const first = childOf(calls);
+    await spawn(handlers);
+    const second = childOf(calls);
+    expect(await write(handlers, first)).toBeUndefined();
+    expect(await write(handlers, second)).toMatchObject({
+      block: true,
+      blockReason: expect.stringContaining(words) as string,
+    });
+  });
+});
+
+describe("the time that a caller gives the plugins", () => {
+  const problem = (kind: string, ms: number): string =>
+    `the hook ${kind} of the plugin guard did not answer within ${ms} ms`;
+
+  it("ends what a plugin may take, and never makes it more", async () => {
+    plugin({ arbitrate: { run: never, budgetMs: 10_000 }, decide: { run: never, budgetMs: 10_000 } });
+    const clock = fakeClock();
+    const hooks = hookHost({ clock, logger: quiet });
+    for (const [givenMs, takenMs] of [
+      [700, 700],
+      [60_000, 10_000],
+    ] as const) {
+      const untilMs = clock.now() + givenMs;
+      const ruling = hooks.arbitrate(sampleContest(), untilMs);
+      const decision = hooks.decide(sampleDecision(), untilMs);
+      await clock.advance(takenMs);
+      expect(await ruling).toEqual({ failed: "guard", message: problem("arbitrate", takenMs) });
+      expect(await decision).toMatchObject({ action: "deny", reason: problem("decide", takenMs) });
+    }
+  });
+});

@@ -1,0 +1,138 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { HOOK_BUDGETS_MS, HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
+import {
+  registerCoordinationHooks,
+  type CoordinationEvent,
+  type ObserveHook,
+} from "../../src/plugins/hooks/hooks.ts";
+import { createHookHarness, sampleEvent, type HookHarness } from "../../src/plugins/hooks/testing.ts";
+import { systemClock } from "../../src/infra/clock/system-clock.ts";
+
+const harnesses: HookHarness[] = [];
+afterEach(() => {
+  for (const harness of harnesses.splice(0)) harness.close();
+});
+
+function observing(observe: ObserveHook, pluginId = "watcher"): HookHarness {
+  const harness = createHookHarness({ pluginId });
+  harnesses.push(harness);
+  registerCoordinationHooks(harness.api, { observe });
+  return harness;
+}
+
+const events = (count: number): CoordinationEvent[] =>
+  Array.from({ length: count }, (_, sequence) => ({ ...sampleEvent(), sequence }));
+
+describe("an observer", () => {
+  it("is told of every event in order, never in the caller's turn", async () => {
+    const seen: number[] = [];
+    const harness = observing(({ sequence }) => seen.push(sequence));
+    harness.host.observe(events(100));
+    expect(seen).toEqual([]);
+    await harness.host.observed();
+    expect(seen).toEqual(events(100).map(({ sequence }) => sequence));
+  });
+
+  it("gets frozen copies of its own", async () => {
+    const seen: CoordinationEvent[] = [];
+    const keep: ObserveHook = (event) => seen.push(event);
+    const harness = observing(keep);
+    observing(keep, "other");
+    const event = sampleEvent();
+    await harness.observe(event);
+    expect(seen).toEqual([event, event]);
+    expect(new Set([...seen, event]).size).toBe(3);
+    expect(seen.every((each) => Object.isFrozen(each) && Object.isFrozen(each.payload))).toBe(true);
+    expect(Object.isFrozen(event)).toBe(false);
+  });
+
+  it("has one event under way at a time, while others are told on", async () => {
+    const underWay: (() => void)[] = [];
+    const slow = observing(() => new Promise<void>((resolve) => underWay.push(resolve)));
+    const seen: number[] = [];
+    const quick = observing(({ sequence }) => seen.push(sequence), "quick");
+    // One host tells both.
+    slow.host.observe(events(2));
+    await slow.clock.advance(0);
+    slow.host.observe(events(3).slice(2));
+    await slow.clock.advance(0);
+    expect(underWay).toHaveLength(1);
+    expect(seen).toEqual([0, 1, 2]);
+    for (let n = 0; n < 3; n += 1) {
+      underWay[n]?.();
+      await slow.clock.advance(0);
+    }
+    await slow.host.observed();
+    expect(underWay).toHaveLength(3);
+    expect(quick.problems).toEqual([]);
+  });
+
+  it("that is late or throws is told the next event, and its failures are said less and less often", async () => {
+    const seen: number[] = [];
+    const harness = observing(({ sequence }) => {
+      seen.push(sequence);
+      if (sequence === 0) return new Promise(() => undefined);
+      throw new Error(`broken at ${sequence}`);
+    });
+    const told = harness.observe(...events(20));
+    await harness.clock.advance(HOOK_BUDGETS_MS.observe.usual);
+    await told;
+    expect(seen).toHaveLength(20);
+    expect(harness.problems).toHaveLength(20);
+    expect(harness.problems[0]).toMatchObject({ because: "timed_out" });
+    expect(harness.logged.map((line) => /at (\d+)$/.exec(line)?.[1])).toEqual([
+      undefined,
+      "1",
+      "3",
+      "7",
+      "15",
+    ]);
+  });
+
+  it("that is too slow loses the newest events, is told how many, and keeps no more than so many", async () => {
+    const lines: string[] = [];
+    const harness = createHookHarness({ pluginId: "slow" });
+    harnesses.push(harness);
+    const seen: [number, number][] = [];
+    registerCoordinationHooks(harness.api, {
+      observe: ({ sequence }, { dropped }) => void seen.push([sequence, dropped]),
+    });
+    const say = (_fields: object, message: string): void => void lines.push(message);
+    const host = hookHost({ clock: systemClock, logger: { debug: say, info: say, warn: say, error: say } });
+    const all = events(HOOK_LIMITS.observedMax + 12);
+    host.observe(all.slice(0, -2));
+    await new Promise((resolve) => setImmediate(resolve));
+    host.observe(all.slice(-2));
+    await host.observed();
+    expect(seen.filter(([, dropped]) => dropped > 0)).toEqual([[HOOK_LIMITS.observedMax + 10, 10]]);
+    expect(seen).toHaveLength(HOOK_LIMITS.observedMax + 2);
+    expect(lines).toEqual(["the plugin slow observes too slowly: events are dropped"]);
+  });
+
+  it("that was taken back is told nothing more", async () => {
+    const seen: number[] = [];
+    const harness = observing(({ sequence }) => {
+      seen.push(sequence);
+      harness.end("disable");
+    });
+    await harness.observe(...events(5));
+    expect(seen).toEqual([0]);
+    await harness.observe(...events(5));
+    expect(seen).toEqual([0]);
+  });
+
+  it("that is loaded again goes on with the event after the last one", async () => {
+    const seen: string[] = [];
+    const harness = observing(({ sequence }) => {
+      seen.push(`old ${sequence}`);
+      if (sequence === 1) harness.end("reload");
+    });
+    const told = harness.observe(...events(4));
+    await harness.clock.advance(0);
+    registerCoordinationHooks(harness.api, { observe: ({ sequence }) => seen.push(`new ${sequence}`) });
+    await harness.clock.advance(25);
+    await told;
+    expect(seen).toEqual(["old 0", "old 1", "new 2", "new 3"]);
+  });
+});

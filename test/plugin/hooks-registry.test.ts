@@ -1,0 +1,269 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
+import { knownHooks } from "../../src/plugins/hooks/hook-registry.ts";
+import {
+  registerCoordinationHooks,
+  type CoordinationHooks,
+  type CoordinationHooksApi,
+} from "../../src/plugins/hooks/hooks.ts";
+import { createHookHarness, type HookHarness } from "../../src/plugins/hooks/testing.ts";
+import { fakeClock } from "../support/fake-clock.ts";
+
+/** The same file as another module. */
+const COPY: string = new URL("../../src/plugins/hooks/hooks.ts?copy", import.meta.url).href;
+const KEY = Symbol.for("openclaw-coordination.hooks");
+const holder = globalThis as { [KEY]?: unknown };
+
+let harness = createHookHarness();
+afterEach(() => {
+  holder[KEY] = undefined;
+  harness = createHookHarness();
+});
+
+/** Hooks that say which registration was asked. */
+const saying = (reason: string): CoordinationHooks => ({ arbitrate: () => ({ award: "holder", reason }) });
+const asked = async (from: HookHarness = harness): Promise<string | undefined> => {
+  const ruling = await from.arbitrate();
+  return ruling && ("failed" in ruling ? ruling.message : ruling.reason);
+};
+const register = (reason: string, api: CoordinationHooksApi = harness.anotherApi()): (() => void) =>
+  registerCoordinationHooks(api, saying(reason));
+
+describe("a registration", () => {
+  it("is replaced by the next one of the same plugin, and never asked twice", async () => {
+    let calls = 0;
+    const counting: CoordinationHooks = { arbitrate: () => void (calls += 1) };
+    registerCoordinationHooks(harness.anotherApi(), counting);
+    registerCoordinationHooks(harness.anotherApi(), counting);
+    await harness.arbitrate();
+    expect(calls).toBe(1);
+    register("newest");
+    expect(await asked()).toBe("newest");
+    expect(calls).toBe(1);
+  });
+
+  it("that is taken back brings the one before it back, and costs nothing when there is none", async () => {
+    const first = register("first");
+    const second = register("second");
+    const third = register("third");
+    second();
+    expect(await asked()).toBe("third");
+    third();
+    third();
+    expect(await asked()).toBe("first");
+    first();
+    expect(await asked()).toBeUndefined();
+    expect(knownHooks()?.size).toBe(0);
+  });
+
+  it("ends with the instance that made it", async () => {
+    register("full");
+    register("discovery");
+    harness.end("disable");
+    expect(await asked()).toBeUndefined();
+    expect(knownHooks()?.size).toBe(0);
+  });
+
+  it("survives the end of the instances before it, however late that comes", async () => {
+    const late = new AbortController();
+    const api = { ...harness.api, lifecycle: { signal: late.signal } };
+    register("old", api);
+    harness.end("reload");
+    register("new");
+    late.abort();
+    expect(await asked()).toBe("new");
+  });
+
+  it("survives the disabling of an older instance, and not that of a newer one", async () => {
+    const cleanUps: ((context: { reason: string }) => void)[] = [];
+    const api = (): CoordinationHooksApi => ({
+      ...harness.api,
+      lifecycle: { registerRuntimeLifecycle: (own) => cleanUps.push((context) => own.cleanup(context)) },
+    });
+    register("leaked", api());
+    register("old", api());
+    register("new", api());
+    cleanUps[1]?.({ reason: "reset" });
+    cleanUps[1]?.({ reason: "disable" });
+    expect(await asked()).toBe("new");
+    // Of the leaked one the host never said that it ended.
+    cleanUps[2]?.({ reason: "disable" });
+    expect(await asked()).toBeUndefined();
+    expect(knownHooks()?.size).toBe(0);
+  });
+
+  it("ends by the signal of its instance alone, also where that has ended already", async () => {
+    register("first");
+    const controller = new AbortController();
+    const { signal } = controller;
+    register("second", { ...harness.api, lifecycle: { signal } });
+    expect(await asked()).toBe("second");
+    controller.abort();
+    expect(await asked()).toBe("first");
+    register("late", { ...harness.api, lifecycle: { signal } });
+    expect(await asked()).toBe("first");
+  });
+
+  it("works without any lifecycle, and for two plugins at once", async () => {
+    const { id, logger } = harness.api;
+    register("plain", { id, logger });
+    const other = createHookHarness({ pluginId: "aaa" });
+    register("other", other.api);
+    expect(await asked()).toBe("other");
+    other.end("disable");
+    expect(await asked()).toBe("plain");
+  });
+});
+
+describe("while a plugin is loaded again", () => {
+  it("its gates wait for it", async () => {
+    register("old");
+    register("old");
+    harness.end("reload");
+    expect(harness.host.hasAny("arbitrate")).toBe(true);
+    const ruling = asked();
+    await harness.clock.advance(100);
+    register("new");
+    await harness.clock.advance(25);
+    expect(await ruling).toBe("new");
+  });
+
+  it("they fail when it does not come back in time, and it counts as gone then", async () => {
+    registerCoordinationHooks(harness.api, {
+      ...saying("old"),
+      verify: { agents: ["a"], run: () => ({ verdict: "pass" }) },
+    });
+    harness.end("reload");
+    expect(harness.isVerified("a")).toBe(true);
+    expect(harness.isVerified("b")).toBe(false);
+    const [ruling, verdict] = [asked(), harness.verify()];
+    await harness.clock.advance(HOOK_LIMITS.reloadMs);
+    expect(await ruling).toBe(
+      "the hook arbitrate of the plugin plugin-under-test is not there while its plugin is loaded again",
+    );
+    expect(await verdict).toMatchObject({ kind: "none", because: "unavailable" });
+    expect(await asked()).toBeUndefined();
+    expect(harness.isVerified("a")).toBe(false);
+  });
+
+  it("nobody waits where the clock was put back meanwhile", () => {
+    register("old");
+    harness.end("reload");
+    const clock = fakeClock(harness.clock.now() - 3_600_000);
+    const nothing = (): void => undefined;
+    const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+    expect(harness.host.hasAny("arbitrate")).toBe(true);
+    expect(hookHost({ clock, logger }).hasAny("arbitrate")).toBe(false);
+  });
+
+  it("they are gone when it comes back without them, or is disabled", async () => {
+    register("old");
+    harness.end("reload");
+    const ruling = asked();
+    registerCoordinationHooks(harness.api, { observe: () => undefined });
+    await harness.clock.advance(25);
+    expect(await ruling).toBeUndefined();
+    register("old");
+    harness.end("reload");
+    const other = asked();
+    harness.close();
+    await harness.clock.advance(25);
+    expect(await other).toBeUndefined();
+  });
+});
+
+describe("copies of the package", () => {
+  it("share the hooks, though they share no module", async () => {
+    const copy = (await import(COPY)) as {
+      registerCoordinationHooks: typeof registerCoordinationHooks;
+    };
+    expect(copy.registerCoordinationHooks).not.toBe(registerCoordinationHooks);
+    copy.registerCoordinationHooks(harness.api, saying("of the copy"));
+    expect(await asked()).toBe("of the copy");
+  });
+
+  it("of a version that is not known fail in the gates that they name, and in no other", async () => {
+    register("known", createHookHarness({ pluginId: "known" }).api);
+    const report = (): void => undefined;
+    const entry = {
+      version: 2,
+      pluginId: "future",
+      kinds: ["verify", "decide", "enchant"],
+      hooks: 7,
+      report,
+    };
+    (knownHooks() as Map<string, unknown>).set("future", { entries: [entry] });
+    expect(await asked()).toBe("known");
+    expect(harness.host.verifiersFor("any")).toEqual(["plugin:future"]);
+    const message = "the hook decide of the plugin future is of the form 2, which is not known";
+    expect(await harness.decide()).toEqual({
+      action: "deny",
+      plugin: "future",
+      reason: message,
+      failed: true,
+    });
+  });
+
+  it("that do not fit are said when a plugin registers", () => {
+    holder[KEY] = { version: 2, slots: new Map() };
+    expect(() => register("never asked")).toThrow("versions of openclaw-coordination that do not fit");
+  });
+});
+
+describe("what is registered", () => {
+  const bad =
+    (hooks: unknown, api: object = {}, options?: object) =>
+    () =>
+      registerCoordinationHooks({ ...harness.api, ...api }, hooks as CoordinationHooks, options);
+
+  it.each([
+    ["no object", bad(undefined), "the hooks of the plugin plugin-under-test: they are no object"],
+    ["a misspelt hook", bad({ arbitrat: () => undefined }), "there is no hook arbitrat"],
+    ["no function", bad({ verify: 5 }), "verify: it is neither a function nor an object with one"],
+    ["an object without one", bad({ verify: { agents: ["a"] } }), "verify: `run` is no function"],
+    [
+      "a misspelt setting",
+      bad({ decide: { run: () => undefined, budget: 1 } }),
+      "decide: there is no setting budget",
+    ],
+    ["agents of another hook", bad({ decide: { run: () => undefined, agents: ["a"] } }), "`agents`"],
+    ["no agents", bad({ verify: { run: () => undefined, agents: [] } }), "`agents`"],
+    ["agents that are none", bad({ verify: { run: () => undefined, agents: [""] } }), "`agents`"],
+    [
+      "a priority that is none",
+      bad({ decide: { run: () => undefined, priority: Number.NaN } }),
+      "`priority`",
+    ],
+    ["a budget that is none", bad({}, {}, { budgetMs: 0 }), "`budgetMs`"],
+    ["a plugin without an id", bad({}, { id: undefined }), "a plugin with hooks has an id"],
+    ["an id in capitals", bad({}, { id: "Guard" }), "a plugin with hooks has an id"],
+    ["too long an id", bad({}, { id: "a".repeat(58) }), "a plugin with hooks has an id"],
+  ])("is refused with a sentence: %s", (_what, act, sentence) => {
+    expect(act).toThrow(TypeError);
+    expect(act).toThrow(sentence);
+    expect(knownHooks()?.size ?? 0).toBe(0);
+  });
+
+  it("has its settings from its own, else from the options", async () => {
+    const other = createHookHarness({ pluginId: "a-first" });
+    registerCoordinationHooks(other.api, saying("of the others"), { priority: 2 });
+    registerCoordinationHooks(
+      harness.api,
+      { arbitrate: { run: () => new Promise(() => undefined), priority: 3 } },
+      { priority: 1, budgetMs: 7 },
+    );
+    const ruling = asked();
+    await harness.clock.advance(7);
+    expect(await ruling).toContain("did not answer within 7 ms");
+  });
+
+  it("is bounded by plugins and by instances of one", async () => {
+    for (let n = 0; n < HOOK_LIMITS.pluginsMax; n += 1) register("x", { ...harness.api, id: `p${n}` });
+    expect(() => register("x", { ...harness.api, id: "one-more" })).toThrow(RangeError);
+    for (let n = 0; n < 2 * HOOK_LIMITS.registrationsMax; n += 1)
+      register(`n${n}`, { ...harness.api, id: "p0" });
+    expect(knownHooks()?.get("p0")?.entries).toHaveLength(HOOK_LIMITS.registrationsMax);
+    expect(await asked()).toBe(`n${2 * HOOK_LIMITS.registrationsMax - 1}`);
+  });
+});

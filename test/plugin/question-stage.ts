@@ -1,0 +1,74 @@
+/** Owns: a running coordinator on a real ledger with questions of agents, as gateway methods and the chat command see it. */
+import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { EscalationsConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import { questionReads, type QuestionReads } from "../../src/plugins/cli/find-questions.ts";
+import type { RunningCoordinator } from "../../src/plugins/compose.ts";
+import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
+import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
+import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+
+export interface QuestionStage extends AsyncDisposable {
+  readonly use: UsePlans;
+  /** Has an agent ask, in the coordination of its session; answers the id of the question. */
+  ask(
+    question: string,
+    by?: SessionKey,
+    options?: { readonly kind?: "approval"; readonly answerMs?: number },
+  ): Promise<string>;
+  /** What the ledger has of each answer. */
+  answers(runId: string): Promise<object[]>;
+  /** Time goes on, and what is due happens. */
+  pass(ms: number): Promise<void>;
+}
+
+/** Coordinations are `co-1`, `co-2` and so on, in the order in which sessions first ask. */
+export async function questionStage(escalations: Partial<EscalationsConfig> = {}): Promise<QuestionStage> {
+  const folder = tempFolder();
+  const clock = manualClock();
+  const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
+  let opened = 0;
+  const coordinator = testCoordinator({
+    ...{ store, clock },
+    newCoordinationId: () => `co-${(opened += 1)}` as CoordinationId,
+  });
+  const reads: QuestionReads = {
+    ...questionReads(store),
+    view: (id: CoordinationId) => coordinator.view(id),
+  };
+  const running = { ...coordinator, reads } as unknown as RunningCoordinator;
+  const runtime = {
+    coordinator: () => Promise.resolve(running),
+    config: { escalations: { openMax: 256, ...escalations } },
+  } as unknown as SharedRuntime;
+  let nowMs = TEST_EPOCH_MS;
+  return {
+    use: (work) => work(running, runtime),
+    ask: async (question, by = OWNER, { kind, answerMs } = {}) => {
+      nowMs += 1_000;
+      clock.set(nowMs);
+      const asked = await coordinator.ask({
+        ...{ askedBy: by, agentId: "main", kind: kind ?? "clarification", question },
+        traceId: `trace of ${by}`,
+        ...(answerMs !== undefined && { answerMs }),
+      });
+      if (asked.kind === "refused") throw new Error(asked.reason);
+      return asked.questionId;
+    },
+    answers: async (runId) => {
+      const log = await store.read(runId as CoordinationId, { from: 0, limit: 1_000 });
+      return log.filter(({ type }) => type === "escalation.answered").map(({ payload }) => payload);
+    },
+    pass: async (ms) => {
+      nowMs += ms;
+      clock.set(nowMs);
+      clock.fire();
+      for (let turns = 0; turns < 50; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    },
+    [Symbol.asyncDispose]: async () => {
+      await coordinator.stop();
+      await store.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}

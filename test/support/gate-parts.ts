@@ -1,0 +1,25 @@
+/** Owns: everything that gates and questions need of the world: the operator's defaults, and nobody to ask but who is given. */
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import type { EscalationsConfig, GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { GateParts } from "../../src/agents/coordination/runtime/gates/gate-parts.ts";
+
+export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalations">> {
+  readonly gates?: Partial<GatesConfig>;
+  readonly escalations?: Partial<EscalationsConfig>;
+}
+
+export function gateParts({ gates, escalations, ...given }: GivenGates = {}): GateParts {
+  const defaults = parsePluginConfig({});
+  return {
+    verifier: () => Promise.reject(new Error("nothing is checked here")),
+    pluginGates: {
+      verifiersFor: () => [],
+      verify: () => Promise.resolve({ kind: "none", because: "unavailable", message: "no plugins here" }),
+      channels: () => [],
+    },
+    channelOf: () => undefined,
+    ...given,
+    gates: { ...defaults.gates, ...gates },
+    escalations: { ...defaults.escalations, ...escalations },
+  };
+}

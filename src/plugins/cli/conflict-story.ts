@@ -61,15 +61,22 @@ function mergeText({ contest }: ConflictRecord): string {
   return `clean: ${merge.base} and ${merge.current} became ${merge.merged}`;
 }
 
+const BY = {
+  ownership: ", by the rules",
+  lease: ", by the rules",
+  strategy: ", by the rules",
+  hook: ", by a plugin",
+  people: ", by people",
+} as const;
+
 function resolvedText({ resolution, contest, detectedAtMs }: ConflictRecord): string {
   if (!resolution)
     return contest?.reviewByMs === undefined
       ? "not yet"
       : `not yet: people may answer until ${instant(contest.reviewByMs)}`;
   const { resolvedAtMs, rule } = resolution;
-  const by = rule === undefined ? "" : rule === "people" ? ", by people" : ", by the rules";
   const after = resolvedAtMs > detectedAtMs ? ` (after ${duration(resolvedAtMs - detectedAtMs)})` : "";
-  return `${instant(resolvedAtMs)}${after}${by}`;
+  return `${instant(resolvedAtMs)}${after}${rule === undefined ? "" : BY[rule]}`;
 }
 
 /** A ruling names the losers' steps alone; who they are follows from the claims without the winner. */

@@ -62,7 +62,7 @@ function dispatched(step: Step, event: FactEvent & { type: "step.dispatched" }):
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
   invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
-  const { report: _, reports: _reports, ...rest } = step;
+  const { report: _, reports: _reports, withheldCount: _texts, ...rest } = step;
   const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
   return {
     ...rest,

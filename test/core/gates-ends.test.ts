@@ -98,7 +98,8 @@ describe("a spawn of a model", () => {
     scene.then(text("1"));
     expect(scene.says(text("1"))).toBe("replay");
     for (let number = 2; number <= 64; number += 1) scene.then(text(String(number)));
-    expect(scene.says(text("65"))).toBe("replay");
+    expect(scene.says(text("64"))).toBe("replay");
+    expect(scene.says(text("65"))).toBe("TOO_MANY_TEXTS");
     expect(scene.says({ ...text("66"), attempt: 2 } as Command)).toBe("STALE_ATTEMPT");
     scene.then(complete(1));
     expect(scene.says(text("67"))).toBe("STEP_ENDED");

@@ -123,7 +123,7 @@ export const BOUNDS = {
   openQuestionsMax: 2_000,
   /** Answers to one question that are recorded though they did not count. */
   refusedAnswersMax: 32,
-  /** Of one attempt; the newest counts. */
+  /** Of one attempt; the newest counts, and with one more the result is lost. */
   withheldTextsMax: 64,
   webhooksMax: 32,
   verifiersMax: 64,

@@ -52,7 +52,7 @@ export const stepErrorSchema = z.object({
     "verification_failed",
     /** People withheld the result, or nobody answered about it. */
     "withheld",
-    /** The result was held back before it could be kept, and the process ended. */
+    /** What the agent said was held back and could not be kept: the disk, a crash, or too many texts. */
     "result_lost",
   ]),
   message: z.string().max(BOUNDS.errorMessageCharsMax),

@@ -69,6 +69,12 @@ function withholdText(
   if (step.phase.status !== "running" && step.phase.status !== "dispatched")
     return refuse("STEP_ENDED", `step ${stepId} is ${step.phase.status}`);
   const isSame = step.withheld?.attempt === attempt && step.withheld.text.sha256 === payload.text.sha256;
-  if (isSame || (step.withheldCount ?? 0) >= BOUNDS.withheldTextsMax) return { kind: "replay", stepId };
+  if (isSame) return { kind: "replay", stepId };
+  // An older text must not be ruled on in place of the newest.
+  if ((step.withheldCount ?? 0) >= BOUNDS.withheldTextsMax)
+    return refuse(
+      "TOO_MANY_TEXTS",
+      `attempt ${attempt} of step ${stepId} has said ${BOUNDS.withheldTextsMax} texts that were held back`,
+    );
   return accept([{ type: "result.withheld", payload }], stepId);
 }

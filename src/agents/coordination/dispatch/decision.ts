@@ -27,6 +27,8 @@ export type RefusalCode =
   | "LANE_FULL"
   /** One attempt has reported often enough. */
   | "TOO_MANY_REPORTS"
+  /** One attempt has ended its turn with a text often enough. */
+  | "TOO_MANY_TEXTS"
   /** A2: the claim has ended, or is another step's. */
   | "STALE_TOKEN"
   | "TOO_MANY_CLAIMS"

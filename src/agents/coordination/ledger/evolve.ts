@@ -240,16 +240,22 @@ function waiting(
   { phase: before }: Step,
   step: Step,
 ): Pick<KnownCoordination, "held" | "tellings"> {
-  const { spec, phase, withheld } = step;
-  const { stepId, sourceSession: session, planned } = spec;
+  const { spec, phase } = step;
+  const { stepId, sourceSession: session } = spec;
   const isHeld = phase.status === "held";
   const next = isHeld === (before.status === "held") ? held : isHeld ? held.add(stepId) : held.remove(stepId);
-  if (!isEnded(phase) || isEnded(before) || !withheld || planned) return { held: next, tellings };
+  if (!isEnded(phase) || isEnded(before) || !isAwaited(step)) return { held: next, tellings };
   const { attempt } = phase;
   const tellingId = `result:${stepId}:${attempt}`;
   const sinceMs = timeOf(step, { changedAtMs });
   const telling = { tellingId, session, sinceMs, of: { kind: "result", stepId, attempt } } as const;
   return { held: next, tellings: tellings.set(tellingId, telling) };
+}
+
+/** Its parent has a placeholder, which says that it will be told more. */
+function isAwaited({ spec, phase, withheld }: Step): boolean {
+  if (spec.planned) return false;
+  return withheld !== undefined || ("error" in phase && phase.error.code === "result_lost");
 }
 
 /** When the step came into its phase, as far as an end says it. */

@@ -4,7 +4,7 @@ import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts"
 import type { Gate } from "../../contracts/verification.ts";
 import { withHeldBack } from "../../gates/placeholder.ts";
 import { statedConfidence } from "../../gates/stated-confidence.ts";
-import { sessionOf, type Step } from "../../ledger/state.ts";
+import { sessionOf, type Step, type WithheldText } from "../../ledger/state.ts";
 import { childName } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { RuntimeParts } from "../runtime-parts.ts";
@@ -66,16 +66,29 @@ async function gatedSession(
   { coordinationId, step }: Found,
 ): Promise<GatedSession | undefined> {
   const { gate, stepId } = step.spec;
-  if (!gate || isReleased(step)) return undefined;
-  const { report, withheld, phase } = step;
-  const confidence = report?.attempt === phase.attempt ? report.confidence : undefined;
-  const text = withheld && (await content.get(withheld.text.sha256));
+  // What an earlier attempt said was refused, whatever became of a later one.
+  const isEarlier = sessionOf(step.phase) !== session;
+  if (!gate || (isReleased(step) && !isEarlier)) return undefined;
+  const kept = step.withheld && (await keptText(content, step.withheld));
   return {
     ...{ session, coordinationId, stepId, gate },
-    isStrict: isStrict(gate) || keepsEverything(step),
-    ...(confidence !== undefined && { reported: { confidence } }),
-    ...(withheld && text !== undefined && { kept: { sha256: withheld.text.sha256, text } }),
+    isStrict: isStrict(gate) || isEarlier || keepsEverything(step),
+    ...reportedIn(step),
+    ...(kept && { kept }),
   };
+}
+
+function reportedIn({ report, phase }: Step): Pick<GatedSession, "reported"> {
+  const confidence = report?.attempt === phase.attempt ? report.confidence : undefined;
+  return confidence === undefined ? {} : { reported: { confidence } };
+}
+
+async function keptText(
+  content: Pick<RuntimeParts["content"], "get">,
+  { text: { sha256 } }: WithheldText,
+): Promise<GatedSession["kept"]> {
+  const text = await content.get(sha256);
+  return text === undefined ? undefined : { sha256, text };
 }
 
 /** Whoever remembers what is held, or was withheld for ever, could be asked for it again. */
@@ -105,4 +118,5 @@ async function keep(parts: RuntimeParts, session: SessionKey, text: string): Pro
     [{ ref, text, keepWhileRunning: true }],
   );
   parts.watch(submitted.state);
+  if (submitted.kind === "refused" && submitted.code === "TOO_MANY_TEXTS") throw new Error(submitted.reason);
 }

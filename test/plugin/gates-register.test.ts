@@ -1,0 +1,66 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { GateHandlers } from "../../src/plugins/openclaw/gates/gate-handlers.ts";
+import { registerGates } from "../../src/plugins/openclaw/gates/register-gates.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import { forgetAll } from "./gates-scene.ts";
+
+beforeEach(() => {
+  forgetAll();
+  Reflect.deleteProperty(globalThis, TRANSFORMS);
+});
+
+const TRANSFORMS = Symbol.for("openclaw-coordination.text-transforms");
+
+/** An instance of the plugin, and the hooks that the host has of it. */
+function instance() {
+  const hooks = new Map<string, (event: unknown, ctx: unknown) => unknown>();
+  const patterns: RegExp[] = [];
+  const heard: string[] = [];
+  const handlers: GateHandlers = {
+    beforeRun: () => Promise.resolve(undefined),
+    modelCallStarted: () => void heard.push("model_call_started"),
+    beforeMessageWrite: () => void heard.push("before_message_write"),
+  };
+  const api = {
+    registerTextTransforms: ({ output }: { output: { from: RegExp }[] }) => {
+      patterns.push(...output.map(({ from }) => from));
+    },
+    on: (name: string, handler: (event: unknown, ctx: unknown) => unknown) => hooks.set(name, handler),
+  };
+  registerGates(api as unknown as OpenClawPluginApi, () => Promise.resolve(handlers));
+  const writes = (): void => void hooks.get("before_message_write")?.({ message: {} }, {});
+  return { heard, writes, hears: (name: string) => hooks.get(name)?.({}, {}), pattern: patterns[0] };
+}
+
+const areLoaded = () => vi.waitFor(() => expect(TRANSFORMS in globalThis).toBe(true));
+
+describe("an instance that a reload made in the middle of a run", () => {
+  it("hears of the messages of that run without having heard of its begin", async () => {
+    const first = instance();
+    await first.hears("before_agent_run");
+    first.writes();
+    expect(first.heard).toEqual(["before_message_write"]);
+    const second = instance();
+    await vi.waitFor(() => {
+      second.writes();
+      expect(second.heard).not.toEqual([]);
+    });
+  });
+
+  it("keeps back by the code of the one before until its own is loaded", async () => {
+    instance();
+    await areLoaded();
+    Reflect.set(globalThis, TRANSFORMS, { fromModel: /.+/gu, toModel: /.+/gu });
+    const second = instance();
+    expect("The code is 4711.".replace(second.pattern ?? /x/u, "")).toBe("");
+  });
+});
+
+describe("the first instance", () => {
+  it("lets texts pass as they are while nothing is loaded, and hears of no message", () => {
+    const first = instance();
+    expect("The code is 4711.".replace(first.pattern ?? /x/u, "")).toBe("The code is 4711.");
+    first.writes();
+    expect(first.heard).toEqual([]);
+  });
+});

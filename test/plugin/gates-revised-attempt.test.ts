@@ -1,0 +1,73 @@
+import { describe, expect, it } from "vitest";
+import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
+import { subagentRunner } from "../../src/plugins/openclaw/subagent-runner.ts";
+import { fakeClock } from "../support/fake-clock.ts";
+
+const CHILD = "agent:main:subagent:coord-1";
+
+const begins = (key: string) => ({ role: "user", idempotencyKey: `${key}:user`, content: "do it" });
+const says = (words: string, totalTokens: number) => ({
+  role: "assistant",
+  content: words === "" ? [] : [{ type: "text", text: words }],
+  usage: { totalTokens, cost: { total: totalTokens / 10 } },
+});
+
+/** What the host shows of an attempt that ended in a session with these messages. */
+async function seen(key: string, messages: readonly unknown[]) {
+  const row = { id: "t1", runId: key, status: "succeeded" };
+  const bind = () => ({
+    resolve: () => Promise.resolve(row),
+    list: () => Promise.resolve([]),
+  });
+  const runtime = {
+    config: { current: () => ({}) },
+    tasks: { runs: { bindSession: bind }, async: { runs: { bindSession: bind } } },
+    subagent: { getSessionMessages: () => Promise.resolve({ messages }) },
+  };
+  const quiet = () => undefined;
+  const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet };
+  const clock = fakeClock();
+  const runner = subagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
+  const order = { idempotencyKey: key, agentId: "main", childSessionKey: CHILD, dispatchedAtMs: clock.now() };
+  return runner.observe(order as unknown as Order);
+}
+
+const SESSION = [
+  begins("co-1:a:1"),
+  says("refused", 100),
+  begins("co-1:a:2"),
+  says("thinking about it", 7),
+  says("better", 3),
+];
+
+describe("an attempt that revises a result in the session of the one before", () => {
+  it("said and used what came since its own key", async () => {
+    const observation = await seen("co-1:a:2", SESSION);
+    expect(observation).toMatchObject({ kind: "ended", reply: "better" });
+    expect(observation).toMatchObject({ usage: { tokens: 10, costMicroUsd: 1_000_000 } });
+  });
+
+  it("that said nothing has no reply, least of all the one that was refused", async () => {
+    const observation = await seen("co-1:a:2", [...SESSION.slice(0, 3), says("", 5)]);
+    expect(observation).toMatchObject({ kind: "ended", outcome: "completed", usage: { tokens: 5 } });
+    expect(observation).not.toHaveProperty("reply");
+  });
+
+  it("that wrote nothing at all has no reply, and used nothing", async () => {
+    const observation = await seen("co-1:a:2", SESSION.slice(0, 3));
+    expect(observation).toMatchObject({ kind: "ended", outcome: "completed" });
+    expect(observation).not.toHaveProperty("reply");
+    expect(observation).not.toHaveProperty("usage");
+  });
+
+  it("is told from a turn whose key only begins in the same way", async () => {
+    const messages = [begins("co-1:a:1:told"), says("noted", 10), begins("co-1:a:1"), says("one", 1)];
+    expect(await seen("co-1:a:1", messages)).toMatchObject({ reply: "one", usage: { tokens: 1 } });
+  });
+
+  it("is all of its session where the host does not show its key", async () => {
+    const messages = [{ role: "user", content: "do it" }, says("one", 1), says("two", 2)];
+    expect(await seen("co-1:a:1", messages)).toMatchObject({ reply: "two", usage: { tokens: 3 } });
+  });
+});

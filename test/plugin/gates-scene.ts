@@ -1,0 +1,143 @@
+/**
+ * Owns: the host as gated children meet it. The texts of a message pass its transforms piece by piece, each once more when it is
+ * whole, and all of them twice when the message is; then the message is written.
+ */
+import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { gateOf } from "../../src/agents/coordination/runtime/gates/gate-of.ts";
+import { createGateHandlers } from "../../src/plugins/openclaw/gates/gate-handlers.ts";
+import { gateMemory } from "../../src/plugins/openclaw/gates/gate-memory.ts";
+import { textTransforms } from "../../src/plugins/openclaw/gates/text-transforms.ts";
+import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import { settled } from "../support/fake-clock.ts";
+import { world, type World } from "../support/fake-clock-host.ts";
+import type { GivenGates } from "../support/gate-parts.ts";
+import { scriptedRunner } from "../support/scripted-runner.ts";
+import { gatesWith, spawnChild, type SpawnedChild } from "../core/gates-world.ts";
+
+export interface Part {
+  readonly type: string;
+  readonly [field: string]: unknown;
+}
+
+export const text = (words: string): Part => ({ type: "text", text: words });
+export const thought = (words: string): Part => ({ type: "thinking", thinking: words });
+export const call = (name: string, given: object): Part => ({
+  ...{ type: "toolCall", id: "call-1", name },
+  arguments: given,
+});
+
+export interface Saying {
+  readonly stopReason?: string;
+  /** How the texts come while they are written; each of them alone. */
+  readonly pieces?: readonly string[];
+}
+
+export interface GatedHost {
+  /** Of the runtime that hooks reach; a test may replace its answers. */
+  readonly runtime: { coordinator: () => Promise<Coordinator>; pendingSpawns: { size: number } };
+  begins(session: string): Promise<void>;
+  /** The next call of the model of a run that goes on. */
+  callsModel(session: string): Promise<void>;
+  /** What is in the transcript, and is all that others get. */
+  says(session: string, parts: readonly Part[], saying?: Saying): Promise<readonly Part[]>;
+  /** What one text becomes on its way from the model, and on its way to it. */
+  fromModel(session: string, words: string): string;
+  toModel(session: string, words: string): string;
+  /** What a tool of the session is given. */
+  argument(session: string, value: string): string;
+}
+
+export function gatedHost(coordinator: Coordinator): GatedHost {
+  let span: string | undefined;
+  const runtime = { coordinator: () => Promise.resolve(coordinator), pendingSpawns: { size: 0 } };
+  const handlers = createGateHandlers({
+    quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
+    spanOf: () => span,
+  });
+  const transforms = textTransforms(() => span);
+  const during = (session: string): void => {
+    span = `span of ${session}`;
+  };
+  const fromModel = (session: string, words: string): string => {
+    during(session);
+    return words.replace(transforms.fromModel, "");
+  };
+  const passing = (session: string, part: Part): Part =>
+    part.type === "text" ? text(fromModel(session, String(part["text"]))) : part;
+  const callsModel = async (session: string): Promise<void> => {
+    during(session);
+    handlers.modelCallStarted({ sessionKey: session });
+    await settled();
+  };
+  return {
+    ...{ runtime, callsModel, fromModel },
+    begins: async (session) => {
+      during(session);
+      await handlers.beforeRun({ sessionKey: session, trace: { spanId: span } } as never);
+    },
+    says: async (session, parts, { stopReason = "stop", pieces = [] } = {}) => {
+      await callsModel(session);
+      for (const piece of pieces) fromModel(session, piece);
+      for (let pass = 0; pass < 2; pass += 1) for (const part of parts) passing(session, part);
+      const content = parts.map((part) => passing(session, part));
+      const message = { role: "assistant", stopReason, content };
+      const written = handlers.beforeMessageWrite({ message } as never, { sessionKey: session });
+      await settled();
+      return (written as { message: { content: readonly Part[] } } | undefined)?.message.content ?? content;
+    },
+    toModel: (session, words) => {
+      during(session);
+      return words.replace(transforms.toModel, "");
+    },
+    argument: (session, value) => transformToolCallArgumentText(() => fromModel(session, value)),
+  };
+}
+
+/** The host's own function has this name, and nothing else tells an argument from a text. */
+function transformToolCallArgumentText(transform: () => string): string {
+  return transform();
+}
+
+/** What a process remembers is gone with it. */
+export function forgetAll(): void {
+  const holder = globalThis as Record<symbol, unknown>;
+  for (const name of ["gate-memory", "runtime"])
+    Reflect.deleteProperty(holder, Symbol.for(`openclaw-coordination.${name}`));
+}
+
+/** A world whose coordinators and hooks share what they remember, as those of one process do. */
+export function gatedWorld(given: GivenGates = {}, plans = scriptedRunner()): World {
+  const gates: GivenGates = { gates: gatesWith([]), ...given };
+  return world({}, plans, {
+    ...gates,
+    get withheld() {
+      return gateMemory().texts;
+    },
+  });
+}
+
+/** The runtime of this process, as far as it is asked what the operator demands of an agent. */
+export function demanding(gates: ReturnType<typeof gatesWith>): void {
+  const gateOfAgent = (agentId: AgentId) => gateOf(gates, { agentId, runner: "subagent", plugins: [] });
+  const holder = globalThis as Record<symbol, unknown>;
+  holder[Symbol.for("openclaw-coordination.runtime")] = { gateOfAgent };
+}
+
+export interface OnStage {
+  readonly it: World;
+  readonly coordinator: Coordinator;
+  readonly child: SpawnedChild;
+  readonly host: GatedHost;
+}
+
+/** A child that a model spawned and that begins its run. */
+export async function onStage(given: GivenGates = {}): Promise<OnStage> {
+  const it = gatedWorld(given);
+  const coordinator = it.start();
+  await coordinator.start();
+  const child = await spawnChild(it, coordinator);
+  const host = gatedHost(coordinator);
+  await host.begins(child.session);
+  return { it, coordinator, child, host };
+}

@@ -9,13 +9,16 @@ import { join } from "node:path";
 import { installInto, packInto } from "./pack.ts";
 
 const PROBE = `
-import { composeCoordinator, openLedgerForReading } from "./dist/plugins/compose.js";
+import { composeCoordinator, openLedgerForReading, systemClock } from "./dist/plugins/compose.js";
+import { hookHost } from "./dist/plugins/hooks/hook-host.js";
 import { verifyLedger, parsePluginConfig } from "./dist/agents/coordination/index.js";
 
 const ledgerPath = process.argv[2];
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
-const runner = { observe: async () => ({ kind: "unknown" }), bind: async () => {} };
-const coordinator = await composeCoordinator({ ledgerPath, config: parsePluginConfig({}), runner, logger: quiet });
+const observer = { observe: async () => ({ kind: "unknown" }), bind: async () => {} };
+const hooks = hookHost({ clock: systemClock, logger: quiet });
+const given = { ledgerPath, config: parsePluginConfig({}), observer, hooks, channels: () => ({}), logger: quiet };
+const coordinator = await composeCoordinator(given);
 const content = { text: "x", ref: { sha256: "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", bytes: 1 } };
 const spawn = { runner: "subagent", agentId: "main", collect: false, call: {} };
 const source = { sourceSession: "agent:main:main", sourceAgent: "main" };

@@ -6,6 +6,7 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import type { RunStep } from "../../src/agents/coordination/dispatch/plan-effects.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { childKey, contentRef, RUN, spawn, START } from "./scene.ts";
@@ -149,7 +150,7 @@ export function endingCommand(stepId: string, attempt: number, ending: Ending): 
 export function commandFor(effect: Effect, { steps }: RandomPlan, state: Coordination): Command {
   switch (effect.kind) {
     case "runStep":
-      return dispatch(effect.stepId, effect.attempt);
+      return runOrFollow(effect, state);
     case "stopStep":
     case "stopObserved":
       return goWrong(effect.stepId, effect.attempt, "child_cancelled");
@@ -175,6 +176,12 @@ export function commandFor(effect: Effect, { steps }: RandomPlan, state: Coordin
     case "tellSession":
       return commandForGate(effect, state);
   }
+}
+
+/** What began already is followed to its end by whoever takes it up. */
+function runOrFollow({ stepId, attempt }: RunStep, state: Coordination): Command {
+  const hasBegun = state.kind === "open" && state.steps.get(stepId)?.phase.attempt === attempt;
+  return hasBegun ? finish(stepId, attempt) : dispatch(stepId, attempt);
 }
 
 /** One thing that happens; which step it is about depends on what there is then. */

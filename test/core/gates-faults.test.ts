@@ -1,50 +1,11 @@
 import { describe, expect, it } from "vitest";
-import type { GivenGates } from "../support/gate-parts.ts";
+import { checked, type Checked } from "./checked-plan.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER, spawnOf, world, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { done, scriptedRunner, type Scripted } from "../support/scripted-runner.ts";
-import {
-  eventsIn,
-  gatesWith,
-  never,
-  quiet,
-  ruling,
-  scriptedVerifier,
-  spawnChild,
-  type Answers,
-} from "./gates-world.ts";
-import { plan, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
-
-interface Checked {
-  readonly run: PlanRun;
-  readonly asked: ReturnType<typeof scriptedVerifier>["asked"];
-}
-
-/** A plan of one step `a` whose results `main`'s checks rule on. */
-async function checked(
-  answers: Answers,
-  {
-    checks = ["lint"],
-    gates = {},
-    more = {},
-    fields = {},
-    scripts = [done({ n: 1 })],
-  }: {
-    readonly checks?: readonly string[];
-    readonly gates?: object;
-    readonly more?: GivenGates;
-    readonly fields?: Fields;
-    readonly scripts?: readonly Scripted[];
-  } = {},
-): Promise<Checked> {
-  const { asked, verifier } = scriptedVerifier(answers);
-  const given = { gates: gatesWith(checks, gates), verifier, ...more };
-  const it = world({}, scriptedRunner(scriptOf({ a: scripts })), given);
-  const run = await submitTo(it, plan([step("a", fields)]));
-  await quiet(it);
-  return { run, asked };
-}
+import { done, scriptedRunner } from "../support/scripted-runner.ts";
+import { eventsIn, gatesWith, never, quiet, ruling, scriptedVerifier, spawnChild } from "./gates-world.ts";
+import { plan, scriptOf, step } from "./planned-world.ts";
 
 const failuresOf = ({ run }: Checked): string[] =>
   run.events("verification.failed").map(({ payload }) => payload.because);

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { checked, type Checked } from "./checked-plan.ts";
 import type { GivenGates } from "../support/gate-parts.ts";
 import { gateParts } from "../support/gate-parts.ts";
 import { world } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
-import { done, scriptedRunner, type Scripted } from "../support/scripted-runner.ts";
+import { done, scriptedRunner } from "../support/scripted-runner.ts";
 import type { CheckAnswer } from "../../src/agents/coordination/ports/verifier.ts";
 import {
   eventsIn,
@@ -15,37 +16,7 @@ import {
   scriptedVerifier,
   type Answers,
 } from "./gates-world.ts";
-import { plan, PLAN_ID, scriptOf, step, submitTo, type Fields, type PlanRun } from "./planned-world.ts";
-
-interface Checked {
-  readonly run: PlanRun;
-  readonly asked: ReturnType<typeof scriptedVerifier>["asked"];
-}
-
-/** A plan of one step `a` whose results `main`'s checks rule on. */
-async function checked(
-  answers: Answers,
-  {
-    checks = ["lint"],
-    gates = {},
-    more = {},
-    fields = {},
-    scripts = [done({ n: 1 })],
-  }: {
-    readonly checks?: readonly string[];
-    readonly gates?: object;
-    readonly more?: GivenGates;
-    readonly fields?: Fields;
-    readonly scripts?: readonly Scripted[];
-  } = {},
-): Promise<Checked> {
-  const { asked, verifier } = scriptedVerifier(answers);
-  const given = { gates: gatesWith(checks, gates), verifier, ...more };
-  const it = world({}, scriptedRunner(scriptOf({ a: scripts })), given);
-  const run = await submitTo(it, plan([step("a", fields)]));
-  await quiet(it);
-  return { run, asked };
-}
+import { plan, PLAN_ID, scriptOf, step } from "./planned-world.ts";
 
 const failuresOf = ({ run }: Checked): string[] =>
   run.events("verification.failed").map(({ payload }) => payload.because);

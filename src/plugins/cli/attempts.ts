@@ -3,6 +3,7 @@ import { epochMsOf, type EpochMs, type StepId } from "../../agents/coordination/
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
 import type { LedgerReader } from "../compose.ts";
+import { logPages } from "./log-pages.ts";
 
 export interface Attempt {
   readonly attempt: number;
@@ -14,8 +15,6 @@ export interface Attempt {
 /** By step, in order, without the newest attempt of each. */
 export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
 
-const PAGE = 1_000;
-
 export async function earlierAttempts(
   reader: Pick<LedgerReader, "read">,
   { coordinationId, steps }: CoordinationView,
@@ -24,11 +23,9 @@ export async function earlierAttempts(
   const attempts = new Map<StepId, Attempt[]>();
   if (steps.every(({ attempt }) => attempt <= 1)) return attempts;
   const begun = new Map<string, EpochMs>();
-  for (let from = 0; ; from += PAGE) {
-    const page = await reader.read(coordinationId, { from, limit: PAGE });
+  for await (const page of logPages(reader, coordinationId))
     for (const event of page) note(event, { begun, attempts, newest });
-    if (page.length < PAGE) return attempts;
-  }
+  return attempts;
 }
 
 interface Notes {

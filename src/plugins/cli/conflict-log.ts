@@ -11,6 +11,7 @@ import {
 } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../compose.ts";
+import { logPages } from "./log-pages.ts";
 
 /** As the commands print it with `--json`. */
 export interface ConflictRecord extends Readonly<FactPayloads["conflict.detected"]> {
@@ -34,19 +35,14 @@ export interface ChangeLog {
   readonly names: ReadonlyMap<StepId, string>;
 }
 
-const PAGE = 1_000;
-
 /** @throws CoordinationError as `LedgerStore.read` */
 export async function readChangeLog(
   reader: Pick<LedgerReader, "read">,
   coordinationId: CoordinationId,
 ): Promise<ChangeLog> {
   const notes: Notes = { conflicts: new Map(), names: new Map(), changes: 0 };
-  for (let from = 0; ; from += PAGE) {
-    const page = await reader.read(coordinationId, { from, limit: PAGE });
-    for (const event of page) note(event, notes);
-    if (page.length < PAGE) return { ...notes, conflicts: [...notes.conflicts.values()] };
-  }
+  for await (const page of logPages(reader, coordinationId)) for (const event of page) note(event, notes);
+  return { ...notes, conflicts: [...notes.conflicts.values()] };
 }
 
 interface Notes {

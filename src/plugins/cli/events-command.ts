@@ -3,6 +3,7 @@ import { FACT_PAYLOADS } from "../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { EVENT_PAYLOADS, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../compose.ts";
+import { logPages } from "./log-pages.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
@@ -81,11 +82,9 @@ async function* pagesOf(
   { type, from }: Query,
 ): AsyncGenerator<RunEvent[]> {
   for await (const runId of runIds) {
-    for (let next = from; ; next += PAGE) {
-      const page = await reader.read(runId, { from: next, limit: PAGE });
+    for await (const page of logPages(reader, runId, from)) {
       const matching = type === undefined ? page : page.filter((event) => event.type === type);
       if (matching.length > 0) yield matching;
-      if (page.length < PAGE) break;
     }
   }
 }

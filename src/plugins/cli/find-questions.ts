@@ -11,6 +11,7 @@ import {
 import { questionIdOf, questionNamed } from "../../agents/coordination/runtime/gates/question-requests.ts";
 import type { LedgerReader } from "../compose.ts";
 import type { FoundQuestion } from "./question-report.ts";
+import { runningCoordinations } from "./running.ts";
 
 export interface QuestionReads extends Pick<LedgerReader, "list" | "get" | "holders"> {
   /** `undefined` for a coordination that the ledger does not know. */
@@ -38,7 +39,6 @@ interface QuestionQuery {
 
 /** Coordinations that are looked into. */
 const HOLDERS_MAX = 10_000;
-const PAGE = 500;
 /** Of more, it is enough to know that there are many. */
 export const OPEN_QUESTIONS_MAX = 10_000;
 
@@ -68,12 +68,8 @@ async function holdersFor(reads: QuestionReads, wanted: Wanted): Promise<readonl
 
 async function runningIds(reads: QuestionReads): Promise<ReadonlySet<CoordinationId>> {
   const ids = new Set<CoordinationId>();
-  for (let page = await reads.list({ limit: PAGE, status: "running" }); ;) {
-    for (const { runId } of page) ids.add(runId);
-    const after = page.at(-1);
-    if (!after || page.length < PAGE) return ids;
-    page = await reads.list({ limit: PAGE, status: "running", after });
-  }
+  for await (const { runId } of runningCoordinations(reads)) ids.add(runId);
+  return ids;
 }
 
 /** Newest first. */

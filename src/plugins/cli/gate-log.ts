@@ -11,6 +11,7 @@ import {
 } from "../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../compose.ts";
+import { logPages } from "./log-pages.ts";
 
 interface OfAttempt {
   readonly stepId: StepId;
@@ -47,8 +48,6 @@ export interface GateLog {
   readonly closedAtMs: ReadonlyMap<string, EpochMs>;
 }
 
-const PAGE = 1_000;
-
 /** @throws CoordinationError as `LedgerStore.read` */
 export async function readGateLog(
   reader: Pick<LedgerReader, "read">,
@@ -58,14 +57,10 @@ export async function readGateLog(
     ...{ verdicts: [], revisions: [], held: new Map(), released: new Map(), closedAtMs: new Map() },
     begun: new Map(),
   };
-  for (let from = 0; ; from += PAGE) {
-    const page = await reader.read(coordinationId, { from, limit: PAGE });
+  for await (const page of logPages(reader, coordinationId))
     for (const event of page) note(event, epochMsOf(event.timestamp), notes);
-    if (page.length < PAGE) {
-      const { begun: _, ...log } = notes;
-      return log;
-    }
-  }
+  const { begun: _, ...log } = notes;
+  return log;
 }
 
 interface Notes {

@@ -1,5 +1,4 @@
 /** Owns: reading a plan file, JSON or YAML, in bounded time; what is wrong with its syntax comes with line and column. */
-import { createReadStream } from "node:fs";
 import { extname } from "node:path";
 import type * as Yaml from "yaml";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
@@ -7,18 +6,19 @@ import { CoordinationError } from "../../agents/coordination/contracts/errors.ts
 import type { PlanProblem } from "../../agents/coordination/plan/plan-problem.ts";
 import { duplicateKeyIn } from "./duplicate-key.ts";
 import { bytes } from "./quantities.ts";
+import { readTextFile } from "./read-text-file.ts";
 
 type Loaded =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 
-const STDIN = "-";
 const TOO_DEEP = "the file is nested too deeply";
 const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
 
 /** @throws CoordinationError `INPUT_INVALID` where the file cannot be read or is too large. */
 export async function loadPlanFile(file: string): Promise<Loaded> {
-  const text = await readText(file);
+  const bytesMax = BOUNDS.planFileBytesMax;
+  const text = await readTextFile(file, { bytesMax, tooLarge: () => tooLarge(file, bytesMax) });
   const extension = extname(file).toLowerCase();
   const looksLikeJson = /^\s*[[{]/u.test(text);
   if (extension === ".json" || (extension !== ".yaml" && extension !== ".yml" && looksLikeJson)) {
@@ -27,34 +27,6 @@ export async function loadPlanFile(file: string): Promise<Loaded> {
     return extension === ".json" ? explainJson(text) : parseYaml(text);
   }
   return parseYaml(text);
-}
-
-async function readText(file: string): Promise<string> {
-  const stream: AsyncIterable<Buffer> = file === STDIN ? process.stdin : createReadStream(file);
-  const chunks: Buffer[] = [];
-  let size = 0;
-  try {
-    for await (const chunk of stream) {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > BOUNDS.planFileBytesMax) break;
-    }
-  } catch (error) {
-    const { code = "" } = error as NodeJS.ErrnoException;
-    throw new CoordinationError("INPUT_INVALID", `${file}: the file cannot be read (${code})`, {
-      cause: error,
-    });
-  }
-  if (size > BOUNDS.planFileBytesMax) throw tooLarge(file, BOUNDS.planFileBytesMax);
-  return decode(file, Buffer.concat(chunks));
-}
-
-function decode(file: string, content: Buffer): string {
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(content);
-  } catch (cause) {
-    throw new CoordinationError("INPUT_INVALID", `${file}: the file is not UTF-8 text`, { cause });
-  }
 }
 
 function tooLarge(what: string, sizeMax: number): CoordinationError {

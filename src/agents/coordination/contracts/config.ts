@@ -3,6 +3,7 @@ import { BOUNDS } from "./bounds.ts";
 import { escalationsSchema, gatesSchema } from "./gates-config.ts";
 import { agentIdSchema } from "./ids.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "./plan.ts";
+import { programFields } from "./program-fields.ts";
 import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "./validation.ts";
 import { CoordinationError } from "./errors.ts";
 
@@ -41,12 +42,7 @@ export type LanesConfig = z.output<typeof lanesSchema>;
 
 /** A program that speaks the Agent Client Protocol over stdio. Only an operator can name one. */
 const acpAgentSchema = z.strictObject({
-  command: z.string().min(1).max(BOUNDS.resourceCharsMax).describe("The program, without a shell."),
-  args: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.acpArgumentsMax).default([]),
-  env: z
-    .record(z.string().min(1).max(BOUNDS.idCharsMax), z.string().max(BOUNDS.resourceCharsMax))
-    .default({})
-    .describe("Added to PATH, HOME, LANG and TMPDIR, the only variables that are passed on."),
+  ...programFields,
   cwd: z
     .string()
     .min(1)

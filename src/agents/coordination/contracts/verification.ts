@@ -5,6 +5,7 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
+import { programFields } from "./program-fields.ts";
 
 /** Names a check, and a criterion that one looks at. */
 export const criterionKeySchema = z
@@ -52,12 +53,7 @@ const modelCheck = z.strictObject({
 /** A program that is given the result and answers by its exit code. Only an operator can name one. */
 const commandCheck = z.strictObject({
   kind: z.literal("command"),
-  command: z.string().min(1).max(BOUNDS.resourceCharsMax).describe("The program, without a shell."),
-  args: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.acpArgumentsMax).default([]),
-  env: z
-    .record(z.string().min(1).max(BOUNDS.idCharsMax), z.string().max(BOUNDS.resourceCharsMax))
-    .default({})
-    .describe("Added to PATH, HOME, LANG and TMPDIR, the only variables that are passed on."),
+  ...programFields,
   reviseOn: z
     .array(z.int().min(1).max(255))
     .max(BOUNDS.criteriaMax)

@@ -22,7 +22,6 @@ import { envelopeOf } from "../dispatch/envelope-of.ts";
 import { isContinued } from "../dispatch/plan-dispatch.ts";
 import { outcomeCommand } from "../dispatch/rule-on-observation.ts";
 import { childOf, type Coordination, type Step } from "../ledger/state.ts";
-import { childName } from "../ledger/summary.ts";
 import type { SpawnObserver } from "../ports/spawn-observer.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
 import type { ContentStore } from "../ports/content-store.ts";
@@ -45,6 +44,7 @@ import { createPlanSource } from "./plan-source.ts";
 import { createRunLog, type RunLog, type RunLogParts, type Submitted } from "./run-log.ts";
 import type { PlanParts, RuntimeParts, Settings } from "./runtime-parts.ts";
 import type { SpawnGate } from "./spawn-gate.ts";
+import { stepOfChild } from "./step-of-child.ts";
 import { createPlanRequests } from "./submit-plan.ts";
 
 export interface CoordinatorParts extends RunLogParts, PlanParts, ArbitrationParts, GateParts {
@@ -150,8 +150,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     refuseSpawn: (claim, message) => refuseSpawn(core, claim, message),
     endChild: (childSessionKey, ending) => endChild(core, childSessionKey, ending),
     envelopeForChild: async (childSessionKey) => {
-      const found = await parts.store.find(childName(childSessionKey));
-      return found?.stepId && envelopeOf(await runs.state(found.runId), found.stepId);
+      const found = await stepOfChild({ store: parts.store, runs }, childSessionKey);
+      return found && envelopeOf(found.state, found.step.spec.stepId);
     },
     view: async (coordinationId) => {
       const state = await runs.state(coordinationId);
@@ -291,18 +291,18 @@ async function claimedStep(core: Core, claim: SpawnClaim): Promise<Step | undefi
 }
 
 async function endChild(core: Core, childSessionKey: SessionKey, ending: ChildEnding): Promise<void> {
-  const found = await core.store.find(childName(childSessionKey));
-  if (!found?.stepId) return;
-  const { runId, stepId } = found;
   // What it said last may still be on its way to the disk, and decides what becomes of it.
   await core.withheld.settled(childSessionKey);
-  const state = await core.runs.state(runId);
-  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  const found = await stepOfChild(core, childSessionKey);
+  if (found?.state.kind !== "open") return;
+  const { state, step } = found;
   // D3: the child of an older attempt says nothing about this one.
-  if (!step || isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
-  const about = { stepId, attempt: step.phase.attempt };
+  if (isFollowed(step) || childOf(step.phase)?.childSessionKey !== childSessionKey) return;
+  const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const isLost = ending.outcome === "completed" && core.withheld.isLost(childSessionKey);
-  await submit(core, runId, [isLost ? lostResult(about) : outcomeCommand(about, ending, "hook")]);
+  await submit(core, state.coordinationId, [
+    isLost ? lostResult(about) : outcomeCommand(about, ending, "hook"),
+  ]);
 }
 
 /** G1: its parent has a placeholder, and there is nothing to rule on. */

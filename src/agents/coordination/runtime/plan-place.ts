@@ -8,11 +8,12 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import type { SessionKey } from "../contracts/ids.ts";
 import { isPlanned } from "../dispatch/plan-rules.ts";
 import { sessionOf, type OpenCoordination, type Spent, type Step } from "../ledger/state.ts";
-import { childName, nestedName } from "../ledger/summary.ts";
+import { nestedName } from "../ledger/summary.ts";
 import type { PlanProblem } from "../plan/plan-problem.ts";
 import type { StepGraph } from "../plan/step-graph.ts";
 import { nestedPlan } from "./nested-plans.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
+import { stepOfChild } from "./step-of-child.ts";
 
 type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
 
@@ -77,12 +78,10 @@ interface Around {
   readonly isAtWork: boolean;
 }
 
-async function stepAround({ store, runs }: Parts, session: SessionKey): Promise<Around | undefined> {
-  const found = await store.find(childName(session));
-  if (!found?.stepId) return undefined;
-  const state = await runs.state(found.runId);
-  const step = state.kind === "unopened" ? undefined : state.steps.get(found.stepId);
-  if (!step || state.kind === "unopened") return undefined;
+async function stepAround(parts: Parts, session: SessionKey): Promise<Around | undefined> {
+  const found = await stepOfChild(parts, session);
+  if (!found) return undefined;
+  const { state, step } = found;
   const { status } = step.phase;
   const isAtWork = state.kind === "open" && (status === "dispatched" || status === "running");
   return {

@@ -4,7 +4,6 @@ import type { SessionKey } from "../contracts/ids.ts";
 import { basisPointsBelow } from "../gates/stated-confidence.ts";
 import { isPlanned } from "../dispatch/plan-rules.ts";
 import { sessionOf, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { childName } from "../ledger/summary.ts";
 import { isWithinOutputBounds } from "../plan/read-outputs.ts";
 import { isJsonObject, type JsonObject } from "../plan/step-graph.ts";
 import type { OutputProblem } from "../ports/output-contract.ts";
@@ -12,13 +11,14 @@ import { outputContent } from "./attempt-outcome.ts";
 import type { Report, ReportAnswer } from "./plan-requests.ts";
 import { sessionFor } from "./prepare-attempt.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
+import { stepOfChild } from "./step-of-child.ts";
 
 export async function takeReport(
   parts: RuntimeParts,
   childSessionKey: SessionKey,
   report: Report,
 ): Promise<ReportAnswer> {
-  const about = await stepOf(parts, childSessionKey);
+  const about = await openStepOf(parts, childSessionKey);
   if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
   const checked = await checkedOutputs(parts, about, report);
   if (checked.kind === "invalid") return checked;
@@ -48,16 +48,9 @@ interface About {
   readonly step: Step;
 }
 
-async function stepOf(
-  { store, runs }: RuntimeParts,
-  childSessionKey: SessionKey,
-): Promise<About | undefined> {
-  const found = await store.find(childName(childSessionKey));
-  if (!found?.stepId) return undefined;
-  const state = await runs.state(found.runId);
-  if (state.kind !== "open") return undefined;
-  const step = state.steps.get(found.stepId);
-  return step && { state, step };
+async function openStepOf(parts: RuntimeParts, session: SessionKey): Promise<About | undefined> {
+  const found = await stepOfChild(parts, session);
+  return found?.state.kind === "open" ? { state: found.state, step: found.step } : undefined;
 }
 
 type Checked =

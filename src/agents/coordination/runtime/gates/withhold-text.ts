@@ -5,9 +5,8 @@ import type { Gate } from "../../contracts/verification.ts";
 import { withHeldBack } from "../../gates/placeholder.ts";
 import { statedConfidence } from "../../gates/stated-confidence.ts";
 import { sessionOf, type Step, type WithheldText } from "../../ledger/state.ts";
-import { childName } from "../../ledger/summary.ts";
-import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { RuntimeParts } from "../runtime-parts.ts";
+import { stepOfChild, type StepOfChild } from "../step-of-child.ts";
 import { isStrict } from "./gate-of.ts";
 
 /** What a host must know of a gated session to keep back what its agent says. */
@@ -24,8 +23,6 @@ export interface GatedSession {
   readonly kept?: { readonly sha256: string; readonly text: string };
 }
 
-type SessionParts = Pick<RuntimeParts, "runs" | "content"> & { readonly store: Pick<LedgerStore, "find"> };
-
 export interface HeldSessions {
   /** The gate of the step that a session works on; nothing for any other session. */
   gated(session: SessionKey): Promise<GatedSession | undefined>;
@@ -36,7 +33,7 @@ export interface HeldSessions {
 export function createHeldSessions(parts: RuntimeParts): HeldSessions {
   return {
     gated: async (session) => {
-      const found = await stepOf(parts, session);
+      const found = await stepOfChild(parts, session);
       return found && gatedSession(parts, session, found);
     },
     keep: async (session, shown) => {
@@ -47,23 +44,10 @@ export function createHeldSessions(parts: RuntimeParts): HeldSessions {
   };
 }
 
-interface Found {
-  readonly coordinationId: CoordinationId;
-  readonly step: Step;
-}
-
-async function stepOf({ store, runs }: SessionParts, session: SessionKey): Promise<Found | undefined> {
-  const found = await store.find(childName(session));
-  if (!found?.stepId) return undefined;
-  const state = await runs.state(found.runId);
-  const step = state.kind === "unopened" ? undefined : state.steps.get(found.stepId);
-  return step && { coordinationId: found.runId, step };
-}
-
 async function gatedSession(
-  { content }: Pick<SessionParts, "content">,
+  { content }: Pick<RuntimeParts, "content">,
   session: SessionKey,
-  { coordinationId, step }: Found,
+  { state: { coordinationId }, step }: StepOfChild,
 ): Promise<GatedSession | undefined> {
   const { gate, stepId } = step.spec;
   // What an earlier attempt said was refused, whatever became of a later one.
@@ -102,9 +86,12 @@ function isReleased({ phase }: Step): boolean {
 }
 
 async function keep(parts: RuntimeParts, session: SessionKey, text: string): Promise<void> {
-  const found = await stepOf(parts, session);
+  const found = await stepOfChild(parts, session);
   if (!found || sessionOf(found.step.phase) !== session) return;
-  const { coordinationId, step } = found;
+  const {
+    state: { coordinationId },
+    step,
+  } = found;
   const ref = parts.withheld.add(session, text);
   const submitted = await parts.runs.submit(
     coordinationId,

@@ -240,6 +240,19 @@ describe("a session's own changes", () => {
     expect((await s.does(write(s, b, { "notes.md": "b\n" }))).kind).toBe("granted");
   });
 
+  it("that end at the same time are recorded once each", async () => {
+    await using s = await scene();
+    const children = [await s.child("a"), await s.child("b"), await s.child("c")];
+    const calls = children.map((child, index) => write(s, child, { [`${index}.md`]: "new\n" }));
+    for (const [index, call] of calls.entries()) {
+      await s.ask(call);
+      s.put(`${index}.md`, "new\n");
+    }
+    await Promise.all(calls.map(({ callKey }) => s.coordinator.arbiter.callEnded(callKey)));
+    const changed = s.events("resource.changed").map(({ resource }) => resource);
+    expect(changed.toSorted()).toEqual(calls.map((_, index) => s.resource(`${index}.md`)));
+  });
+
   it("whose end the host never told do not switch the protection off for good", async () => {
     await using s = await scene({ settings: { stepTimeoutMs: 10 * HALF_AN_HOUR_MS } });
     s.put("notes.md", "v0\n");

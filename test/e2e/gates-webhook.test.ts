@@ -7,7 +7,8 @@ import { signatureOf } from "../../src/infra/webhook/webhook-signature.ts";
 import type { Json } from "../support/gateway.ts";
 import { textOf } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
-import { hasEnded, PHASE1, pluginConfig, stepNamed, type Known } from "./stage.ts";
+import { hasEnded, stepNamed, type Known } from "./stage.ts";
+import { turnFlag } from "./turn-flag.ts";
 import {
   answer,
   childOfStep,
@@ -181,26 +182,7 @@ describe("a webhook", () => {
 });
 
 describe("the flag", () => {
-  /** Turns it and waits until the host has replaced the plugin. */
-  async function turn(enabled: boolean): Promise<void> {
-    const reloads = (): number => stage.gateway.log().split("loading coordination from").length;
-    const before = reloads();
-    let edits = 0;
-    await waitFor(
-      () => {
-        // The host refuses a reload at times and does not try again by itself: the edit must differ to be seen.
-        if (edits++ % 40 === 0) {
-          stage.gateway.updateConfig((config) => {
-            const { entries } = config["plugins"] as { entries: { coordination: Json } };
-            const fields = { ...PHASE1, enabled, sweepMs: PHASE1.sweepMs + edits };
-            entries.coordination["config"] = pluginConfig(phase1(fields));
-          });
-        }
-        return reloads() >= before + 2;
-      },
-      { what: `the flag to be ${enabled ? "on" : "off"}`, timeoutMs: 60_000 },
-    );
-  }
+  const turn = (enabled: boolean): Promise<void> => turnFlag(stage, { enabled, phase1: phase1() });
 
   it("turned off and on again while a result is held: the question stays, and the result is kept", async () => {
     const label = "switched";

@@ -3,6 +3,7 @@ import type { Json } from "../support/gateway.ts";
 import { script } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, openStage, PHASE1, pluginConfig, type Stage } from "./stage.ts";
+import { turnFlag } from "./turn-flag.ts";
 
 let stage: Stage;
 
@@ -39,30 +40,8 @@ async function registered(): Promise<Json> {
   return (JSON.parse(stdout) as { plugin: Json }).plugin;
 }
 
-/** Turns the flag and waits until the host has replaced the plugin. */
-async function turn(enabled: boolean, conversation = true): Promise<void> {
-  const reloads = (): number => stage.gateway.log().split("loading coordination from").length;
-  const before = reloads();
-  let edits = 0;
-  await waitFor(
-    () => {
-      // The host refuses a reload at times and does not try again by itself: the edit must differ to be seen.
-      if (edits++ % 40 === 0) {
-        stage.gateway.updateConfig((config) => {
-          const entry = (config["plugins"] as Json)["entries"] as { coordination: Json };
-          entry.coordination["hooks"] = { allowConversationAccess: conversation };
-          entry.coordination["config"] = pluginConfig({
-            ...PHASE1,
-            enabled,
-            sweepMs: PHASE1.sweepMs + edits,
-          });
-        });
-      }
-      return reloads() >= before + 2;
-    },
-    { what: `the plugin to be reloaded with the flag ${enabled ? "on" : "off"}`, timeoutMs: 60_000 },
-  );
-}
+const turn = (enabled: boolean, conversation = true): Promise<void> =>
+  turnFlag(stage, { enabled, hooks: { allowConversationAccess: conversation } });
 
 describe("the flag", () => {
   it("off: spawns run as ever, and there is no hook, no service and no file", async () => {

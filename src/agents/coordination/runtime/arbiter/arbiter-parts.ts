@@ -43,6 +43,9 @@ export interface Arbitration extends AssessParts {
   readonly unanswerable: UnanswerableSessions;
   /** Changes that are not on disk yet, the oldest first. */
   readonly unrecorded: Unrecorded[];
-  /** Runs `work` after all earlier work. */
-  readonly inTurn: <T>(work: () => Promise<T>) => Promise<T>;
+  readonly inRecordingTurn: InTurn;
+  readonly inTurn: InTurn;
 }
+
+/** Runs `work` after all earlier work. */
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;

@@ -18,7 +18,7 @@ import { isCoordinationError } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import { approvedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
-import type { ArbiterParts, Arbitration } from "./arbiter-parts.ts";
+import type { ArbiterParts, Arbitration, InTurn } from "./arbiter-parts.ts";
 import { assessCall, withoutMerges, type Assessed, type LocatedTarget } from "./assess-call.ts";
 import { claimApproved } from "./claim-over.ts";
 import { givenUpSentence, heldSentence, pluginsLateSentence, underWaySentence } from "./conflict-sentence.ts";
@@ -63,6 +63,7 @@ export function createArbiter(parts: ArbiterParts): Arbiter {
     known: createKnownVersions(),
     underWay: createWritesUnderWay(),
     unrecorded: [],
+    inRecordingTurn: oneByOne(),
     unanswerable: createUnanswerableSessions(parts.clock),
     inTurn: oneByOne(),
   };
@@ -302,7 +303,7 @@ async function release(it: Arbitration, token: number): Promise<{ runId: Coordin
   return submitted.kind === "accepted" ? { runId } : undefined;
 }
 
-function oneByOne(): Arbitration["inTurn"] {
+function oneByOne(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const mine = last.then(work, work);

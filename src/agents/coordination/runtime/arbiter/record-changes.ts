@@ -89,9 +89,14 @@ const TRIED_AGAIN: ReadonlySet<string> = new Set([
   "LEDGER_UNAVAILABLE",
 ] satisfies ErrorCode[]);
 
-/** Also what could not be recorded before, such as when the ledger was busy. */
-export async function recordRest(it: Pick<Arbitration, "unrecorded" | "runs" | "logger">): Promise<void> {
-  const { unrecorded, runs, logger } = it;
+/** Also what could not be recorded before, such as when the ledger was busy. What two calls find at once is recorded by one of them. */
+export async function recordRest(it: Recording): Promise<void> {
+  await it.inRecordingTurn(() => recordAll(it));
+}
+
+type Recording = Pick<Arbitration, "unrecorded" | "inRecordingTurn" | "runs" | "logger">;
+
+async function recordAll({ unrecorded, runs, logger }: Recording): Promise<void> {
   unrecorded.splice(0, Math.max(0, unrecorded.length - UNRECORDED_MAX));
   for (const rest of [...unrecorded]) {
     try {
@@ -105,7 +110,6 @@ export async function recordRest(it: Pick<Arbitration, "unrecorded" | "runs" | "
       );
       if (isTriedAgain) return;
     }
-    const index = unrecorded.indexOf(rest);
-    if (index !== -1) unrecorded.splice(index, 1);
+    unrecorded.splice(unrecorded.indexOf(rest), 1);
   }
 }

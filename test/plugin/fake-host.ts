@@ -36,6 +36,7 @@ export function fakeHost(options: {
     runtime: {
       state: { resolveStateDir: () => (typeof stateDir === "string" ? stateDir : stateDir()) },
       tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve(rows) }) } } },
+      config: { current: () => ({}) },
       agent: { session: { patchSessionEntry } },
     },
   };

@@ -53,6 +53,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
         runner: "subagent",
         plugins: hooks.verifiersFor(hostAgentId(agentId)),
       }),
+    acpDefaultAgent: () => acpDefaultAgentOf(api),
     config,
     logger,
     runner,
@@ -66,6 +67,10 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     },
     close: opened.close,
   };
+}
+
+function acpDefaultAgentOf({ runtime }: OpenClawPluginApi): string | undefined {
+  return runtime.config.current().acp?.defaultAgent;
 }
 
 const MIRROR_STOP_MS_MAX = 5_000;

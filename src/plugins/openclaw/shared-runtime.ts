@@ -27,6 +27,8 @@ export interface SharedRuntime {
   readonly hooks: HookHost;
   /** What holds the results of an agent that a model spawns, as far as the configuration says. */
   gateOfAgent(agentId: AgentId): Gate | undefined;
+  /** Whom the host takes for a spawn over ACP that names no agent. */
+  readonly acpDefaultAgent: () => string | undefined;
   /** Spawns between their two hooks, by tool call. */
   readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
   /** The folder from which a session's tools take relative paths. */

@@ -8,11 +8,12 @@ import type { CoordinationEnvelope } from "../../agents/coordination/contracts/e
 import type { InputProblem } from "../../agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../agents/coordination/runtime/coordinator.ts";
+import { whyUngateable } from "../../agents/coordination/runtime/gates/gate-of.ts";
 import { goOnOrRefuse, refusal } from "./refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
 import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
 import { whyDenied } from "./spawn-decision.ts";
-import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
+import { readSpawnCall, targetOf, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "./spawn-result.ts";
 
 type BeforeEvent = HookEvent<"before_tool_call">;
@@ -34,6 +35,9 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
   return {
     beforeSpawn: async (event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> => {
       try {
+        // Known without the ledger, and true also where that cannot be opened.
+        const ungated = await refusedUngated(parts, event, ctx);
+        if (ungated) return ungated;
         const denied = await deniedByPlugins(parts, event, ctx);
         return denied ?? (await parts.use((runtime) => admit(runtime, event, ctx)));
       } catch (error) {
@@ -46,7 +50,22 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
 }
 
 /** These say no to the spawn itself; others say only that it could not be recorded. */
-const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT"]);
+const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT", "UNGATEABLE"]);
+
+/** What must be held back and cannot be is not spawned, recorded or not. */
+async function refusedUngated(
+  { use }: SpawnHandlerParts,
+  event: BeforeEvent,
+  ctx: BeforeContext,
+): Promise<BeforeResult> {
+  const runtime = await use((open) => Promise.resolve(open));
+  if (!isCoordinated(runtime, ctx)) return undefined;
+  const target = targetOf(callOf(runtime, event, ctx));
+  const reason = target && whyUngateable(runtime.gateOfAgent(target.agentId), target);
+  if (reason === undefined) return undefined;
+  runtime.logger.info({ session: ctx.sessionKey, refusal: "UNGATEABLE" }, `a spawn is refused: ${reason}`);
+  return refusal("spawn", reason);
+}
 
 /** What could not be recorded goes on; what a plugin denied never does. */
 async function deniedByPlugins(
@@ -99,6 +118,7 @@ function callOf(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext):
     toolCallId: event.toolCallId ?? ctx.toolCallId,
     trace: ctx.trace,
     request: runtime.requests.get(sessionKey),
+    acpDefaultAgent: runtime.acpDefaultAgent,
   };
 }
 

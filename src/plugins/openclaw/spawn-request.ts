@@ -20,6 +20,8 @@ export interface SpawnCall {
   readonly trace?: { readonly traceId?: string; readonly spanId?: string } | undefined;
   /** What the session was asked to do, where that is known. */
   readonly request?: string | undefined;
+  /** Whom the host takes for a spawn over ACP that names no agent. */
+  readonly acpDefaultAgent?: () => string | undefined;
 }
 
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._:/#-]*$/u;
@@ -35,7 +37,7 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
   if (!source.success || !sourceAgent.success) return { kind: "unreadable" };
   const { params, trace } = call;
   const task = typeof params["task"] === "string" ? params["task"] : "";
-  const target = agentIdSchema.safeParse(params["agentId"] ?? call.agentId).data;
+  const target = agentIdSchema.safeParse(namedAgent(call) ?? call.agentId).data;
   const problems = problemsOf(params, target !== undefined);
   const request: SpawnRequest = {
     sourceSession: source.data,
@@ -52,12 +54,31 @@ export function readSpawnCall(call: SpawnCall): SpawnReading {
   return { kind: "spawn", request, problems };
 }
 
+/** Who would work and how; `undefined` where the call names nobody that could be told. */
+export function targetOf(call: SpawnCall): Pick<SpawnRequest["spawn"], "agentId" | "runner"> | undefined {
+  const named = agentIdSchema.safeParse(namedAgent(call));
+  const agentId = named.success ? named.data : agentIdSchema.safeParse(call.agentId).data;
+  return agentId && { agentId, runner: runnerOf(call.params) };
+}
+
+/** For the host an empty name is none. */
+function namedAgent({ params, acpDefaultAgent }: SpawnCall): unknown {
+  const agentId = params["agentId"];
+  const isNamed = typeof agentId === "string" ? agentId.trim() !== "" : agentId != null;
+  if (isNamed) return agentId;
+  return runnerOf(params) === "acp" ? acpDefaultAgent?.() : undefined;
+}
+
+function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
+  return params["runtime"] === "acp" ? "acp" : "subagent";
+}
+
 function spawnOf(call: SpawnCall): Omit<SpawnRequest["spawn"], "agentId" | "problems"> {
   const { params } = call;
   const name = nameOf(params);
   const timeoutMs = timeoutOf(params["runTimeoutSeconds"]);
   return {
-    runner: params["runtime"] === "acp" ? "acp" : "subagent",
+    runner: runnerOf(params),
     ...(name && { name }),
     ...(timeoutMs && { timeoutMs }),
     collect: params["collect"] === true,

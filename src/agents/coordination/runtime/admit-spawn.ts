@@ -18,7 +18,7 @@ import type { Coordination } from "../ledger/state.ts";
 import { childName, traceName } from "../ledger/summary.ts";
 import type { ContentInput } from "../ports/content-store.ts";
 import type { Found, LedgerStore } from "../ports/ledger-store.ts";
-import { isStrict } from "./gates/gate-of.ts";
+import { whyUngateable } from "./gates/gate-of.ts";
 import type { RunLog, Submitted } from "./run-log.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
@@ -75,15 +75,12 @@ export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Prom
   }
 }
 
-/** What a session of the host's ACP backend says cannot be kept back, so it must not be spawned where it would have to be. */
 function ungateable(
   { gateOf }: AdmitParts,
   { spawn }: SpawnRequest,
 ): (Admission & { kind: "refused" }) | undefined {
-  const gate = gateOf(spawn);
-  if (spawn.runner !== "acp" || !gate || !isStrict(gate)) return undefined;
-  const reason = `results of agent ${spawn.agentId} must be checked, and those of an ACP session cannot be held back; spawn it with runtime "subagent"`;
-  return { kind: "refused", code: "UNGATEABLE", reason };
+  const reason = whyUngateable(gateOf(spawn), spawn);
+  return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
 }
 
 function admissionOf(submitted: Submitted): Admission {

@@ -65,6 +65,18 @@ export function isStrict({ checks = [], requireConfidence }: Gate): boolean {
   return checks.length > 0 || requireConfidence === true;
 }
 
+/**
+ * What a session of the host's ACP backend says cannot be kept back, so it must not be spawned where it would have to be: why, in
+ * words for the model.
+ */
+export function whyUngateable(
+  gate: Gate | undefined,
+  { agentId, runner }: Pick<Gated, "agentId" | "runner">,
+): string | undefined {
+  if (runner !== "acp" || !gate || !isStrict(gate)) return undefined;
+  return `results of agent ${agentId} must be checked, and those of an ACP session cannot be held back; spawn it with runtime "subagent"`;
+}
+
 /** G2: what its planner doubts is for people to begin; absent where it is sure enough, or says nothing. */
 export function doubtIn(config: GatesConfig, confidence: number | undefined): HeldDecision | undefined {
   if (!config.enabled || confidence === undefined) return undefined;

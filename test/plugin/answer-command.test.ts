@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { answerCommand, type ChatMessage } from "../../src/plugins/openclaw/answer-command.ts";
@@ -6,20 +6,23 @@ import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
 import { registerCoordinationCommands } from "../../src/plugins/openclaw/register-commands.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
-import { questionStage, type QuestionStage } from "./question-stage.ts";
+import { logLines, questionStage, type QuestionStage } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;
 const APPROVAL = { kind: "approval" } as const;
 
 const say = (
-  { use }: Pick<QuestionStage, "use">,
+  { use, logger = logLines().logger }: Pick<QuestionStage, "use"> & Partial<Pick<QuestionStage, "logger">>,
   args: string | undefined,
   from: Partial<ChatMessage> = {},
 ) =>
-  answerCommand(use, {
-    ...{ channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args },
-    ...from,
-  });
+  answerCommand(
+    { use, logger },
+    {
+      ...{ channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args },
+      ...from,
+    },
+  );
 
 describe("/coordination approve and deny", () => {
   it("answers in the name that the channel vouches for, and says what that brought about", async () => {
@@ -127,8 +130,33 @@ describe("who may answer by chat", () => {
   ])("is not %s", async (_, from) => {
     await using stage = await questionStage();
     await stage.ask("a?", OWNER, APPROVAL);
-    expect(await say(stage, "approve", from)).toBe(refused);
+    expect(await say(stage, "answer co-1:escalation-1 secret words", from)).toBe(refused);
     expect(await stage.answers("co-1")).toEqual([]);
+    expect(stage.lines).toEqual([
+      {
+        ...{ level: "warn", message: "a sender who may not answer questions by chat was refused" },
+        fields: { channel: "telegram", sender: "42", command: "answer", question: "co-1:escalation-1" },
+      },
+    ]);
+  });
+
+  it("is in the log where it was refused, whoever it was and whatever it wrote, in a short line", async () => {
+    await using stage = await questionStage({ approvers: [] });
+    const long = "secret".repeat(20_000);
+    for (const [args, from] of [
+      ["approve", { senderId: undefined }],
+      [`approve ${long}`, { senderId: long, channel: long }],
+      [long, { isAuthorizedSender: false }],
+      [undefined, { isAuthorizedSender: false }],
+    ] as const)
+      expect(await say(stage, args, from)).toBe(refused);
+    expect(stage.lines.map(({ level, fields }) => ({ level, command: fields["command"] }))).toEqual([
+      { level: "warn", command: "approve" },
+      { level: "warn", command: "approve" },
+      { level: "warn", command: undefined },
+      { level: "warn", command: undefined },
+    ]);
+    expect(JSON.stringify(stage.lines).length).toBeLessThan(2_000);
   });
 
   it.each([["operator.approvals"], ["operator.admin"]])("is a gateway client with %s", async (scope) => {
@@ -227,11 +255,13 @@ describe("the chat command", () => {
 
   it("is offered to authorised senders only, and answers with text alone", async () => {
     const commands: Parameters<OpenClawPluginApi["registerCommand"]>[0][] = [];
-    const api = { registerCommand: (command: (typeof commands)[number]) => commands.push(command) };
+    const logger = { debug: vi.fn(), info: vi.fn(), warn: vi.fn(), error: vi.fn() };
+    const api = { logger, registerCommand: (command: (typeof commands)[number]) => commands.push(command) };
     registerCoordinationCommands(api as unknown as OpenClawPluginApi);
     const [command] = commands;
     expect(command).toMatchObject({ name: "coordination", requireAuth: true, acceptsArgs: true });
     const message = { channel: "telegram", isAuthorizedSender: false, commandBody: "/coordination approve" };
     expect(await command?.handler(message as never)).toEqual({ text: "You may not answer questions here." });
+    expect(logger.warn).toHaveBeenCalledOnce();
   });
 });

@@ -1,6 +1,7 @@
 /** Owns: a running coordinator on a real ledger with questions of agents, as gateway methods and the chat command see it. */
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { EscalationsConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
 import { questionReads, type QuestionReads } from "../../src/plugins/cli/find-questions.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
@@ -8,8 +9,26 @@ import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts
 import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
+export interface LoggedLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: LogFields;
+}
+
+export function logLines(): { readonly logger: Logger; readonly lines: LoggedLine[] } {
+  const lines: LoggedLine[] = [];
+  const say = (level: string) => (fields: LogFields, message: string) => {
+    lines.push({ level, message, fields });
+  };
+  const logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
+  return { logger, lines };
+}
+
 export interface QuestionStage extends AsyncDisposable {
   readonly use: UsePlans;
+  readonly logger: Logger;
+  /** What was logged of the chat command. */
+  readonly lines: readonly LoggedLine[];
   /** Has an agent ask, in the coordination of its session; answers the id of the question. */
   ask(
     question: string,
@@ -43,6 +62,7 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
   } as unknown as SharedRuntime;
   let nowMs = TEST_EPOCH_MS;
   return {
+    ...logLines(),
     use: (work) => work(running, runtime),
     ask: async (question, by = OWNER, { kind, answerMs } = {}) => {
       nowMs += 1_000;

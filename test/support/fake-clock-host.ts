@@ -8,7 +8,7 @@ import type { ChildEnding, Observation } from "../../src/agents/coordination/con
 import type { SpawnObserver, SpawnQuery } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { LaneMetrics, LaneRunner } from "../../src/agents/coordination/ports/lane-runner.ts";
-import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
+import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
 import {
   withheldTexts,
@@ -146,6 +146,7 @@ export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unkno
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly message: string;
+  readonly fields?: LogFields;
 }
 
 export interface World {
@@ -174,8 +175,8 @@ export function world(
   const ledger = memoryLedger();
   const host = fakeHost(clock);
   const lines: LogLine[] = [];
-  const say = (level: LogLine["level"]) => (_: unknown, message: string) => {
-    lines.push({ level, message });
+  const say = (level: LogLine["level"]) => (fields: LogFields, message: string) => {
+    lines.push({ level, message, fields });
   };
   const logger: Logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
   let opened = 0;

@@ -9,6 +9,7 @@ import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
 import { sessionKeySchema, type SessionKey } from "../../agents/coordination/contracts/ids.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { QuestionReport } from "../cli/question-report.ts";
 import type { Plans, UsePlans } from "./plan-access.ts";
 import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
@@ -39,11 +40,16 @@ const HELP = [
 const MAY_ANSWER: ReadonlySet<string> = new Set(["operator.approvals", "operator.admin"]);
 const NOT_ALLOWED = "You may not answer questions here.";
 
+export interface CommandParts {
+  readonly use: UsePlans;
+  readonly logger: Logger;
+}
+
 /** The reply to `/coordination ARGS`. */
-export async function answerCommand(use: UsePlans, message: ChatMessage): Promise<string> {
-  if (!message.isAuthorizedSender) return NOT_ALLOWED;
+export async function answerCommand(parts: CommandParts, message: ChatMessage): Promise<string> {
+  if (!message.isAuthorizedSender) return notAllowed(parts, message);
   try {
-    return await replyTo(use, message);
+    return await replyTo(parts, message);
   } catch (error) {
     return isCoordinationError(error)
       ? `That did not work: ${short(error.message)} (${error.code}).`
@@ -51,18 +57,18 @@ export async function answerCommand(use: UsePlans, message: ChatMessage): Promis
   }
 }
 
-function replyTo(use: UsePlans, message: ChatMessage): Promise<string> {
+function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
   const [verb, rest] = firstWord(message.args ?? "");
   switch (verb.toLowerCase()) {
     case "approve":
     case "deny":
       return /\s/u.test(rest)
         ? Promise.resolve(`Too many words. Try: /coordination ${verb.toLowerCase()} ID`)
-        : give(use, message, { answer: verb.toLowerCase() as AnswerKind, ...idOf(rest) });
+        : give(parts, message, { answer: verb.toLowerCase() as AnswerKind, ...idOf(rest) });
     case "answer":
-      return giveText(use, message, rest);
+      return giveText(parts, message, rest);
     case "questions":
-      return tell(use, message, { isAll: rest.toLowerCase() === "all" });
+      return tell(parts, message, { isAll: rest.toLowerCase() === "all" });
     default:
       return Promise.resolve(HELP);
   }
@@ -81,13 +87,13 @@ function idOf(id: string): Pick<Which, "id"> {
 /** Ids of questions look so, and the first word of a text does not. */
 const QUESTION_ID = /^\S+:[a-z]+-\d+$/u;
 
-function giveText(use: UsePlans, message: ChatMessage, rest: string): Promise<string> {
+function giveText(parts: CommandParts, message: ChatMessage, rest: string): Promise<string> {
   const [word, more] = firstWord(rest);
   const isNamed = QUESTION_ID.test(word);
   const text = isNamed ? more : rest;
   if (text === "") return Promise.resolve("There is no text. Try: /coordination answer ID TEXT");
   if (text.length > BOUNDS.answerCharsMax) return Promise.resolve("The text is too long.");
-  return give(use, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
+  return give(parts, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
 }
 
 interface Giving extends Pick<Which, "id"> {
@@ -95,9 +101,9 @@ interface Giving extends Pick<Which, "id"> {
   readonly text?: string;
 }
 
-function give(use: UsePlans, message: ChatMessage, { id, ...given }: Giving): Promise<string> {
-  return use(async (plans, runtime) => {
-    if (!mayAnswer(message, runtime)) return NOT_ALLOWED;
+function give(parts: CommandParts, message: ChatMessage, { id, ...given }: Giving): Promise<string> {
+  return parts.use(async (plans, runtime) => {
+    if (!mayAnswer(message, runtime)) return notAllowed(parts, message);
     const session = sessionOf(message);
     if (id === undefined && session === undefined)
       return `Which question? Try: /coordination ${given.answer} ID`;
@@ -105,6 +111,27 @@ function give(use: UsePlans, message: ChatMessage, { id, ...given }: Giving): Pr
     const by = answererOf(message, session);
     return replyOn(await answerQuestion({ plans, runtime }, which, { ...given, by, through: "chat" }), id);
   });
+}
+
+const VERBS: ReadonlySet<string> = new Set(["approve", "deny", "answer", "questions"]);
+const LOGGED_CHARS_MAX = 100;
+
+/** The ledger is not asked about them, so that the log has who tried what, without what they wrote. */
+function notAllowed({ logger }: CommandParts, { channel, senderId, args = "" }: ChatMessage): string {
+  const [verb, rest] = firstWord(args);
+  const [word] = firstWord(rest);
+  const command = verb.toLowerCase();
+  const question = QUESTION_ID.test(word) ? word.slice(0, LOGGED_CHARS_MAX) : undefined;
+  logger.warn(
+    {
+      channel: channel.slice(0, LOGGED_CHARS_MAX),
+      ...(senderId && { sender: senderId.slice(0, LOGGED_CHARS_MAX) }),
+      ...(VERBS.has(command) && { command }),
+      ...(question !== undefined && { question }),
+    },
+    "a sender who may not answer questions by chat was refused",
+  );
+  return NOT_ALLOWED;
 }
 
 function mayAnswer(
@@ -139,7 +166,11 @@ function replyOn(answered: AnswerTold, id: string | undefined): string {
 const QUESTIONS_MAX = 5;
 const CHARS_MAX = 300;
 
-function tell(use: UsePlans, message: ChatMessage, { isAll }: { readonly isAll: boolean }): Promise<string> {
+function tell(
+  { use }: CommandParts,
+  message: ChatMessage,
+  { isAll }: { readonly isAll: boolean },
+): Promise<string> {
   return use(async (_: Plans, runtime) => {
     const { reads } = await runtime.coordinator();
     const session = sessionOf(message);

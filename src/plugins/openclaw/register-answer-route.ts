@@ -11,8 +11,12 @@ export function registerAnswerRoute(api: OpenClawPluginApi): void {
     // The signature is the authority, not the gateway's token.
     auth: "plugin",
     handler: async (request, response) => {
-      const { takeSignedAnswer } = await import("./signed-answer.ts");
-      await takeSignedAnswer(planAccess(api), request, response);
+      const [{ takeSignedAnswer }, { hostLogger }] = await Promise.all([
+        import("./signed-answer.ts"),
+        import("./host-logger.ts"),
+      ]);
+      const parts = { use: planAccess(api), logger: hostLogger(api.logger) };
+      await takeSignedAnswer(parts, request, response);
       return true;
     },
   });

@@ -9,8 +9,11 @@ export function registerCoordinationCommands(api: OpenClawPluginApi): void {
     acceptsArgs: true,
     requireAuth: true,
     handler: async (message) => {
-      const { answerCommand } = await import("./answer-command.ts");
-      return { text: await answerCommand(planAccess(api), message) };
+      const [{ answerCommand }, { hostLogger }] = await Promise.all([
+        import("./answer-command.ts"),
+        import("./host-logger.ts"),
+      ]);
+      return { text: await answerCommand({ use: planAccess(api), logger: hostLogger(api.logger) }, message) };
     },
   });
 }

@@ -5,7 +5,9 @@
  * Nothing of a message is believed before its signature is right, and whoever is not known learns nothing.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AnswerObjection } from "../../infra/webhook/answer-check.ts";
+import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { AnswerMessage, AnswerObjection } from "../../infra/webhook/answer-check.ts";
 import { ANSWER_PATH } from "../answer-path.ts";
 import type { UsePlans } from "./plan-access.ts";
 
@@ -16,6 +18,8 @@ const BODY_MS_MAX = 10_000;
 const READING_MAX = 8;
 let reading = 0;
 
+const LOGGED_CHARS_MAX = 100;
+const NOT_SIGNED = "the message is not signed as it has to be";
 const SIGNED_BY = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 
 const STATUS: Readonly<Record<AnswerObjection, number>> = {
@@ -33,57 +37,66 @@ interface Reply {
   readonly body: object;
 }
 
+export interface SignedAnswerParts {
+  readonly use: UsePlans;
+  readonly logger: Logger;
+}
+
 export async function takeSignedAnswer(
-  use: UsePlans,
+  parts: SignedAnswerParts,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { status, body } = await replyTo(use, request);
+  const { status, body } = await replyTo(parts, request);
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
   response.end(JSON.stringify(body));
 }
 
-async function replyTo(use: UsePlans, request: IncomingMessage): Promise<Reply> {
-  if (request.method !== "POST") return refused(405, "send a signed answer by POST");
+async function replyTo(parts: SignedAnswerParts, request: IncomingMessage): Promise<Reply> {
+  const name = nameIn(request.url ?? "");
+  const stop = (status: number, because: string, message: string): Reply => {
+    const webhook = name?.slice(0, LOGGED_CHARS_MAX);
+    parts.logger.warn({ ...(webhook && { webhook }), because, status }, "an answer by webhook was refused");
+    return refused(status, message);
+  };
+  if (request.method !== "POST") return stop(405, "method", "send a signed answer by POST");
   if (!SIGNED_BY.every((header) => typeof request.headers[header] === "string"))
-    return refused(401, "the message is not signed as it has to be");
-  if (reading >= READING_MAX) return refused(429, "too many answers at once; send it again");
+    return stop(401, "unsigned", NOT_SIGNED);
+  if (name === undefined) return stop(404, "unnamed", "no webhook is named");
+  if (reading >= READING_MAX) return stop(429, "too_many", "too many answers at once; send it again");
   reading += 1;
   try {
-    return await read(use, request);
+    const rawBody = await bodyOf(request);
+    if (rawBody === undefined) return stop(413, "body", "the body is too large or too slow");
+    return await rule(parts, { name, headers: request.headers, rawBody }, stop);
+  } catch (error) {
+    const because = isCoordinationError(error) ? error.code : "failed";
+    return stop(503, because, "the answer could not be recorded; send it again");
   } finally {
     reading -= 1;
   }
 }
 
-async function read(use: UsePlans, request: IncomingMessage): Promise<Reply> {
-  const name = nameIn(request.url ?? "");
-  const rawBody = name === undefined ? undefined : await bodyOf(request);
-  if (name === undefined) return refused(404, "no webhook is named");
-  if (rawBody === undefined) return refused(413, "the body is too large or too slow");
-  try {
-    return await use(async (plans, { logger }) => {
-      const checked = (await plans.signedAnswers()).check({ name, headers: request.headers, rawBody });
-      if (!checked.ok) {
-        logger.warn({ webhook: name, because: checked.because }, "an answer by webhook was refused");
-        return STATUS[checked.because] === 401
-          ? refused(401, "the message is not signed as it has to be")
-          : refused(STATUS[checked.because], checked.message);
-      }
-      try {
-        const answered = await plans.answer({ ...checked.answer, through: `webhook:${name}` });
-        return answered.kind === "accepted"
-          ? { status: 200, body: { ok: true, resolution: answered.resolution } }
-          : refused(answered.code === "NOT_FOUND" ? 404 : 409, answered.reason);
-      } catch (error) {
-        // What was not recorded may come again.
-        checked.forget();
-        throw error;
-      }
-    });
-  } catch {
-    return refused(503, "the answer could not be recorded; send it again");
-  }
+type Stop = (status: number, because: string, message: string) => Reply;
+
+function rule({ use }: SignedAnswerParts, message: AnswerMessage, stop: Stop): Promise<Reply> {
+  return use(async (plans) => {
+    const checked = (await plans.signedAnswers()).check(message);
+    if (!checked.ok) {
+      const status = STATUS[checked.because];
+      return stop(status, checked.because, status === 401 ? NOT_SIGNED : checked.message);
+    }
+    try {
+      const answered = await plans.answer({ ...checked.answer, through: `webhook:${message.name}` });
+      return answered.kind === "accepted"
+        ? { status: 200, body: { ok: true, resolution: answered.resolution } }
+        : refused(answered.code === "NOT_FOUND" ? 404 : 409, answered.reason);
+    } catch (error) {
+      // What was not recorded may come again.
+      checked.forget();
+      throw error;
+    }
+  });
 }
 
 function refused(status: number, message: string): Reply {

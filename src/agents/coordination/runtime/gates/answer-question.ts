@@ -33,7 +33,11 @@ export interface QuestionParts extends RuntimeParts {
 
 export function createQuestionRequests(parts: QuestionParts): QuestionRequests {
   return {
-    answer: (request) => answer(parts, request),
+    answer: async (request) => {
+      const answered = await answer(parts, request);
+      if (answered.kind === "refused") tellLog(parts, request, answered.code);
+      return answered;
+    },
     ask: (request) => ask(parts, request),
     outcome: (questionId, waitMs, signal) => outcome(parts, { questionId, waitMs, signal }),
   };
@@ -47,6 +51,19 @@ async function answer(parts: QuestionParts, request: AnswerRequest): Promise<Que
   return state.kind === "ended"
     ? closedWith(state, question)
     : answerOpen(parts, { state, question, request });
+}
+
+const LOGGED_CHARS_MAX = 300;
+
+/** Not every answer that does not count is in the ledger: an ended log takes no more, and some are stopped before it. */
+function tellLog(
+  { logger }: QuestionParts,
+  { questionId, answer: given, by, through }: AnswerRequest,
+  refusal: (QuestionAnswered & { kind: "refused" })["code"],
+): void {
+  const id = by.id?.slice(0, LOGGED_CHARS_MAX);
+  const fields = { question: questionId.slice(0, LOGGED_CHARS_MAX), answer: given, by: by.kind };
+  logger.warn({ ...fields, ...(id !== undefined && { id }), through, refusal }, "an answer did not count");
 }
 
 async function answerOpen(parts: QuestionParts, asked: AskedNow): Promise<QuestionAnswered> {
@@ -80,7 +97,7 @@ function notFound(questionId: string): QuestionAnswered {
 }
 
 function closedWith(state: Coordination & { kind: "ended" }, { closed }: Escalation): QuestionAnswered {
-  const reason = `the question is closed already: ${closed?.resolution ?? "cancelled"}; its coordination ended as ${state.status}`;
+  const reason = `the question is closed already: ${closed?.resolution ?? "cancelled"}; its coordination has ended as ${state.status}, so that this answer changes nothing`;
   return { kind: "refused", code: "QUESTION_CLOSED", reason };
 }
 

@@ -1,0 +1,102 @@
+import { describe, expect, it } from "vitest";
+import type { AnswerRequest } from "../../src/agents/coordination/runtime/gates/question-requests.ts";
+import { world, type World } from "../support/fake-clock-host.ts";
+import { scriptedRunner } from "../support/scripted-runner.ts";
+import { escalationsWith, eventsIn, gatesWith, quiet } from "./gates-world.ts";
+import { plan, PLAN_ID, scriptOf, step, submitTo, type PlanRun } from "./planned-world.ts";
+
+const QUESTION = `${PLAN_ID}:escalation-1`;
+const SECRET = "the secret words of eve";
+const EVE = { by: { kind: "person", id: "telegram:eve" }, through: "chat" } as const;
+const CONTRACT = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+
+/** A plan whose step `a` gave a result of low confidence, and people are asked. */
+async function doubted(): Promise<{ readonly it: World; readonly run: PlanRun }> {
+  const doubting = scriptOf({ a: [{ outcome: "completed", reply: '{"n":1,"confidence":0.2}' }] });
+  const given = { gates: gatesWith([]), escalations: escalationsWith({}) };
+  const it = world({}, scriptedRunner(doubting), given);
+  const run = await submitTo(it, plan([step("a", { outputSchema: CONTRACT })]));
+  await quiet(it);
+  return { it, run };
+}
+
+const eve = (rest: Partial<AnswerRequest> = {}): AnswerRequest => ({
+  ...{ questionId: QUESTION, answer: "approve", ...EVE },
+  ...rest,
+});
+
+/** The lines about answers, of which none has the words of one. */
+function refusalsIn({ lines }: World): unknown[] {
+  const about = lines.filter(({ message }) => message.includes("an answer did not count"));
+  expect(JSON.stringify(lines)).not.toContain(SECRET);
+  return about.map(({ level, fields }) => ({ level, ...fields }));
+}
+
+const LINE = {
+  ...{ level: "warn", question: QUESTION, by: "person", id: "telegram:eve", through: "chat" },
+};
+
+describe("an answer that does not count is in the gateway's log", () => {
+  it("after the end of its coordination, where nothing more can be recorded, and says so to whoever gave it", async () => {
+    const { it, run } = await doubted();
+    await run.coordinator.answer(eve({ answer: "deny", by: { kind: "operator" }, through: "cli" }));
+    await quiet(it);
+    await quiet(it);
+    expect((await run.view()).status).not.toBe("running");
+    const recorded = eventsIn(it, "escalation.answered").length;
+    const late = await run.coordinator.answer(eve({ answer: "answer", text: SECRET }));
+    expect(late).toEqual({
+      ...{ kind: "refused", code: "QUESTION_CLOSED" },
+      reason:
+        "the question is closed already: denied; its coordination has ended as failed, so that this answer changes nothing",
+    });
+    expect(eventsIn(it, "escalation.answered")).toHaveLength(recorded);
+    expect(refusalsIn(it)).toEqual([{ ...LINE, answer: "answer", refusal: "QUESTION_CLOSED" }]);
+    await run.close();
+  });
+
+  it("after the end where nobody had answered in time", async () => {
+    const { it, run } = await doubted();
+    it.clock.jump(it.clock.now() + 10 * 24 * 3_600_000);
+    await quiet(it);
+    await quiet(it);
+    expect((await run.view()).status).not.toBe("running");
+    const late = await run.coordinator.answer(eve());
+    expect(late).toMatchObject({ reason: expect.stringContaining("closed already: expired") as string });
+    expect(refusalsIn(it)).toEqual([{ ...LINE, answer: "approve", refusal: "QUESTION_CLOSED" }]);
+    await run.close();
+  });
+
+  it.each([
+    [
+      "breaks the contract of its step",
+      { answer: "answer", text: JSON.stringify({ n: SECRET }) },
+      "ANSWER_REFUSED",
+    ],
+    ["is too long", { answer: "answer", text: SECRET.repeat(20_000) }, "TEXT_TOO_LONG"],
+    ["is no answer to this question", { answer: "approve", text: SECRET }, "ANSWER_REFUSED"],
+    ["names no question", { questionId: "plan-9:escalation-1" }, "NOT_FOUND"],
+  ] as const)("where it %s, without its contents", async (_, rest, refusal) => {
+    const { it, run } = await doubted();
+    expect(await run.coordinator.answer(eve(rest))).toMatchObject({ kind: "refused", code: refusal });
+    const { questionId: question = QUESTION, answer = "approve" } = rest as Partial<AnswerRequest>;
+    expect(refusalsIn(it)).toEqual([{ ...LINE, question, answer, refusal }]);
+    expect((await run.fates())["a"]).toBe("held");
+    await run.coordinator.stop();
+  });
+
+  it("however long what it names is, in a short line", async () => {
+    const { it, run } = await doubted();
+    const long = "x".repeat(100_000);
+    await run.coordinator.answer(eve({ questionId: long, by: { kind: "person", id: long } }));
+    expect(JSON.stringify(refusalsIn(it)).length).toBeLessThan(2_000);
+    await run.coordinator.stop();
+  });
+
+  it("and one that counts is not", async () => {
+    const { it, run } = await doubted();
+    await run.coordinator.answer(eve());
+    expect(refusalsIn(it)).toEqual([]);
+    await run.close();
+  });
+});

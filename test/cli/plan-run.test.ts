@@ -227,6 +227,17 @@ describe("plan run --wait", () => {
     expect(stdout).toContain("    b: failed after 3 attempts: no luck\n");
   });
 
+  test("says that a plan gave up though all its steps completed, and what was not met", async () => {
+    const all = { total: 2, ended: 2, byStatus: { completed: 2 } };
+    const successCriteria = [{ key: "clean", met: false }];
+    const end = report("partial", { counts: all, gaveUp: true, successCriteria, delivery: "completed" });
+    const { stdout, exitCode } = await run(["--wait"], gatewayOf(ACCEPTED, end));
+    expect(exitCode).toBe(3);
+    expect(stdout).toContain("partial  2 of 2 steps completed; gave up: clean not met\n");
+    const json = await run(["--wait", "--json"], gatewayOf(ACCEPTED, end));
+    expect(JSON.parse(json.stdout)).toMatchObject({ coordination: { gaveUp: true, successCriteria } });
+  });
+
   test("as JSON prints one document with the end", async () => {
     const end = report("partial", { counts, steps: [failed] });
     const { stdout, exitCode } = await run(["--wait", "--json"], gatewayOf(ACCEPTED, WORKING, end));

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { gaveUpText } from "../../src/agents/coordination/runtime/gates/gave-up.ts";
 import { judgePlan } from "../../src/agents/coordination/runtime/gates/judge-plan.ts";
 import { world } from "../support/fake-clock-host.ts";
 import { done, failing, scriptedRunner } from "../support/scripted-runner.ts";
@@ -79,13 +80,23 @@ describe("how far a plan reached what it is for", () => {
         { key: "clean", met: false },
       ],
     ]);
-    expect(run.ordersOf("@delivery")).toHaveLength(1);
+    const [order, ...more] = run.ordersOf("@delivery");
+    expect(more).toEqual([]);
+    expect(order?.message).toContain("partial, 1 of 1 steps completed; gave up: clean not met.\n");
     await run.restart();
     it.plans.end("@delivery", done());
     await quiet(it);
     expect(eventsIn(it, "plan.judged")).toHaveLength(1);
     expect((await run.view()).status).toBe("partial");
     await run.close();
+  });
+
+  it("tells the owner of many that are not met in a bounded sentence", () => {
+    const unmet = Array.from({ length: 64 }, (_, index) => ({ key: `criterion-${index}`, met: false }));
+    const text = gaveUpText([{ key: "met", met: true }, ...unmet]);
+    expect(text).toMatch(/^gave up: criterion-0, .*criterion-19 and 44 more not met$/u);
+    expect(gaveUpText([{ key: "met", met: true }])).toBe("");
+    expect(gaveUpText(undefined)).toBe("");
   });
 
   it("is all met by a plan that succeeds, and none of it by one that fails", async () => {
@@ -98,6 +109,9 @@ describe("how far a plan reached what it is for", () => {
       await quiet(it);
       const [terminal] = eventsIn(it, "coordination.terminal");
       expect(terminal?.payload.status).toBe(status);
+      expect(run.ordersOf("@delivery")[0]?.message.includes("gave up: all-done, clean not met.\n")).toBe(
+        status === "failed",
+      );
       expect(terminal?.payload.successCriteria?.every(({ met }) => met)).toBe(status === "success");
       await run.close();
     }

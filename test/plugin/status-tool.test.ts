@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/coordination-status.ts";
+import { createPlanMethods } from "../../src/plugins/openclaw/plan-methods.ts";
 import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
 import { keeping, SESSION, START, stepView, stubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
 
@@ -99,6 +101,26 @@ describe("coordination_status", () => {
     };
     expect(outputs).toMatchObject({ kind: "cut", chars: 50_011 });
     expect(outputs?.outputsText.length).toBe(16_000);
+  });
+
+  it("says that a plan gave up, and what was not met, as the gateway method does", async () => {
+    const successCriteria = [
+      { key: "all-done", met: true },
+      { key: "clean", met: false },
+    ];
+    const ended = viewOf([stepView("a", { status: "completed" })], {
+      ...{ status: "partial", successCriteria, gaveUp: true },
+    });
+    const gaveUp = stubPlans({ reads: { view: () => Promise.resolve(ended) } });
+    const told = { status: "partial", gaveUp: true, successCriteria };
+    expect(await call({ coordinationId: "co-1" }, gaveUp)).toMatchObject({ coordination: told });
+    const byMethod = createPlanMethods(gaveUp.use)("coordination.status", { coordinationId: "co-1" });
+    expect(await byMethod).toMatchObject({ payload: { coordination: told } });
+    const reached = { ...ended, status: "success" as const, successCriteria: successCriteria.slice(0, 1) };
+    const { gaveUp: _, ...met } = reached;
+    expect(coordinationStatusSchema.parse(statusOf(met))).toEqual(statusOf(met));
+    expect(statusOf(met)).not.toHaveProperty("gaveUp");
+    expect(statusOf(met).successCriteria).toEqual([{ key: "all-done", met: true }]);
   });
 
   it("of ten thousand steps tells the fifty that need attention", async () => {

@@ -1,4 +1,5 @@
 /** Owns: how a running plan is told on the command line: one line while it runs, a few when it has ended. */
+import { gaveUpText } from "../../agents/coordination/runtime/gates/gave-up.ts";
 import type { CoordinationStatusReport, StepReport } from "../openclaw/coordination-status.ts";
 import type { Terminal } from "./cli-host.ts";
 import { paintFor } from "./paint.ts";
@@ -51,14 +52,16 @@ export function endingLines(
   { terminal, program }: { readonly terminal: Terminal; readonly program: string },
 ): string[] {
   const paint = paintFor(terminal);
-  const { coordinationId, status, counts, steps, delivery } = report;
+  const { coordinationId, status, counts, steps, delivery, successCriteria } = report;
   const text = (value: string): string => printable(value, terminal.unicode);
   const completed = counts.byStatus["completed"] ?? 0;
   const told = delivery === undefined || delivery === "completed" ? "" : "; the owner could not be told";
+  const gaveUp = gaveUpText(successCriteria);
+  const unmet = gaveUp === "" ? "" : `; ${text(gaveUp)}`;
   const tone = status === "success" ? "good" : status === "partial" ? "warning" : "bad";
   const unfinished = steps.filter((step) => step.status !== "completed");
   return [
-    `${paint.tone(tone, text(status))}  ${completed} of ${count(counts.total, "step")} completed${told}`,
+    `${paint.tone(tone, text(status))}  ${completed} of ${count(counts.total, "step")} completed${unmet}${told}`,
     ...unfinished.slice(0, ENDINGS_MAX).map((step) => `    ${text(fateOf(step))}`),
     ...(unfinished.length > ENDINGS_MAX ? [`    and ${unfinished.length - ENDINGS_MAX} more`] : []),
     `See ${program} show ${text(coordinationId)}`,

@@ -1,6 +1,7 @@
 /** Owns: the picture of a timeline on a terminal. */
 import { stripVTControlCharacters } from "node:util";
 import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
+import { gaveUpText } from "../../agents/coordination/runtime/gates/gave-up.ts";
 import type { Lane } from "../../agents/coordination/contracts/envelope.ts";
 import type { Terminal } from "./cli-host.ts";
 import type { ChangeLog } from "./conflict-log.ts";
@@ -11,7 +12,6 @@ import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration, instant } from "./quantities.ts";
 import { isDelivery, stepName } from "./step-name.ts";
 import { barOf, ticksOf, type Axis } from "./time-axis.ts";
-import { gaveUpText } from "./show-questions.ts";
 import { conflictCells, conflictNotes, conflictSign } from "./timeline-conflicts.ts";
 import { gateNotes, questionCells, QUESTION_SIGN } from "./timeline-questions.ts";
 import type { Timeline, TimelineConflict, TimelineRow } from "./timeline.ts";
@@ -62,7 +62,7 @@ function header(
       (failed > 0 ? `, ${paint.tone("bad", `${failed} failed`)}` : ""),
     ...conflictsFact(view, paint),
     ...questionsFact(view, paint),
-    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view)))] : []),
+    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view.successCriteria)))] : []),
     `started ${instant(timeline.startedAtMs)}`,
   ];
   const { traceId, causalRef } = view.trace;

@@ -1,5 +1,6 @@
 /** Owns: `show` and `timeline`. */
 import type { CoordinationView, StepView } from "../../agents/coordination/runtime/coordination-view.ts";
+import { gaveUpText } from "../../agents/coordination/runtime/gates/gave-up.ts";
 import { earlierAttempts } from "./attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { readChangeLog, type ChangeLog } from "./conflict-log.ts";
@@ -14,7 +15,6 @@ import { claimLines, claimsText, conflictLines, conflictsText } from "./show-cla
 import {
   criteriaText,
   gateFields,
-  gaveUpText,
   questionLines,
   questionsText,
   verdictsByStep,
@@ -111,7 +111,7 @@ function renderCoordination({ view, objective, log, gates }: Shown, host: CliHos
   const lines = [
     `${text(view.coordinationId)}  ${paint.coordinationStatus(view.status)}`,
     paint.tone("strong", title),
-    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view)))] : []),
+    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view.successCriteria)))] : []),
     ...fields(paint, [
       ["owner", text(view.ownerSession)],
       ["started", `${instant(createdAtMs)}${ended}${took}`],

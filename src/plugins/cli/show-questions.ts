@@ -20,13 +20,6 @@ export function questionsText({ escalations }: CoordinationView): string {
   return `${escalations.length}${open > 0 ? `, ${open} open` : ""}`;
 }
 
-/** As `gave up: speed, tests not met`; nothing where the plan did not give up. */
-export function gaveUpText({ gaveUp, successCriteria = [] }: CoordinationView): string {
-  if (!gaveUp) return "";
-  const unmet = successCriteria.filter(({ met }) => !met).map(({ key }) => key);
-  return `gave up: ${unmet.join(", ")} not met`;
-}
-
 export function criteriaText({ successCriteria = [] }: CoordinationView): string {
   return successCriteria.map(({ key, met }) => `${key} ${met ? "met" : "not met"}`).join(", ");
 }

@@ -60,6 +60,10 @@ export const coordinationStatusSchema = z.object({
   conflicts: z.object({ total: z.int(), open: z.int(), newest: z.array(conflictSchema) }).optional(),
   /** What is claimed now, leases that have ended included; absent where nothing is. */
   claims: z.object({ total: z.int(), newest: z.array(claimSchema) }).optional(),
+  /** How far a plan reached what it is for; absent before that is judged, and where nothing is stated. */
+  successCriteria: z.array(z.object({ key: text, met: z.boolean() })).optional(),
+  /** One of them is not met. */
+  gaveUp: z.literal(true).optional(),
   /** How far the owner is told the result; absent before that begins. */
   delivery: text.optional(),
 });
@@ -99,6 +103,8 @@ export function statusOf(view: CoordinationView): CoordinationStatusReport {
     ...(leftOut > 0 && { stepsLeftOut: leftOut }),
     ...conflictsReport(view),
     ...claimsReport(view),
+    ...(view.successCriteria && { successCriteria: [...view.successCriteria] }),
+    ...(view.gaveUp && { gaveUp: view.gaveUp }),
     ...(delivery && { delivery: delivery.status }),
   };
 }

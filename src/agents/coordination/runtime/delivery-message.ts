@@ -4,6 +4,7 @@ import type { StepId } from "../contracts/ids.ts";
 import { verdictOn } from "../dispatch/settle-plan.ts";
 import type { PlannedCoordination } from "../dispatch/plan-rules.ts";
 import type { Step } from "../ledger/state.ts";
+import { gaveUpText } from "./gates/gave-up.ts";
 import type { Json } from "../plan/step-graph.ts";
 
 /** Steps that did not complete and are named. */
@@ -28,10 +29,11 @@ export function deliveryMessage(
   objectiveText: string,
   outputs: ReadonlyMap<StepId, Json>,
 ): string {
-  const { status, steps } = verdictOn(state);
+  const { status, steps, successCriteria } = verdictOn(state);
+  const gaveUp = gaveUpText(successCriteria);
   const objective = objectiveText.replace(/\s+/gu, " ").slice(0, OBJECTIVE_CHARS_MAX).toWellFormed();
   const head = [
-    `[Coordination] The plan ${state.coordinationId} has ended: ${status}, ${steps.completed} of ${steps.total} steps completed.`,
+    `[Coordination] The plan ${state.coordinationId} has ended: ${status}, ${steps.completed} of ${steps.total} steps completed${gaveUp && `; ${gaveUp}`}.`,
     `Objective: ${objective}`,
     ...unfinished(state),
   ].join("\n");

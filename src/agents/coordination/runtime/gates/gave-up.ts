@@ -1,0 +1,13 @@
+/** Owns: how a give-up is said: that a plan ended without reaching all that it is for, and what it did not reach. */
+import type { CriterionMet } from "../../contracts/verification.ts";
+
+/** Of more, only these are named: whoever is told has room for little. */
+const NAMED_MAX = 20;
+
+/** As `gave up: speed, tests not met`; empty where the plan did not give up. */
+export function gaveUpText(successCriteria: readonly CriterionMet[] | undefined): string {
+  const unmet = (successCriteria ?? []).filter(({ met }) => !met).map(({ key }) => key);
+  if (unmet.length === 0) return "";
+  const more = unmet.length > NAMED_MAX ? ` and ${unmet.length - NAMED_MAX} more` : "";
+  return `gave up: ${unmet.slice(0, NAMED_MAX).join(", ")}${more} not met`;
+}

@@ -1,4 +1,6 @@
 /** Owns: `ModelClient` over the host's completions: one question to a model, without tools, history or session. */
+import { hostAgentId } from "../../agents/coordination/contracts/host-agent-id.ts";
+import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
 import type { HostRuntime } from "./host-runs.ts";
 import { outsideCalls } from "./outside-calls.ts";
@@ -10,7 +12,7 @@ export function hostModel(runtime: HostRuntime): ModelClient {
   return {
     complete: ({ agentId, system, prompt, charsMax, signal }) =>
       outsideCalls(async () => {
-        const isDefault = agentId === defaultAgent(runtime);
+        const isDefault = hostAgentId(agentId) === defaultAgent(runtime);
         const { text, model, stopReason } = await runtime.llm.complete({
           systemPrompt: system,
           messages: [{ role: "user", content: prompt }],
@@ -28,12 +30,16 @@ export function hostModel(runtime: HostRuntime): ModelClient {
   };
 }
 
-function defaultAgent(runtime: HostRuntime): string {
-  const { agents } = runtime.config.current() as {
-    readonly agents?: {
-      readonly entries?: Readonly<Record<string, { readonly default?: boolean } | undefined>>;
-    };
-  };
-  const named = Object.entries(agents?.entries ?? {}).find(([, agent]) => agent?.default);
-  return named?.[0] ?? "main";
+interface Agents {
+  readonly ownership?: string;
+  readonly entries?: Readonly<Record<string, { readonly default?: boolean } | undefined>>;
+}
+
+/** As the host has it: the one that is marked, or the only one; of several it takes none by itself. */
+function defaultAgent(runtime: HostRuntime): AgentId | undefined {
+  const { agents = {} } = runtime.config.current() as { readonly agents?: Agents };
+  const ids = Object.keys(agents.entries ?? {});
+  const marked = agents.ownership === "explicit" ? [] : ids.filter((id) => agents.entries?.[id]?.default);
+  const [only = "main", ...others] = marked.length === 1 ? marked : ids;
+  return others.length === 0 ? hostAgentId(only) : undefined;
 }

@@ -74,11 +74,13 @@ async function ask(parts: HostApprovalParts, { question }: ChannelNotice): Promi
 function requestOf({ pluginId }: HostApprovalParts, question: Question, timeoutMs: number): object {
   const { questionId, title, ownerSession, text } = question;
   const asked = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
-  const description = `${title}${asked} Answer here, or with /coordination approve ${questionId}`;
+  // However long the agent's words are, the other way to answer is told.
+  const how = ` Answer here, or with /coordination approve ${questionId}`;
+  const what = `${title}${asked}`.slice(0, Math.max(0, DESCRIPTION_CHARS_MAX - how.length)).toWellFormed();
   return {
     pluginId,
-    title: `Coordination: ${title}`.slice(0, TITLE_CHARS_MAX),
-    description: description.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed(),
+    title: `Coordination: ${title}`.slice(0, TITLE_CHARS_MAX).toWellFormed(),
+    description: `${what}${how}`.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed(),
     timeoutMs,
     twoPhase: true,
     allowedDecisions: ["allow-once", "deny"],

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "vitest";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
+import { channelsOf, type ChannelParts } from "../../src/plugins/channels.ts";
+import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { fakeClock } from "../support/fake-clock.ts";
+import { plugin } from "./hooks-parts.ts";
+import { noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
+import { logLines } from "./question-stage.ts";
+
+const webhooks = { ops: { url: "https://hooks.example/", secret: "a secret of the operator's" } };
+const { escalations } = parsePluginConfig({ coordination: { phase1: { escalations: { webhooks } } } });
+
+const host: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 1 }) };
+const chat: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", tries: 2 }) };
+
+function channels(take: ChannelParts["take"] = () => Promise.resolve(undefined)) {
+  const { logger } = logLines();
+  const hooks = hookHost({ clock: fakeClock(NOW_MS), logger });
+  return channelsOf({ escalations, hooks, logger, take, ofHost: { host, chat } });
+}
+
+describe("the ways to people by their names", () => {
+  it("are the host's own, webhooks that are configured, and plugins", () => {
+    const channelOf = channels();
+    expect([channelOf("host"), channelOf("chat")]).toEqual([host, chat]);
+    expect(channelOf("webhook:ops")).toBeDefined();
+    expect(channelOf("webhook:ops")).toBe(channelOf("webhook:ops"));
+    expect(channelOf("plugin:pager")).toBeDefined();
+  });
+
+  it.each(["webhook:gone", "webhook:", "webhook:__proto__", "webhook:constructor", "gone", "", "Host"])(
+    "%j is none",
+    (channel) => {
+      expect(channels()(channel)).toBeUndefined();
+    },
+  );
+
+  it("bring the answer of a plugin in its name, and tell the plugin why it did not count", async () => {
+    const taken: unknown[] = [];
+    const told: unknown[] = [];
+    plugin(
+      { escalate: async (_, answer) => void told.push(await answer({ answer: "approve", by: "ada" })) },
+      "pager",
+    );
+    const channelOf = channels((answer, through) => {
+      taken.push({ ...answer, through });
+      return Promise.resolve({ kind: "refused", code: "COORDINATION_ENDED", reason: "it is over" });
+    });
+    await channelOf("plugin:pager")?.notify(noticeOf());
+    const by = { kind: "plugin", id: "ada" };
+    expect(taken).toEqual([{ questionId: QUESTION_ID, answer: "approve", by, through: "plugin:pager" }]);
+    expect(told).toEqual([{ counted: false, because: "closed" }]);
+  });
+});

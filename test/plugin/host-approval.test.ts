@@ -1,0 +1,179 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
+import type { TakeChannelAnswer } from "../../src/plugins/channels.ts";
+import { hostApproval } from "../../src/plugins/openclaw/host-approval.ts";
+import { settled } from "../support/fake-clock.ts";
+import { OWNER } from "../support/ledger-fixtures.ts";
+import { HOUR_MS, noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
+import { logLines } from "./question-stage.ts";
+
+type Call = (method: string, options: { timeoutMs: number }, params: object) => unknown;
+const { harness } = vi.hoisted<{ harness: { call: Call } }>(() => ({ harness: { call: () => undefined } }));
+vi.mock("../../src/plugins/openclaw/sdk.ts", () => ({
+  loadHarness: () =>
+    Promise.resolve({
+      callGatewayTool: (...given: Parameters<Call>) => Promise.resolve().then(() => harness.call(...given)),
+    }),
+}));
+
+interface Asked {
+  readonly method: string;
+  readonly options: object;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+let asked: Asked[];
+
+/** The host answers the request with `request`, and whoever waits for the decision with `decision`. */
+function approving(request: unknown, decision: unknown = new Promise(() => undefined)): void {
+  harness.call = (method, options, params) => {
+    asked.push({ method, options, params: params as Asked["params"] });
+    const answer = method === "plugin.approval.request" ? request : decision;
+    if (answer instanceof Error) throw answer;
+    return answer;
+  };
+}
+
+beforeEach(() => {
+  asked = [];
+});
+
+const ACCEPTED = { id: "approval-1", status: "accepted" };
+
+async function told(notice: ChannelNotice = noticeOf(), refused?: Awaited<ReturnType<TakeChannelAnswer>>) {
+  const taken: unknown[] = [];
+  const { logger, lines } = logLines();
+  const take: TakeChannelAnswer = (answer, through) => {
+    taken.push({ ...answer, through });
+    return Promise.resolve(refused);
+  };
+  const channel = hostApproval({ pluginId: "coordination", logger, now: () => NOW_MS, take });
+  const outcome = await channel.notify(notice);
+  await settled();
+  return { outcome, taken, lines };
+}
+
+const DELIVERED = { kind: "delivered", tries: 1 };
+const failed = (message: string) => ({ kind: "failed", tries: 1, message });
+
+describe("an approval of the host's", () => {
+  it("is asked for in the owner's session, for one decision at a time, and the notice is delivered", async () => {
+    approving(ACCEPTED);
+    expect((await told(noticeOf({ text: "secret\u0000 words" }))).outcome).toEqual(DELIVERED);
+    expect(asked).toEqual([
+      {
+        ...{ method: "plugin.approval.request", options: { timeoutMs: 10_000 } },
+        params: {
+          ...{ pluginId: "coordination", sessionKey: OWNER, twoPhase: true, timeoutMs: 600_000 },
+          allowedDecisions: ["allow-once", "deny"],
+          title: "Coordination: The result of step a states a low confidence.",
+          description: `The result of step a states a low confidence. The agent wrote: "secret\\u0000 words" Answer here, or with /coordination approve ${QUESTION_ID}`,
+        },
+      },
+      {
+        ...{ method: "plugin.approval.waitDecision", options: { timeoutMs: 610_000 } },
+        params: { id: "approval-1" },
+      },
+    ]);
+  });
+
+  it.each([
+    ["allow-once", "approve"],
+    ["deny", "deny"],
+  ])("that people decide as %s answers the question as %s, in their name", async (decision, answer) => {
+    approving(ACCEPTED, { decision, resolvedBy: "ada" });
+    const { outcome, taken, lines } = await told();
+    expect(outcome).toEqual(DELIVERED);
+    const by = { kind: "person", id: "ada" };
+    expect(taken).toEqual([{ questionId: QUESTION_ID, answer, by, through: "host" }]);
+    expect(lines).toEqual([]);
+  });
+
+  it("of somebody without a name, or with an endless one, is answered all the same", async () => {
+    approving(ACCEPTED, { decision: "deny" });
+    expect((await told()).taken).toMatchObject([{ by: { kind: "person" } }]);
+    approving(ACCEPTED, { decision: "deny", resolvedBy: "x".repeat(10_000) });
+    expect((await told()).taken).toMatchObject([{ by: { id: "x".repeat(100) } }]);
+  });
+
+  it.each([
+    [HOUR_MS, 600_000],
+    [600_001, 600_000],
+    [60_000, 60_000],
+    [1, 1],
+  ])("of a question with %d ms left is asked for %d ms", async (leftMs, timeoutMs) => {
+    approving(ACCEPTED);
+    await told(noticeOf({ deadlineAtMs: NOW_MS + leftMs }));
+    expect(asked.map(({ params }) => params["timeoutMs"])).toEqual([timeoutMs, undefined]);
+    expect(asked.map(({ options }) => options)).toEqual([
+      { timeoutMs: 10_000 },
+      { timeoutMs: timeoutMs + 10_000 },
+    ]);
+  });
+
+  it.each([
+    ["whose time is over", { deadlineAtMs: NOW_MS }, "the question's time is over"],
+    ["that takes only words", { answers: ["answer", "deny"] }, "an approval takes no answer in words"],
+  ])("of a question %s is not asked for, and the notice has failed", async (_, question, message) => {
+    approving(ACCEPTED);
+    expect((await told(noticeOf(question))).outcome).toEqual(failed(message));
+    expect(asked).toEqual([]);
+  });
+
+  it.each([
+    ["is not connected", { id: "approval-1", status: "expired", decision: null }],
+    ["cannot be named", { status: "accepted" }],
+    ["is not there at all", { decision: null }],
+  ])("where whoever could approve %s has failed at once, and nothing is waited for", async (_, request) => {
+    approving(request);
+    expect((await told()).outcome).toEqual(failed("nobody is connected who could approve"));
+    expect(asked).toHaveLength(1);
+  });
+
+  it.each([[new Error("gateway closed")], [undefined], [{ id: 5 }], ["accepted"]])(
+    "has failed and throws nothing where the host answers %s",
+    async (request) => {
+      approving(request);
+      expect((await told()).outcome).toMatchObject({ kind: "failed", tries: 1 });
+    },
+  );
+
+  it.each([
+    ["nobody decided", { decision: null }],
+    ["it ended", {}],
+    ["more was allowed than was offered", { decision: "allow-always" }],
+  ])("answers nothing where %s", async (_, decision) => {
+    approving(ACCEPTED, decision);
+    expect(await told()).toEqual({ outcome: DELIVERED, taken: [], lines: [] });
+  });
+
+  it.each([[new Error("gateway closed")], [null], [{ decision: 5 }]])(
+    "answers nothing, and says so in the log, where the host then answers %s",
+    async (decision) => {
+      approving(ACCEPTED, decision);
+      const { outcome, taken, lines } = await told();
+      expect({ outcome, taken }).toEqual({ outcome: DELIVERED, taken: [] });
+      expect(lines).toMatchObject([{ level: "warn", fields: { question: QUESTION_ID } }]);
+    },
+  );
+
+  it("that did not count is in the log with why, and changes nothing about the notice", async () => {
+    approving(ACCEPTED, { decision: "deny", resolvedBy: "ada" });
+    const refused = { kind: "refused", code: "QUESTION_CLOSED", reason: "it is closed already" } as const;
+    const { outcome, lines } = await told(noticeOf(), refused);
+    expect(outcome).toEqual(DELIVERED);
+    expect(lines).toMatchObject([
+      { level: "info", message: expect.stringContaining("closed already") as string },
+    ]);
+  });
+
+  it("has texts of the length that the host takes, however long the question is", async () => {
+    approving(ACCEPTED);
+    await told(noticeOf({ title: `t${"\u{1f600}".repeat(100)}`, text: "\u{1f600}".repeat(1_000) }));
+    const [{ params } = { params: {} as Asked["params"] }] = asked;
+    const { title, description } = params as { readonly title: string; readonly description: string };
+    expect([title.length, description.length]).toEqual([80, 512]);
+    expect([title, description].every((text) => text.isWellFormed())).toBe(true);
+    expect(description.endsWith(` Answer here, or with /coordination approve ${QUESTION_ID}`)).toBe(true);
+  });
+});

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { CriterionMet } from "../../src/agents/coordination/contracts/verification.ts";
-import { answer, FLOOR, ofType, question, typesFrom } from "./gates-scene.ts";
+import { answer, FLOOR, ofType, OWNER, question, typesFrom, type SessionKey } from "./gates-scene.ts";
 import {
   admit,
   cancel,
@@ -244,6 +244,44 @@ describe("a plan that its planner doubts", () => {
       "cancelled",
     ]);
     expect(scene.last("coordination.terminal").payload.status).toBe("cancelled");
+  });
+});
+
+describe("a doubt about a plan or a step", () => {
+  const DIFFERENT = { questions: { answerMs: 60_000, requireDifferentApprover: true } } as const;
+  const doubtedAs = (what: string, opened: Partial<Opened> = DIFFERENT): PlanScene =>
+    what === "step"
+      ? doubted({}, [], opened)
+      : planScene(openPlan({ steps: 1, plan: { decision: DOUBT }, ...opened }), admit(plannedStep("a")));
+
+  it.each(["step", "plan"])(
+    "of a %s is not for the session whose plan it is, where another approver is demanded",
+    (what) => {
+      const scene = doubtedAs(what);
+      const own = { by: { kind: "person", session: OWNER } } as const;
+      expect(scene.says(answer("approve", own))).toBe("ANSWER_REFUSED escalation.answered");
+      expect(scene.last("escalation.answered").payload).toMatchObject({ refused: "same_session" });
+      expect(scene.plans()).toEqual([]);
+      const other = { by: { kind: "person", session: "agent:other:main" as SessionKey } } as const;
+      expect(scene.says(answer("approve", other))).toBe("escalation.answered escalation.closed");
+    },
+  );
+
+  it.each(["step", "plan"])("of a %s is for that session, too, where nothing is demanded", (what) => {
+    const scene = doubtedAs(what, {});
+    const own = { by: { kind: "person", session: OWNER } } as const;
+    expect(scene.says(answer("approve", own))).toBe("escalation.answered escalation.closed");
+  });
+
+  it.each(["step", "plan"])("of a %s is put to people as OpenWOP's canonical interrupt", (what) => {
+    const scene = doubtedAs(what);
+    expect(typesFrom(scene, "coordination.escalated").slice(0, 3)).toEqual([
+      ...["coordination.escalated", "core.workflowChain.confidence-escalated", "interrupt.requested"],
+    ]);
+    expect(scene.last("core.workflowChain.confidence-escalated").payload).toMatchObject({
+      escalationKind: "escalate",
+    });
+    expect(scene.last("interrupt.requested").payload).toMatchObject({ kind: "approval" });
   });
 });
 

@@ -250,6 +250,23 @@ export function ruledTwice({ log }: History): string[] {
   return problems;
 }
 
+/** Verdicts about a result for which people were asked before; what did not count is in the log under another name. */
+export function ruledTooLate({ log }: History): string[] {
+  const asked = new Set<string>();
+  const attempts = new Map<string, number>();
+  return log.flatMap((event) => {
+    if (event.type === "step.dispatched") attempts.set(event.payload.stepId, event.payload.attempt);
+    if (event.type === "coordination.escalated") {
+      const { stepId = "" } = event.payload;
+      const about = { stepId, attempt: attempts.get(stepId) ?? 0 };
+      if (isAboutResult(event.payload, about)) asked.add(`${stepId} ${about.attempt}`);
+    }
+    if (event.type !== "result.verified" && event.type !== "verification.failed") return [];
+    const { stepId, attempt } = event.payload;
+    return asked.has(`${stepId} ${attempt}`) ? [event.eventId] : [];
+  });
+}
+
 /** Questions that expired before their deadline; and what people withheld and was begun again. */
 export function endedWrongly({ played }: History): string[] {
   const deadlines = new Map<string, number>();

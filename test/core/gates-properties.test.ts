@@ -24,6 +24,7 @@ import {
   endedTwice,
   endedWrongly,
   outlived,
+  ruledTooLate,
   ruledTwice,
   specsOf,
   wronglyBegun,
@@ -54,6 +55,11 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
   it("G2 and G3: no decision that people were to make is carried out without them, and none twice", () =>
     holds((history) => {
       expect(wronglyBegun(history)).toEqual([]);
+    }));
+
+  it("no verdict counts about a result that people are asked about already", () =>
+    holds((history) => {
+      expect(ruledTooLate(history)).toEqual([]);
     }));
 
   it("no attempt ends in two ways", () =>
@@ -150,6 +156,12 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
           const rest = log.slice(index + 1).map(({ type }) => type);
           const doubts = rest[0] === "core.workflowChain.confidence-escalated" ? 1 : 0;
           expect(rest.slice(doubts, doubts + 2)).toEqual(["interrupt.requested", "node.suspended"]);
+          if (doubts === 1)
+            // RFC 0044: the kind that is advertised is the kind of every one of them.
+            expect(log.slice(index + 1, index + 3)).toMatchObject([
+              { payload: { escalationKind: "escalate" } },
+              { payload: { kind: "approval" } },
+            ]);
           raised.set(event.payload.escalationId, 0);
         }
         if (event.type !== "interrupt.resolved") continue;

@@ -89,7 +89,27 @@ describe("a check of a held result", () => {
     await it.run.close();
   });
 
-  it("that answers after people withheld the result lets nothing through", async () => {
+  it.each([
+    ["released", "approve", "completed"],
+    ["withheld", "deny", "failed"],
+  ] as const)("that answers after people %s the result changes nothing of it", async (_, answer, status) => {
+    const late = Promise.withResolvers<CheckAnswer>();
+    const it = await checked(() => late.promise);
+    await it.run.advance(10_000);
+    const by = { kind: "operator" } as const;
+    const questionId = `${PLAN_ID}:escalation-1`;
+    expect(await it.run.coordinator.answer({ questionId, answer, by, through: "cli" })).toMatchObject({
+      kind: "accepted",
+    });
+    expect(await statusOf(it)).toBe(status);
+    late.resolve(ruling(answer === "approve" ? "fail" : "pass"));
+    await quiet(it.run.it);
+    expect(await statusOf(it)).toBe(status);
+    expect(it.run.events("result.verified")).toEqual([]);
+    await it.run.close();
+  });
+
+  it("that answers after another check failed lets nothing through", async () => {
     const late = Promise.withResolvers<CheckAnswer>();
     const it = await checked(({ key }) => (key === "test" ? late.promise : ruling("fail")), {
       checks: ["lint", "test"],

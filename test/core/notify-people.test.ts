@@ -57,6 +57,47 @@ describe("people", () => {
     await told.run.close();
   });
 
+  it("are told only what is on disk by then (D1)", async () => {
+    const onDisk: boolean[] = [];
+    const { channel } = scriptedChannel(({ question }) => {
+      const asked = eventsIn(it, "coordination.escalated").map(({ payload }) => payload.escalationId);
+      onDisk.push(asked.includes(question.escalationId));
+      return { kind: "delivered", tries: 1 };
+    });
+    const it = world({}, scriptedRunner(scriptOf({})), {
+      gates: gatesWith([]),
+      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+      channelOf: () => channel,
+    });
+    const run = await submitTo(it, plan([step("a", { confidence: 0.2 }), step("b", { confidence: 0.1 })]));
+    await quiet(it);
+    expect(onDisk).toEqual([true, true]);
+    await run.close();
+  });
+
+  it("whose channel never answers hold up no work", async () => {
+    const { channel, notices } = scriptedChannel(() => new Promise(() => undefined));
+    const it = world({}, scriptedRunner(scriptOf({})), {
+      gates: gatesWith([]),
+      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+      channelOf: () => channel,
+    });
+    const run = await submitTo(
+      it,
+      plan([step("a", { confidence: 0.2 }), step("b"), step("c", { dependsOn: ["b"] })]),
+    );
+    await quiet(it);
+    expect(notices).toHaveLength(1);
+    expect(await run.fates()).toMatchObject({ a: "waiting", b: "completed", c: "completed" });
+    await run.coordinator.answer({
+      questionId: `${PLAN_ID}:escalation-1`,
+      ...{ answer: "approve", by: { kind: "operator" }, through: "cli" },
+    });
+    await quiet(it);
+    expect(await run.fates()).toMatchObject({ a: "completed" });
+    expect((await run.view()).status).toBe("success");
+  });
+
   it("are reminded in time, and not once somebody answered", async () => {
     const patient = await asked();
     await patient.it.clock.advance(REMIND_MS);

@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
+import type {
+  Asked,
+  QuestionOutcome,
+} from "../../src/agents/coordination/runtime/gates/question-requests.ts";
+import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
+import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../../src/plugins/openclaw/tool-declarations.ts";
+import { SESSION, START, stubPlans, type StubPlans } from "./stub-plans.ts";
+
+const QUESTION_ID = "co-1:escalation-1";
+const asked: Asked = { kind: "asked", questionId: QUESTION_ID, deadlineAtMs: START };
+
+function plansThat(
+  ask: Asked = asked,
+  outcomes: readonly QuestionOutcome[] = [{ kind: "open" }],
+): StubPlans & { readonly waits: () => unknown[] } {
+  let looks = 0;
+  const outcome = (): Promise<QuestionOutcome> => {
+    looks += 1;
+    return Promise.resolve(outcomes[Math.min(looks, outcomes.length) - 1] ?? { kind: "open" });
+  };
+  const stub = stubPlans({ ask: () => Promise.resolve(ask), outcome });
+  const waits = (): unknown[] =>
+    stub.asked.filter(({ what }) => what === "outcome").map(({ given }) => given[1]);
+  return { ...stub, waits };
+}
+
+const escalate = (stub: StubPlans, params: unknown, signal?: AbortSignal) =>
+  createPlanTools(stub.use, () => true)("coordination_escalate", { sessionKey: SESSION, signal }, params);
+
+const long = (chars: number): string => "x".repeat(chars);
+
+describe("coordination_escalate", () => {
+  it.each<[string, unknown, string]>([
+    ["nothing", undefined, ""],
+    ["a list", [], ""],
+    ["no question", {}, "question"],
+    ["an empty question", { question: "" }, "question"],
+    ["an endless question", { question: long(BOUNDS.questionCharsMax + 1) }, "question"],
+    ["a question that is no text", { question: 5 }, "question"],
+    ["an unknown kind", { question: "q", kind: "order" }, "kind"],
+    ["a negative wait", { question: "q", waitMs: -1 }, "waitMs"],
+    ["an endless wait", { question: "q", waitMs: ESCALATE_WAIT_MS_MAX + 1 }, "waitMs"],
+    ["no time to answer", { question: "q", answerMs: 999 }, "answerMs"],
+    ["too many options", { question: "q", options: Array(BOUNDS.optionsMax + 1).fill("o") }, "options"],
+    ["an empty option", { question: "q", options: [""] }, "options"],
+    ["an empty default", { question: "q", otherwise: "" }, "otherwise"],
+    ["another field", { question: "q", more: 1 }, "more"],
+    ["another's session", { question: "q", askedBy: "agent:main:main" }, "askedBy"],
+  ])("with %s says what is wrong and where, and asks nothing", async (_, params, path) => {
+    const stub = plansThat();
+    const { status, message } = await escalate(stub, params);
+    expect(status).toBe("error");
+    expect(message).toContain(path);
+    expect(String(message).length).toBeLessThan(1_000);
+    expect(stub.asked).toEqual([]);
+  });
+
+  it("asks in the name of the session that calls, which is no parameter", async () => {
+    const stub = plansThat();
+    await escalate(stub, {
+      question: "Which?",
+      options: ["a", "b"],
+      otherwise: "a",
+      answerMs: 5_000,
+      waitMs: 0,
+    });
+    expect(stub.asked).toEqual([
+      {
+        what: "ask",
+        given: [
+          {
+            ...{ askedBy: SESSION, agentId: "research", kind: "clarification", question: "Which?" },
+            ...{ options: ["a", "b"], otherwise: "a", answerMs: 5_000 },
+          },
+        ],
+      },
+    ]);
+  });
+
+  it("that must not ask more says so, and waits for nothing", async () => {
+    const reason = "256 questions are open already; wait for an answer";
+    const stub = plansThat({ kind: "refused", code: "TOO_MANY_QUESTIONS", reason });
+    expect(await escalate(stub, { question: "One more?" })).toEqual({ status: "refused", message: reason });
+    expect(stub.waits()).toEqual([]);
+  });
+
+  it("without a wait tells at once that nobody has answered, which is no approval", async () => {
+    const stub = plansThat();
+    const answer = await escalate(stub, { question: "May I?", kind: "approval", waitMs: 0 });
+    expect(answer).toEqual({
+      ...{ status: "open", questionId: QUESTION_ID, answerBy: "2026-01-02T03:04:05.000Z" },
+      note: expect.stringContaining("Do not take this for an approval") as string,
+    });
+    expect(stub.waits()).toEqual([]);
+  });
+
+  it.each([
+    [undefined, Array(ESCALATE_WAIT_MS / 20_000).fill(20_000)],
+    [45_000, [20_000, 20_000, 5_000]],
+    [1, [1]],
+  ])("waits for %s ms in looks of bounded length", async (waitMs, waits) => {
+    const stub = plansThat();
+    const answer = await escalate(stub, { question: "May I?", ...(waitMs !== undefined && { waitMs }) });
+    expect(answer.status).toBe("open");
+    expect(stub.waits()).toEqual(waits);
+  });
+
+  it.each<[QuestionOutcome, object]>([
+    [
+      { kind: "closed", resolution: "approved", text: "Yes." },
+      { status: "approved", note: "Yes." },
+    ],
+    [{ kind: "closed", resolution: "denied" }, { status: "denied" }],
+    [
+      { kind: "closed", resolution: "expired", text: "As you said: a." },
+      { status: "expired", note: "As you said: a." },
+    ],
+  ])("tells what comes of it as soon as that is known: %j", async (outcome, told) => {
+    const stub = plansThat(asked, [{ kind: "open" }, outcome]);
+    expect(await escalate(stub, { question: "May I?" })).toEqual({ questionId: QUESTION_ID, ...told });
+    expect(stub.waits()).toEqual([20_000, 20_000]);
+  });
+
+  it("hands on that nobody waits for the call any more", async () => {
+    const stub = plansThat();
+    const { signal } = new AbortController();
+    await escalate(stub, { question: "May I?", waitMs: 1 }, signal);
+    expect(stub.asked.at(-1)?.given).toEqual([QUESTION_ID, 1, signal]);
+  });
+});

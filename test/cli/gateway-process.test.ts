@@ -21,27 +21,43 @@ async function freePort(): Promise<number> {
   return port;
 }
 
+/** What a command says on its standard output, as JSON, where nothing listens. */
+async function saidBy(args: readonly string[], gateway: object): Promise<unknown> {
+  using home = tempFolder();
+  const config = home.file("openclaw.json");
+  writeFileSync(config, JSON.stringify({ gateway }));
+  writeFileSync(home.file("plan.json"), JSON.stringify(plan([step("a")])));
+  const child = spawn(process.execPath, [MAIN, ...args, "--json"], {
+    cwd: home.path,
+    env: {
+      PATH: process.env["PATH"],
+      ...{ HOME: home.path, OPENCLAW_STATE_DIR: home.path, OPENCLAW_CONFIG_PATH: config },
+    },
+  });
+  const ended = once(child, "close");
+  const stdout = await text(child.stdout);
+  expect(await ended).toEqual([1, null]);
+  return JSON.parse(stdout);
+}
+
 describe("without a gateway", () => {
   test("plan run says how to start one, and the process ends", async () => {
-    using home = tempFolder();
-    const config = home.file("openclaw.json");
     const gateway = { port: await freePort(), auth: { mode: "token", token: "t" } };
-    writeFileSync(config, JSON.stringify({ gateway }));
-    writeFileSync(home.file("plan.json"), JSON.stringify(plan([step("a")])));
-    const child = spawn(process.execPath, [MAIN, "plan", "run", home.file("plan.json"), "--json"], {
-      env: {
-        PATH: process.env["PATH"],
-        ...{ HOME: home.path, OPENCLAW_STATE_DIR: home.path, OPENCLAW_CONFIG_PATH: config },
-      },
-    });
-    const ended = once(child, "close");
-    const stdout = await text(child.stdout);
-    expect(await ended).toEqual([1, null]);
-    expect(JSON.parse(stdout)).toMatchObject({
+    expect(await saidBy(["plan", "run", "plan.json"], gateway)).toMatchObject({
       error: {
         code: "GATEWAY_UNREACHABLE",
         message: expect.stringContaining(String(gateway.port)) as string,
         advice: expect.stringContaining("openclaw gateway run") as string,
+      },
+    });
+  });
+
+  test("and without credentials, approve says what to set", async () => {
+    expect(await saidBy(["approve", "co-1:escalation-1"], { port: await freePort() })).toMatchObject({
+      error: {
+        code: "GATEWAY_UNREACHABLE",
+        message: expect.stringContaining("requires credentials") as string,
+        advice: expect.stringContaining("OPENCLAW_GATEWAY_TOKEN") as string,
       },
     });
   });

@@ -144,6 +144,21 @@ describe("approve, deny and answer", () => {
   });
 
   test.each([
+    ["approve", ID, "--ledger", "copy.sqlite"],
+    ["deny", "--only", "--ledger", "copy.sqlite", "--json"],
+    ["answer", ID, "yes", "--ledger=copy.sqlite"],
+  ])("%s %s with a ledger says that an answer goes through the gateway", async (...args) => {
+    const { stdout, stderr, exitCode } = await run(args);
+    expect(exitCode).toBe(1);
+    const message =
+      "--ledger: an answer goes through the gateway, which has a ledger of its own; leave --ledger out";
+    if (args.includes("--json"))
+      expect(JSON.parse(stdout)).toMatchObject({ error: { code: "INPUT_INVALID", message } });
+    else expect(stderr).toContain(`error INPUT_INVALID: ${message}. `);
+    expect(calls).toEqual([]);
+  });
+
+  test.each([
     ["approve", ID],
     ["deny", "--only"],
     ["answer", ID, "yes"],
@@ -161,5 +176,6 @@ describe("approve, deny and answer", () => {
     const { stdout, exitCode } = await runCli([command, "--help"]);
     expect(exitCode).toBe(0);
     expect(stdout).toContain(`$ openclaw coordination ${command}`);
+    expect(stdout.includes("--ledger")).toBe(command === "questions");
   });
 });

@@ -312,6 +312,22 @@ describe("calling the gateway", () => {
     );
   });
 
+  it.each(["GatewayCredentialsRequiredError", "GatewayStoredDeviceAuthUnavailableError"])(
+    "without credentials says what to set, and not to start a gateway that may run (%s)",
+    async (name) => {
+      const error = await failing(
+        named("gateway coordination.answer requires credentials\nFix: x\nConfig: /etc/c.json", { name }),
+      ).catch((reason: unknown) => reason);
+      expect(isCoordinationError(error) && [error.code, error.message]).toEqual([
+        ...["GATEWAY_UNREACHABLE", "gateway coordination.answer requires credentials"],
+      ]);
+      const { advice } = error as CoordinationError;
+      expect(advice).toContain("`gateway.auth.token`");
+      expect(advice).toContain("`OPENCLAW_GATEWAY_TOKEN`");
+      expect(advice).not.toContain("Start it");
+    },
+  );
+
   it("without the host's package names the command that has it", async () => {
     const call = gatewayCaller(() => Promise.reject(named("not found", { code: "ERR_MODULE_NOT_FOUND" })));
     const error = await call("coordination.cancel", {}).catch((reason: unknown) => reason);

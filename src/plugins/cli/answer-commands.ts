@@ -16,6 +16,7 @@ import { runCommand, withExamples, withJson, writeJson, writeLines, type JsonOpt
 interface AnswerOptions extends JsonOption {
   readonly only?: boolean;
   readonly file?: string;
+  readonly ledger?: string;
 }
 
 const ID = "the question's id as `questions` lists it, or a unique prefix";
@@ -69,7 +70,11 @@ export function addAnswer(parent: CommandGroup, host: CliHost): void {
 }
 
 function withQuestion(command: Command, description: string): Command {
-  return withJson(command).description(description).argument("[id]", ID).option("--only", ONLY);
+  return withJson(command)
+    .description(description)
+    .argument("[id]", ID)
+    .option("--only", ONLY)
+    .addOption(command.createOption("--ledger <file>").hideHelp());
 }
 
 async function answer(
@@ -91,7 +96,12 @@ async function answer(
 type Question = { readonly questionId: string } | { readonly only: true };
 
 /** @throws CoordinationError `INPUT_INVALID` */
-function questionIn(id: string | undefined, { only }: AnswerOptions): Question {
+function questionIn(id: string | undefined, { only, ledger }: AnswerOptions): Question {
+  // Commands that read take it, so that whoever answers what they showed tries it here too.
+  if (ledger !== undefined)
+    throw invalid(
+      "--ledger: an answer goes through the gateway, which has a ledger of its own; leave --ledger out",
+    );
   if (only === true) {
     if (id !== undefined) throw invalid("--only: leave the id out, or leave --only out");
     return { only };

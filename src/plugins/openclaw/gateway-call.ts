@@ -46,10 +46,32 @@ async function loaded(load: () => Promise<GatewayClient>): Promise<GatewayClient
   }
 }
 
+/** The host refuses these before it opens a connection, whether or not a gateway runs. */
+const CREDENTIALS: ReadonlySet<unknown> = new Set([
+  "GatewayCredentialsRequiredError",
+  "GatewayStoredDeviceAuthUnavailableError",
+  "GatewayLocalBackendSharedAuthUnavailableError",
+]);
+
+function isWithoutCredentials(error: unknown): boolean {
+  return error instanceof Error && CREDENTIALS.has(error.name);
+}
+
+class CredentialsMissing extends CoordinationError {
+  constructor(message: string, cause: unknown) {
+    super("GATEWAY_UNREACHABLE", message, { cause });
+  }
+
+  override get advice(): string {
+    return "Set `gateway.auth.token` in the OpenClaw configuration, or `OPENCLAW_GATEWAY_TOKEN`, to the token that the gateway runs with.";
+  }
+}
+
 /** An error that the gateway answered with, as data. @throws CoordinationError where it did not answer */
 function answered(error: unknown): GatewayAnswer {
   const { gatewayCode, details } = (error ?? {}) as { gatewayCode?: unknown; details?: unknown };
   const [sentence = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+  if (isWithoutCredentials(error)) throw new CredentialsMissing(sentence, error);
   if (typeof gatewayCode !== "string")
     throw new CoordinationError("GATEWAY_UNREACHABLE", reasonOf(error, sentence), { cause: error });
   if (/^unknown method: /u.test(sentence))

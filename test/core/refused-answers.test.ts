@@ -26,9 +26,9 @@ const eve = (rest: Partial<AnswerRequest> = {}): AnswerRequest => ({
 });
 
 /** The lines about answers, of which none has the words of one. */
-function refusalsIn({ lines }: World): unknown[] {
-  const about = lines.filter(({ message }) => message.includes("an answer did not count"));
-  expect(JSON.stringify(lines)).not.toContain(SECRET);
+function refusalsIn({ logged }: World): unknown[] {
+  const about = logged.filter(({ message }) => message.includes("an answer did not count"));
+  expect(JSON.stringify(logged)).not.toContain(SECRET);
   return about.map(({ level, fields }) => ({ level, ...fields }));
 }
 

@@ -146,7 +146,11 @@ export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unkno
 export interface LogLine {
   readonly level: "debug" | "info" | "warn" | "error";
   readonly message: string;
-  readonly fields?: LogFields;
+}
+
+/** A line with what it is about. */
+export interface LoggedLine extends LogLine {
+  readonly fields: LogFields;
 }
 
 export interface World {
@@ -154,6 +158,8 @@ export interface World {
   readonly ledger: MemoryLedger;
   readonly host: FakeHost;
   readonly lines: LogLine[];
+  /** The same, with what they are about. */
+  readonly logged: LoggedLine[];
   readonly settings: Settings;
   /** What runs the steps of plans. */
   readonly plans: ScriptedRunner;
@@ -175,8 +181,10 @@ export function world(
   const ledger = memoryLedger();
   const host = fakeHost(clock);
   const lines: LogLine[] = [];
+  const logged: LoggedLine[] = [];
   const say = (level: LogLine["level"]) => (fields: LogFields, message: string) => {
-    lines.push({ level, message, fields });
+    lines.push({ level, message });
+    logged.push({ level, message, fields });
   };
   const logger: Logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
   let opened = 0;
@@ -187,6 +195,7 @@ export function world(
     ledger,
     host,
     lines,
+    logged,
     settings: all,
     plans,
     get texts() {

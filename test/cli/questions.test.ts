@@ -69,6 +69,11 @@ describe("questions", () => {
     expect(dead?.notices?.map(({ outcome }) => outcome)).toEqual(["failed", "pending"]);
   });
 
+  test("tells no notice of a closed question that is never sent", async () => {
+    const closed = (await reports("--all")).filter(({ status }) => status === "closed");
+    expect(closed.map(({ notices }) => notices)).toEqual([[], []]);
+  });
+
   test("tells why each is asked, what may be answered, and what happens when nobody does", async () => {
     expect(await said(["questions", "--coordination", SPAWNS])).toBe(
       [

@@ -71,7 +71,7 @@ export async function questionReport(
   { view, question }: FoundQuestion,
 ): Promise<QuestionReport> {
   const { coordinationId, ownerSession, steps } = view;
-  const { question: text, notices, notified, answers = [], onExpiry = "deny", ...shared } = question;
+  const { question: text, notices, notified: _, answers = [], onExpiry = "deny", ...shared } = question;
   const step = steps.find(({ stepId }) => stepId === shared.stepId);
   return {
     questionId: questionIdOf(coordinationId, shared.escalationId),
@@ -81,7 +81,7 @@ export async function questionReport(
     ...(step && stepReport(step, question)),
     ...{ answers, onExpiry },
     ...(text && { asked: (await readQuestion({ content }, question)) ?? null }),
-    ...(notices && { notices: noticeReports(notices, notified) }),
+    ...(notices && { notices: noticeReports(notices, question) }),
   };
 }
 
@@ -92,8 +92,15 @@ function stepReport({ name, held }: StepView, { escalationId }: QuestionView): P
   };
 }
 
-function noticeReports(notices: readonly Notice[], notified: QuestionView["notified"] = {}): NoticeReport[] {
-  return notices.map((notice, place) => ({ ...notice, outcome: notified[place] ?? "pending" }));
+/** What is due after a question was closed is never sent. */
+function noticeReports(
+  notices: readonly Notice[],
+  { notified = {}, closed }: Pick<QuestionView, "notified" | "closed">,
+): NoticeReport[] {
+  return notices.flatMap((notice, place) => {
+    const outcome = notified[place] ?? (closed ? undefined : "pending");
+    return outcome === undefined ? [] : [{ ...notice, outcome }];
+  });
 }
 
 function heldReport({ output, checks, findings, failures }: HeldView): Partial<QuestionReport> {

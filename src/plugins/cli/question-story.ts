@@ -3,7 +3,7 @@ import type { Terminal } from "./cli-host.ts";
 import { fields } from "./fields.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable, shorten } from "./printable.ts";
-import type { NoticeReport, QuestionReport } from "./question-report.ts";
+import type { QuestionReport } from "./question-report.ts";
 import {
   aboutText,
   answersText,
@@ -79,13 +79,7 @@ function askedLines({ asked }: QuestionReport, { paint, text, unicode }: Drawing
   ].map((line) => paint.tone("plain", line));
 }
 
-/** What is due after a question was closed is never sent. */
-function noticesOf({ notices = [], closed }: QuestionReport): readonly NoticeReport[] {
-  return closed ? notices.filter(({ outcome }) => outcome !== "pending") : notices;
-}
-
-function noticeLines(question: QuestionReport, { paint, text }: Drawing): string[] {
-  const notices = noticesOf(question);
+function noticeLines({ notices = [] }: QuestionReport, { paint, text }: Drawing): string[] {
   if (notices.length === 0) return [];
   const shown = notices.map((notice) =>
     paint.tone(notice.outcome === "failed" ? "bad" : "plain", text(noticeText(notice))),
@@ -122,7 +116,7 @@ export function renderQuestion(
     ),
     ...titled(
       "told",
-      noticesOf(question).map((notice) => text(noticeText(notice))),
+      (question.notices ?? []).map((notice) => text(noticeText(notice))),
     ),
     ...askedStory(question, drawing),
     ...heldLines(heldText, drawing),

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { isPublicAddress } from "../../src/infra/webhook/public-address.ts";
+import { isPublicAddress } from "../../src/infra/http/public-address.ts";
 import { webhookTarget } from "../../src/infra/webhook/webhook-target.ts";
 import { receiver, send, status } from "./webhook-scene.ts";
 

@@ -6,7 +6,6 @@
  * W4: neither the secret nor the URL, which may hold one, is in a message, a log line or an error.
  */
 import { createHash } from "node:crypto";
-import { lookup } from "node:dns/promises";
 import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
@@ -16,11 +15,14 @@ import type {
   NoticeOutcome,
 } from "../../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
-import { errorCodeOf, pinnedPost, type PostAnswer } from "./pinned-post.ts";
+import { errorCodeOf } from "../http/pinned-request.ts";
+import { allAddresses, type ResolveName } from "../http/resolve-name.ts";
+import { passed, unlessAborted } from "../http/waiting.ts";
+import { pinnedPost, type PostAnswer } from "./pinned-post.ts";
 import { questionBody } from "./question-body.ts";
 import { isWorthAnotherTry, retryWaitMs } from "./retry-wait.ts";
 import { answerTokenOf, signatureOf } from "./webhook-signature.ts";
-import { targetAddresses, webhookTarget, type ResolveName } from "./webhook-target.ts";
+import { targetAddresses, webhookTarget } from "./webhook-target.ts";
 
 export interface WebhookParts {
   readonly name: string;
@@ -127,11 +129,6 @@ async function tryOnce(
   }
 }
 
-const allAddresses: ResolveName = async (hostname) => {
-  const found = await lookup(hostname, { all: true });
-  return found.map(({ address }) => address);
-};
-
 function headersOf(secret: string, { id, body }: Message, seconds: number): Record<string, string> {
   const timestamp = String(seconds);
   return {
@@ -165,29 +162,6 @@ function waitAfter(
   const waitMs = retryWaitMs({ tries, retryAfter, nowMs: clock.now(), fraction: random() });
   logger.debug({ webhook: name, tries, waitMs }, "a webhook failed and is tried again");
   return waitMs;
-}
-
-/** Resolves after `ms`, or when the signal aborts. */
-function passed(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      cancel();
-      signal.removeEventListener("abort", done);
-      resolve();
-    };
-    const cancel = clock.wakeAt(addMs(clock.now(), ms), done);
-    signal.addEventListener("abort", done, { once: true });
-  });
-}
-
-/** A name that is being resolved cannot be given up; it is only not waited for. */
-function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(new Error("aborted"));
-    if (signal.aborted) stop();
-    signal.addEventListener("abort", stop, { once: true });
-    promise.finally(() => signal.removeEventListener("abort", stop)).then(resolve, reject);
-  });
 }
 
 function failed(tries: number, message: string): NoticeOutcome {

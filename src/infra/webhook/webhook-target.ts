@@ -4,12 +4,8 @@
  * W1: a notice goes to a public address over HTTPS only, unless the operator allows private ones for this webhook.
  * W2: what is connected to is what was checked. The name is resolved here, once a try, and never again by the connection.
  */
-import { isIP } from "node:net";
 import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
-import { isPublicAddress } from "./public-address.ts";
-
-/** All addresses of a name. */
-export type ResolveName = (hostname: string) => Promise<readonly string[]>;
+import { addressesOf, type ResolveName } from "../http/resolve-name.ts";
 
 export type WebhookTarget =
   { readonly kind: "url"; readonly url: URL } | { readonly kind: "refused"; readonly message: string };
@@ -17,9 +13,6 @@ export type WebhookTarget =
 export type TargetAddresses =
   | { readonly kind: "addresses"; readonly addresses: readonly string[] }
   | { readonly kind: "refused"; readonly message: string };
-
-/** How many addresses of a name are tried. */
-const ADDRESSES_MAX = 8;
 
 /** The messages quote no part of the URL: its path or query may be a secret. */
 export function webhookTarget({
@@ -44,12 +37,10 @@ export async function targetAddresses(
   allowPrivate: boolean,
   resolve: ResolveName,
 ): Promise<TargetAddresses> {
-  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const addresses = isIP(hostname) === 0 ? await resolve(hostname) : [hostname];
-  // One private address among public ones is how a name is made to lead here at the second look.
-  if (!allowPrivate && !addresses.every(isPublicAddress))
-    return refused("The webhook's URL leads to an address that is not public, and allowPrivate is not set.");
-  return { kind: "addresses", addresses: addresses.slice(0, ADDRESSES_MAX) };
+  const addresses = await addressesOf(url, allowPrivate, resolve);
+  return addresses
+    ? { kind: "addresses", addresses }
+    : refused("The webhook's URL leads to an address that is not public, and allowPrivate is not set.");
 }
 
 function refused(message: string): { readonly kind: "refused"; readonly message: string } {

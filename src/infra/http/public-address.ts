@@ -1,5 +1,5 @@
 /**
- * Owns: which addresses are of the public internet. Does not own: how a name is resolved (`webhook-target.ts`).
+ * Owns: which addresses are of the public internet. Does not own: how a name is resolved (`resolve-name.ts`).
  *
  * Of IPv6, only what is assigned to global unicast can be public, so everything that stands for an IPv4 address in another
  * form (mapped, compatible, NAT64), and what is local or multicast, is out without being listed.

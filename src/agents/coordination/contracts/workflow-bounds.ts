@@ -1,0 +1,30 @@
+/** Every limit on workflows and their runs, by name. Sizes are in UTF-16 code units for text. */
+export const WORKFLOW_BOUNDS = {
+  nameCharsMax: 256,
+  textCharsMax: 200_000,
+  /** One event's payload. */
+  eventCharsMax: 1_200_000,
+  depthMax: 40,
+  /** One request's body, in bytes. */
+  bodyBytesMax: 1_000_000,
+  definitionCharsMax: 1_000_000,
+  nodesMax: 1_000,
+  edgesMax: 5_000,
+  variablesMax: 500,
+  workersPerDecisionMax: 100,
+  tagsMax: 100,
+  tagCharsMax: 256,
+  metadataCharsMax: 50_000,
+  /** Runs within runs. */
+  nestingMax: 16,
+  /** Node executions of one run. */
+  nodeExecutionsMax: 1_000,
+  runDurationMsMax: 600_000,
+  loopIterationsMax: 100,
+  loopbackIterations: 5,
+  memoryEntryBytesMax: 65_536,
+  memoryListMax: 1_000,
+  interruptTokenMs: 30 * 60_000,
+  idempotencyKeyCharsMax: 255,
+  idempotencyKeptMs: 24 * 3_600_000,
+} as const;

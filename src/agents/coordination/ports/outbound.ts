@@ -1,0 +1,228 @@
+import type { ParentRun } from "../contracts/workflow-events.ts";
+
+/**
+ * What a workflow host asks of others: peers, tools, agents and models. Every method answers with data and never rejects.
+ * No message holds a token, an address or what the other side wrote.
+ */
+export type OutboundCode =
+  /** The address may not be called: not public, not HTTPS, or no URL at all. */
+  | "address_not_allowed"
+  | "unreachable"
+  | "timed_out"
+  /** The caller's signal. */
+  | "aborted"
+  | "redirected"
+  | "too_large"
+  /** An answer that is not of the protocol. */
+  | "malformed"
+  /** The other side said no, with a status or a protocol error. */
+  | "rejected"
+  /** The other side failed, or asks to come later. */
+  | "unavailable"
+  /** The library for it cannot be loaded, or no model or peer of that name is configured. */
+  | "not_configured";
+
+/** Nothing was done over there, and asking again would change nothing. */
+export interface OutboundRefusal {
+  readonly kind: "refused";
+  readonly code: OutboundCode;
+  readonly message: string;
+  /** HTTP status, where there was one. */
+  readonly status?: number;
+  /** The error code that the other side gave, where it is a short name. */
+  readonly errorCode?: string;
+}
+
+/** It may have been done. */
+export interface OutboundUnknown {
+  readonly kind: "unknown";
+  readonly code: OutboundCode;
+  readonly message: string;
+  readonly status?: number;
+  readonly errorCode?: string;
+}
+
+export type OutboundFailure = OutboundRefusal | OutboundUnknown;
+
+/** W3C trace context of the run that calls. */
+export interface TraceContext {
+  readonly traceparent?: string;
+  readonly tracestate?: string;
+}
+
+/** The run that calls, as the other side gets to know it: `openwop-parent` (workflow/parent-header.ts). */
+export type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
+  Pick<ParentRun, "eventId">;
+
+export type PeerRunStatus =
+  | "pending"
+  | "running"
+  | "paused"
+  | "waiting-approval"
+  | "waiting-input"
+  | "waiting-external"
+  | "completed"
+  | "failed"
+  | "cancelling"
+  | "cancelled";
+
+export interface PeerHost {
+  readonly kind: "host";
+  /** As it names itself in `crossHostCausation`; else the origin of its URL. */
+  readonly hostId: string;
+  readonly wellKnownUrl: string;
+}
+
+export interface PeerRunRequest extends TraceContext {
+  readonly workflowId: string;
+  readonly inputs: Readonly<Record<string, unknown>>;
+  readonly configurable?: Readonly<Record<string, unknown>>;
+  /** The same key again is the same run, also after a crash. */
+  readonly idempotencyKey: string;
+  readonly parent: CallingRun;
+  readonly signal: AbortSignal;
+}
+
+export interface PeerRunCreated {
+  readonly kind: "created";
+  readonly runId: string;
+  readonly status: PeerRunStatus;
+}
+
+export interface PeerRunSnapshot {
+  readonly kind: "snapshot";
+  readonly runId: string;
+  readonly workflowId: string;
+  readonly status: PeerRunStatus;
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** A run of a peer that reached its end. */
+export interface PeerRunEnded {
+  readonly kind: "ended";
+  readonly status: "completed" | "failed" | "cancelled";
+  /** Of the terminal event; the snapshot's variables where the event has none. */
+  readonly outputs: Readonly<Record<string, unknown>>;
+  readonly variables: Readonly<Record<string, unknown>>;
+  readonly error?: { readonly code: string; readonly message: string };
+  /** Of the peer's terminal event: the cause of what follows here. Absent where the peer shows no events. */
+  readonly lastEventId?: string;
+}
+
+/** Other OpenWOP hosts. `peerUrl` is the root of one. */
+export interface PeerHosts {
+  discover(peerUrl: string, signal: AbortSignal): Promise<PeerHost | OutboundFailure>;
+  /** Tries a few times with the same key. `unknown`: the peer may run it; the same request again tells. */
+  createRun(peerUrl: string, request: PeerRunRequest): Promise<PeerRunCreated | OutboundFailure>;
+  snapshot(peerUrl: string, runId: string, signal: AbortSignal): Promise<PeerRunSnapshot | OutboundFailure>;
+  /** Waits for the end, through faults of the peer, until it is reached, the peer knows of no such run, or the signal. */
+  awaitEnd(peerUrl: string, runId: string, signal: AbortSignal): Promise<PeerRunEnded | OutboundFailure>;
+  /** Cancelling a run that has ended is no failure. */
+  cancel(
+    peerUrl: string,
+    runId: string,
+    request: { readonly reason?: string; readonly signal: AbortSignal },
+  ): Promise<{ readonly kind: "cancelling"; readonly status: PeerRunStatus } | OutboundFailure>;
+}
+
+export interface McpCall extends TraceContext {
+  /** The MCP endpoint itself. */
+  readonly url: string;
+  readonly tool: string;
+  readonly args: Readonly<Record<string, unknown>>;
+  readonly parent?: CallingRun;
+  readonly signal: AbortSignal;
+}
+
+export interface McpAnswer {
+  readonly kind: "answered";
+  /** False where the tool itself says that it failed; `content` says why. */
+  readonly ok: boolean;
+  /** Blocks of the protocol, as they came. */
+  readonly content: readonly Readonly<Record<string, unknown>>[];
+  /** The text blocks, joined by newlines. */
+  readonly text: string;
+  readonly structured?: Readonly<Record<string, unknown>>;
+}
+
+export interface A2aCall extends TraceContext {
+  /** Root of the agent, below which its card is, or the card's own URL. */
+  readonly url: string;
+  readonly skill?: string;
+  readonly message: string | Readonly<Record<string, unknown>>;
+  /** Of the message; the same again is the same message. */
+  readonly messageId: string;
+  readonly contextId?: string;
+  readonly parent?: CallingRun;
+  readonly signal: AbortSignal;
+}
+
+export interface A2aAnswer {
+  readonly kind: "answered";
+  /** False where the agent's task failed, was rejected, or was cancelled. */
+  readonly ok: boolean;
+  /** `message` where the agent answered without a task. */
+  readonly state:
+    "message" | "completed" | "failed" | "cancelled" | "rejected" | "input-required" | "auth-required";
+  readonly text: string;
+  /** The data parts of the answer, in order. */
+  readonly data: readonly unknown[];
+  readonly taskId?: string;
+}
+
+/** Tools and agents of others. */
+export interface ToolCaller {
+  callMcp(call: McpCall): Promise<McpAnswer | OutboundFailure>;
+  /** Waits until the agent's task has ended or needs somebody. */
+  sendA2a(call: A2aCall): Promise<A2aAnswer | OutboundFailure>;
+}
+
+export interface ChatMessage {
+  readonly role: "user" | "assistant";
+  readonly content: string;
+}
+
+export interface ChatRequest {
+  /** Whose model is asked; `model` names another one. */
+  readonly agentId?: string;
+  readonly model?: string;
+  readonly system?: string;
+  readonly messages: readonly ChatMessage[];
+  /** JSON Schema of the answer. Asked for, and checked by whoever asks. */
+  readonly schema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly seed?: number;
+  readonly stop?: readonly string[];
+  readonly maxTokens: number;
+  readonly traceparent?: string;
+  readonly signal: AbortSignal;
+}
+
+export interface ChatUsage {
+  readonly inputTokens?: number;
+  readonly outputTokens?: number;
+}
+
+export type ChatFinish = "stop" | "length" | "content-filter" | "tool-calls" | "other";
+
+export interface ChatAnswer {
+  readonly kind: "answered";
+  /** Empty where the model refused. */
+  readonly text: string;
+  /** What the text is as JSON, where a schema was asked for and it is JSON. */
+  readonly object?: unknown;
+  readonly finishReason: ChatFinish;
+  /** The provider's or model's refusal. Content: it belongs into no log and no snapshot. */
+  readonly refusal?: string;
+  /** As the provider names it. */
+  readonly model: string;
+  readonly provider: string;
+  readonly usage: ChatUsage;
+}
+
+/** Chat completions for the nodes of workflows. `ModelClient` is the smaller one of the critics. */
+export interface ChatModel {
+  complete(request: ChatRequest): Promise<ChatAnswer | OutboundFailure>;
+}

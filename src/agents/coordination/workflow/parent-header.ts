@@ -1,0 +1,46 @@
+/**
+ * Owns: how a host tells another one which of its runs calls: the header `openwop-parent`. The protocol names what a run
+ * answers about its parent (RFC 0040, ancestry), and no carrier for it. A header is ignored by hosts that do not know it,
+ * where a field of the body may be refused.
+ */
+import { parentRunSchema, type ParentRun } from "../contracts/workflow-events.ts";
+
+export const PARENT_HEADER = "openwop-parent";
+
+type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
+  Pick<ParentRun, "eventId">;
+
+const CHARS_MAX = 4_096;
+
+/** JSON in visible ASCII. */
+export function writeParentHeader({ runId, hostId, cause, wellKnownUrl, eventId }: CallingRun): string {
+  return JSON.stringify({ runId, hostId, cause, wellKnownUrl, eventId }).replace(
+    /[^\x20-\x7e]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+/**
+ * What a header says, or nothing. Whoever sends it may say anything: it tells where to look for the parent and grants
+ * nothing.
+ */
+export function readParentHeader(text: string | undefined): ParentRun | undefined {
+  if (text === undefined || text.length > CHARS_MAX) return undefined;
+  const parsed = parentRunSchema.omit({ nodeId: true }).safeParse(jsonOf(text));
+  if (!parsed.success || !isWebUrl(parsed.data.wellKnownUrl)) return undefined;
+  return parsed.data;
+}
+
+/** Who reads the ancestry follows the URL. */
+function isWebUrl(text: string | undefined): boolean {
+  const url = text === undefined ? undefined : URL.parse(text);
+  return url?.protocol === "https:" || url?.protocol === "http:";
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,36 @@
+/** Owns: what an A2A agent's message or task says, as text, data and state. */
+import type { Message, Part, Task } from "@a2a-js/sdk";
+import type { A2aAnswer } from "../../agents/coordination/ports/outbound.ts";
+
+/** Of the protocol's `TaskState`; the others are of tasks that are still at work. */
+const STATES: Readonly<Record<number, Exclude<A2aAnswer["state"], "message">>> = {
+  3: "completed",
+  4: "failed",
+  5: "cancelled",
+  6: "input-required",
+  7: "rejected",
+  8: "auth-required",
+};
+const NOT_OK: readonly A2aAnswer["state"][] = ["failed", "cancelled", "rejected"];
+/** Of its `Role`. */
+const SPEAKERS: readonly number[] = [2];
+
+export function answerOfMessage({ parts, taskId }: Message): A2aAnswer {
+  return { kind: "answered", ok: true, state: "message", ...saidIn(parts), ...(taskId !== "" && { taskId }) };
+}
+
+/** Nothing while the task is at work. */
+export function answerOfTask({ id, status, artifacts, history }: Task): A2aAnswer | undefined {
+  const state = STATES[status?.state ?? 0];
+  if (state === undefined) return undefined;
+  const parts = [...artifacts.flatMap((artifact) => artifact.parts), ...(status?.message?.parts ?? [])];
+  const last = history.findLast(({ role }) => SPEAKERS.includes(role));
+  const said = saidIn(parts.length > 0 ? parts : (last?.parts ?? []));
+  return { kind: "answered", ok: !NOT_OK.includes(state), state, ...said, taskId: id };
+}
+
+function saidIn(parts: readonly Part[]): Pick<A2aAnswer, "text" | "data"> {
+  const texts = parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : []));
+  const data = parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value as unknown] : []));
+  return { text: texts.join("\n"), data };
+}

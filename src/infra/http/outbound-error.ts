@@ -1,0 +1,48 @@
+/** Owns: how a call to the outside failed. Its message holds no address, no token and no text of the other side. */
+import type { OutboundCode, OutboundFailure } from "../../agents/coordination/ports/outbound.ts";
+
+export class OutboundError extends Error {
+  readonly code: OutboundCode;
+
+  constructor(code: OutboundCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "OutboundError";
+    this.code = code;
+  }
+}
+
+/** How far libraries wrap what their fetch threw. */
+const CAUSES_MAX = 8;
+
+/** The error of ours that a library's error comes from. */
+export function outboundErrorIn(error: unknown): OutboundError | undefined {
+  let at = error;
+  for (let step = 0; step < CAUSES_MAX && at instanceof Error; step += 1) {
+    if (at instanceof OutboundError) return at;
+    at = at.cause;
+  }
+  return undefined;
+}
+
+/** After these, nothing was done over there. */
+const NOTHING_DONE: readonly OutboundCode[] = ["address_not_allowed", "redirected", "not_configured"];
+
+export function failureOf({ code, message }: Pick<OutboundError, "code" | "message">): OutboundFailure {
+  return { kind: NOTHING_DONE.includes(code) ? "refused" : "unknown", code, message };
+}
+
+/** Statuses that ask to come again, besides those of servers that failed. */
+const COME_AGAIN: readonly number[] = [408, 425, 429];
+
+/** What a status that is no success says of a call; nothing where it is a success. */
+export function failureOfStatus(status: number, errorCode?: string): OutboundFailure | undefined {
+  if (status >= 200 && status < 300) return undefined;
+  const fields = {
+    message: `The other side answered with status ${status}.`,
+    status,
+    ...(errorCode !== undefined && { errorCode }),
+  };
+  return status >= 500 || COME_AGAIN.includes(status)
+    ? { kind: "unknown", code: "unavailable", ...fields }
+    : { kind: "refused", code: "rejected", ...fields };
+}

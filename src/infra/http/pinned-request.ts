@@ -1,0 +1,49 @@
+/**
+ * Owns: one HTTP request to addresses that were checked: the name is not resolved again by the connection, no proxy is
+ * used, nothing is decompressed, and redirects are not followed.
+ */
+import { request as requestHttp, type ClientRequest } from "node:http";
+import { request as requestHttps, type RequestOptions } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+
+export interface PinnedRequest {
+  readonly method: string;
+  readonly url: URL;
+  readonly addresses: readonly string[];
+  readonly headers: Readonly<Record<string, string>>;
+  /** Its length in bytes. */
+  readonly bodyBytes: number;
+}
+
+const HEADER_BYTES_MAX = 16_384;
+
+export function openPinned({ method, url, addresses, headers, bodyBytes }: PinnedRequest): ClientRequest {
+  const options: RequestOptions = {
+    method,
+    headers: { ...headers, "content-length": String(bodyBytes), "accept-encoding": "identity" },
+    // An agent of its own: one that is shared may be set to go through a proxy, and keeps connections to other addresses.
+    agent: false,
+    lookup: lookupIn(addresses),
+    maxHeaderSize: HEADER_BYTES_MAX,
+  };
+  return url.protocol === "https:"
+    ? requestHttps(url, { ...options, rejectUnauthorized: true })
+    : requestHttp(url, options);
+}
+
+/** The code of an error, where it has one that can be no text of somebody else's. */
+export function errorCodeOf(error: unknown): string {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return typeof code === "string" && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : "UNKNOWN";
+}
+
+/** Answers with the checked addresses, whatever name is asked for. */
+function lookupIn(addresses: readonly string[]): LookupFunction {
+  const all = addresses.map((address) => ({ address, family: isIP(address) }));
+  return (_hostname, options, done) => {
+    const [first] = all;
+    if (!first) done(Object.assign(new Error("no address"), { code: "ENOTFOUND" }), []);
+    else if (options.all === true) done(null, all);
+    else done(null, first.address, first.family);
+  };
+}

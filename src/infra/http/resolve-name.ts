@@ -1,0 +1,34 @@
+/**
+ * Owns: the addresses that a URL leads to, and whether they may be called. Does not own: which URLs may be called at all.
+ */
+import { lookup } from "node:dns/promises";
+import { isIP } from "node:net";
+import { isPublicAddress } from "./public-address.ts";
+
+/** All addresses of a name. */
+export type ResolveName = (hostname: string) => Promise<readonly string[]>;
+
+/** How many addresses of a name are tried. */
+const ADDRESSES_MAX = 8;
+
+export const allAddresses: ResolveName = async (hostname) => {
+  const found = await lookup(hostname, { all: true });
+  return found.map(({ address }) => address);
+};
+
+/**
+ * Nothing where the URL leads to an address that is not public, and private ones are not allowed.
+ *
+ * @throws what `resolve` throws
+ */
+export async function addressesOf(
+  url: URL,
+  allowPrivate: boolean,
+  resolve: ResolveName,
+): Promise<readonly string[] | undefined> {
+  const hostname = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const addresses = isIP(hostname) === 0 ? await resolve(hostname) : [hostname];
+  // One private address among public ones is how a name is made to lead here at the second look.
+  if (!allowPrivate && !addresses.every(isPublicAddress)) return undefined;
+  return addresses.slice(0, ADDRESSES_MAX);
+}

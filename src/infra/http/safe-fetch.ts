@@ -1,0 +1,167 @@
+/**
+ * Owns: the fetch that every library here is given. Does not own: who is called, or what an answer means.
+ *
+ * H1: only HTTPS to public addresses, unless the operator allows private ones for this origin.
+ * H2: what is connected to is what was checked: the name is resolved once, here.
+ * H3: redirects are not followed: an answer that is one is an error.
+ * H4: an exchange ends in bounded time and size, the body included, however slowly it comes.
+ */
+import type { ClientRequest, IncomingMessage } from "node:http";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import { boundedBody, type BodyBounds } from "./bounded-body.ts";
+import { callBounds, type CallBounds } from "./call-bounds.ts";
+import { OutboundError } from "./outbound-error.ts";
+import { errorCodeOf, openPinned } from "./pinned-request.ts";
+import { addressesOf, allAddresses, type ResolveName } from "./resolve-name.ts";
+import { unlessAborted } from "./waiting.ts";
+
+/** Origins that may be private and without TLS, or whether all may. */
+export type AllowPrivate = boolean | readonly string[];
+
+export interface SafeFetchParts {
+  readonly clock: Clock;
+  readonly allowPrivate: AllowPrivate;
+  /** For a whole exchange. */
+  readonly timeoutMs: number;
+  /** Of an answer's body. */
+  readonly bytesMax: number;
+  readonly resolve?: ResolveName;
+}
+
+export interface SafeInit extends RequestInit {
+  /** Told when the body breaks off after the answer began: libraries tend to keep that to themselves. */
+  readonly onBroken?: (error: OutboundError) => void;
+}
+
+/** A drop-in for `fetch`. Rejects with `OutboundError`, also while the body is read. */
+export type SafeFetch = (input: string | URL | Request, init?: SafeInit) => Promise<Response>;
+
+interface Sent {
+  readonly url: URL;
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array;
+}
+
+interface Exchange {
+  readonly parts: SafeFetchParts;
+  readonly sent: Sent;
+  readonly ending: CallBounds;
+  readonly onBroken: (error: OutboundError) => void;
+}
+
+const NO_BODY: readonly number[] = [204, 205, 304];
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+/** Set by the connection. */
+const OWN_HEADERS: readonly string[] = [
+  "accept-encoding",
+  "connection",
+  "content-length",
+  "host",
+  "transfer-encoding",
+];
+
+export function createSafeFetch(parts: SafeFetchParts): SafeFetch {
+  return async (input, { signal: given, onBroken = () => undefined, ...init } = {}) => {
+    const sent = await sentOf(input, init);
+    const caller = given ?? (input instanceof Request ? input.signal : undefined);
+    const ending = callBounds(parts.clock, parts.timeoutMs, caller);
+    try {
+      return await exchange({ parts, sent, ending, onBroken });
+    } catch (error) {
+      ending.release();
+      throw ending.error() ?? (error instanceof OutboundError ? error : unreachable(error));
+    }
+  };
+}
+
+async function sentOf(input: string | URL | Request, init: RequestInit): Promise<Sent> {
+  // What comes is left out: a URL may hold a secret.
+  const request = requestOf(input, init);
+  if (!request) throw new OutboundError("address_not_allowed", "The address or a header cannot be read.");
+  const url = new URL(request.url);
+  url.hash = "";
+  const headers = Object.fromEntries([...request.headers].filter(([name]) => !OWN_HEADERS.includes(name)));
+  return { url, method: request.method, headers, body: new Uint8Array(await request.arrayBuffer()) };
+}
+
+function requestOf(input: string | URL | Request, init: RequestInit): Request | undefined {
+  try {
+    return new Request(input, init);
+  } catch {
+    return undefined;
+  }
+}
+
+async function exchange({ parts, sent, ending, onBroken }: Exchange): Promise<Response> {
+  ending.signal.throwIfAborted();
+  const addresses = await unlessAborted(checkedAddresses(parts, sent.url), ending.signal);
+  const request = openPinned({ ...sent, addresses, bodyBytes: sent.body.length });
+  const stop = (): void => void request.destroy();
+  ending.signal.addEventListener("abort", stop, { once: true });
+  // Comes last, whatever happened, and after the whole body.
+  request.once("close", () => {
+    ending.signal.removeEventListener("abort", stop);
+    ending.release();
+  });
+  if (ending.signal.aborted) stop();
+  const response = await answered(request, sent.body);
+  return toResponse(response, { bytesMax: parts.bytesMax, endedBy: () => ending.error(), onBroken });
+}
+
+/** @throws OutboundError `address_not_allowed`, and what resolving throws */
+async function checkedAddresses(
+  { allowPrivate, resolve = allAddresses }: SafeFetchParts,
+  url: URL,
+): Promise<readonly string[]> {
+  const isAllowed = typeof allowPrivate === "boolean" ? allowPrivate : allowPrivate.includes(url.origin);
+  if (url.protocol !== "https:" && !(url.protocol === "http:" && isAllowed))
+    throw new OutboundError("address_not_allowed", "The address is not of HTTPS, and not allowed without.");
+  const addresses = await addressesOf(url, isAllowed, resolve);
+  if (!addresses)
+    throw new OutboundError(
+      "address_not_allowed",
+      "The address is not public, and not allowed to be private.",
+    );
+  return addresses;
+}
+
+function answered(request: ClientRequest, body: Uint8Array): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    // Stays: a peer may go on after its answer.
+    request.on("error", (error) => reject(unreachable(error)));
+    request.once("response", resolve);
+    request.once("close", () => reject(unreachable(undefined)));
+    request.end(body);
+  });
+}
+
+function toResponse(response: IncomingMessage, bounds: BodyBounds): Response {
+  const { bytesMax } = bounds;
+  const { statusCode: status = 0 } = response;
+  const refuse = (error: OutboundError): never => {
+    response.destroy();
+    throw error;
+  };
+  if (REDIRECTS.includes(status))
+    return refuse(new OutboundError("redirected", "The other side redirects, which is not followed."));
+  if (status < 200 || status > 599)
+    return refuse(new OutboundError("malformed", "The answer has no status of HTTP."));
+  if (Number(response.headers["content-length"] ?? 0) > bytesMax)
+    return refuse(new OutboundError("too_large", `The answer is larger than ${bytesMax} bytes.`));
+  const headers = headersOf(response);
+  if (!NO_BODY.includes(status)) return new Response(boundedBody(response, bounds), { status, headers });
+  response.resume();
+  return new Response(null, { status, headers });
+}
+
+function headersOf({ headersDistinct }: IncomingMessage): Headers {
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(headersDistinct))
+    for (const value of values) headers.append(name, value);
+  return headers;
+}
+
+function unreachable(error: unknown): OutboundError {
+  return new OutboundError("unreachable", `The other side could not be reached: ${errorCodeOf(error)}.`);
+}

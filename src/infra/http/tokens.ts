@@ -1,0 +1,32 @@
+/** Owns: which token goes where: to the origin that it was given for, and to no other. */
+import type { SafeFetch } from "./safe-fetch.ts";
+
+/** Bearer tokens by origin, such as `https://peer.example`; `${VARIABLE}` stands for a variable of the environment. */
+export type Tokens = Readonly<Record<string, string>>;
+
+export type ReadVariable = (name: string) => string | undefined;
+
+const VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
+
+export function tokenFor(origin: string, tokens: Tokens, readVariable: ReadVariable): string | undefined {
+  const given = Object.hasOwn(tokens, origin) ? tokens[origin] : undefined;
+  return given === undefined ? undefined : resolved(given, readVariable);
+}
+
+/** The value of a variable that is named, or the text itself. */
+export function resolved(text: string, readVariable: ReadVariable): string | undefined {
+  const [, name] = VARIABLE.exec(text) ?? [];
+  return name === undefined ? text : readVariable(name);
+}
+
+/** Adds the token of the origin that is called, whatever origin the caller thinks it calls. */
+export function withTokens(fetch: SafeFetch, tokens: Tokens, readVariable: ReadVariable): SafeFetch {
+  return (input, init) => {
+    const origin = URL.parse(input instanceof Request ? input.url : String(input))?.origin;
+    const token = origin === undefined ? undefined : tokenFor(origin, tokens, readVariable);
+    if (token === undefined) return fetch(input, init);
+    const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
+    headers.set("authorization", `Bearer ${token}`);
+    return fetch(input, { ...init, headers });
+  };
+}

@@ -1,0 +1,26 @@
+/** Owns: waiting that ends with a signal. */
+import { addMs } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+
+/** Resolves after `ms`, or when the signal aborts. */
+export function passed(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const cancel = clock.wakeAt(addMs(clock.now(), ms), done);
+    signal.addEventListener("abort", done, { once: true });
+  });
+}
+
+/** A name that is being resolved cannot be given up; it is only not waited for. */
+export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(new Error("aborted"));
+    if (signal.aborted) stop();
+    signal.addEventListener("abort", stop, { once: true });
+    promise.finally(() => signal.removeEventListener("abort", stop)).then(resolve, reject);
+  });
+}

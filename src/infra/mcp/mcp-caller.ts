@@ -1,0 +1,148 @@
+/**
+ * Owns: calling one tool of an MCP server over streamable HTTP, with the official client, which is loaded when it is first
+ * needed. A session lasts for one call. Does not own: what may be called, or what becomes of the answer.
+ */
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type {
+  McpAnswer,
+  McpCall,
+  OutboundFailure,
+  ToolCaller,
+} from "../../agents/coordination/ports/outbound.ts";
+import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
+import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { callBounds, type CallBounds } from "../http/call-bounds.ts";
+import { failureOf, failureOfStatus, OutboundError, outboundErrorIn } from "../http/outbound-error.ts";
+import type { SafeFetch } from "../http/safe-fetch.ts";
+import { passed } from "../http/waiting.ts";
+
+export interface McpParts {
+  /** Carries the tokens. */
+  readonly fetch: SafeFetch;
+  readonly clock: Clock;
+  /** For a whole call, the handshake included. */
+  readonly timeoutMs: number;
+}
+
+type Sdk = Awaited<ReturnType<typeof loadSdk>>;
+
+/** The client's own timer is of real time; it only must not come first. */
+const NEVER_MS = 2_147_483_647;
+/** How long a session is given to be ended. */
+const CLOSE_MS = 2_000;
+/** From this revision on, requests name their revision in a header. */
+const HEADER_SINCE = "2025-06-18";
+const VERSION_HEADER = "mcp-protocol-version";
+
+export function createMcpCaller(parts: McpParts): ToolCaller["callMcp"] {
+  return async (call) => {
+    const url = URL.parse(call.url);
+    if (!url) return failureOf({ code: "address_not_allowed", message: "The tool's URL cannot be read." });
+    const sdk = await loadSdk().catch(() => undefined);
+    if (!sdk) return failureOf({ code: "not_configured", message: "The MCP client cannot be loaded." });
+    const bounds = callBounds(parts.clock, parts.timeoutMs, call.signal);
+    try {
+      return await callTool(parts, { sdk, url, call, bounds });
+    } catch (error) {
+      return failureIn(error, bounds, sdk);
+    } finally {
+      bounds.release();
+    }
+  };
+}
+
+async function loadSdk() {
+  const [{ Client }, { StreamableHTTPClientTransport, StreamableHTTPError }, { McpError }] =
+    await Promise.all([
+      import("@modelcontextprotocol/sdk/client/index.js"),
+      import("@modelcontextprotocol/sdk/client/streamableHttp.js"),
+      import("@modelcontextprotocol/sdk/types.js"),
+    ]);
+  return { Client, StreamableHTTPClientTransport, StreamableHTTPError, McpError };
+}
+
+interface Calling {
+  readonly sdk: Sdk;
+  readonly url: URL;
+  readonly call: McpCall;
+  readonly bounds: CallBounds;
+}
+
+async function callTool(parts: McpParts, { sdk, url, call, bounds }: Calling): Promise<McpAnswer> {
+  const { signal } = bounds;
+  const trace = traceHeaders(call);
+  const client = new sdk.Client({ name: "openclaw-coordination", version: "1" });
+  const headers = { ...trace, ...(call.parent && { [PARENT_HEADER]: writeParentHeader(call.parent) }) };
+  const transport = new sdk.StreamableHTTPClientTransport(url, {
+    fetch: mcpFetch(parts.fetch, bounds),
+    requestInit: { headers },
+  });
+  const options = { signal, timeout: NEVER_MS };
+  try {
+    await client.connect(transport, options);
+    const asked = { name: call.tool, arguments: { ...call.args }, _meta: { ...trace } };
+    return answerOf(await client.callTool(asked, undefined, options));
+  } finally {
+    if (transport.sessionId !== undefined && !signal.aborted) {
+      const ended = transport.terminateSession().catch(() => undefined);
+      await Promise.race([ended, passed(parts.clock, CLOSE_MS, signal)]);
+    }
+    await client.close().catch(() => undefined);
+  }
+}
+
+/** Only messages are sent: the server has nothing to say outside of its answers, and no broken answer is resumed. */
+function mcpFetch(fetch: SafeFetch, bounds: CallBounds): SafeFetch {
+  return (input, init = {}) => {
+    if (init.method === "GET") return Promise.resolve(new Response(null, { status: 405 }));
+    const headers = new Headers(init.headers);
+    if ((headers.get(VERSION_HEADER) ?? HEADER_SINCE) < HEADER_SINCE) headers.delete(VERSION_HEADER);
+    const signal = init.signal ? AbortSignal.any([init.signal, bounds.signal]) : bounds.signal;
+    const isMessage = init.method === "POST";
+    return fetch(input, { ...init, headers, signal, ...(isMessage && { onBroken: bounds.fail }) });
+  };
+}
+
+type ToolResult = Awaited<ReturnType<InstanceType<Sdk["Client"]>["callTool"]>>;
+
+function answerOf(result: ToolResult): McpAnswer {
+  const content = Array.isArray(result.content) ? (result.content as McpAnswer["content"]) : [];
+  const texts = content.flatMap(({ type, text }) =>
+    type === "text" && typeof text === "string" ? [text] : [],
+  );
+  const { structuredContent } = result;
+  return {
+    kind: "answered",
+    ok: result.isError !== true,
+    content,
+    text: texts.join("\n"),
+    ...(isRecord(structuredContent) && { structured: structuredContent }),
+  };
+}
+
+function failureIn(error: unknown, bounds: CallBounds, sdk: Sdk): OutboundFailure {
+  const own = bounds.error() ?? outboundErrorIn(error);
+  if (own) return failureOf(own);
+  if (error instanceof sdk.StreamableHTTPError && error.code !== undefined && error.code > 0)
+    return failureOfStatus(error.code) ?? malformed();
+  if (error instanceof sdk.McpError) return failureOfRpc(error.code);
+  return malformed();
+}
+
+/** Codes of JSON-RPC for a request that was not carried out: not understood, or not found. */
+const NOT_DONE: readonly number[] = [-32700, -32600, -32601, -32602];
+
+function failureOfRpc(code: number): OutboundFailure {
+  const fields = { message: `The tool's server answered with error ${code}.`, errorCode: String(code) };
+  return NOT_DONE.includes(code)
+    ? { kind: "refused", code: "rejected", ...fields }
+    : { kind: "unknown", code: "unavailable", ...fields };
+}
+
+function malformed(): OutboundFailure {
+  return failureOf(new OutboundError("malformed", "The answer is not of the protocol."));
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

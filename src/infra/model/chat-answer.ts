@@ -1,0 +1,75 @@
+/** Owns: what a completion of the AI SDK is as an answer. */
+import type { FinishReason } from "ai";
+import type { ChatAnswer, ChatFinish, ChatUsage } from "../../agents/coordination/ports/outbound.ts";
+
+export interface Completion {
+  readonly text: string;
+  readonly finishReason: FinishReason;
+  readonly usage:
+    { readonly inputTokens?: number | undefined; readonly outputTokens?: number | undefined } | undefined;
+  readonly response: { readonly modelId?: string | undefined; readonly body?: unknown } | undefined;
+  readonly isObject: boolean;
+}
+
+const FINISHES: Readonly<Record<string, ChatFinish>> = {
+  stop: "stop",
+  length: "length",
+  "content-filter": "content-filter",
+  "tool-calls": "tool-calls",
+};
+
+export function chatAnswer(
+  completion: Completion,
+  asked: { readonly model: string; readonly provider: string },
+): ChatAnswer {
+  const { finishReason, usage, response } = completion;
+  return {
+    kind: "answered",
+    ...saidIn(completion),
+    finishReason: FINISHES[finishReason] ?? "other",
+    model: response?.modelId ?? asked.model,
+    provider: asked.provider,
+    usage: usageOf(usage),
+  };
+}
+
+/** The SDK hands a refusal over as if it were text. */
+function saidIn({
+  text,
+  finishReason,
+  response,
+  isObject,
+}: Completion): Pick<ChatAnswer, "text" | "object" | "refusal"> {
+  const refusal = refusalIn(response?.body) ?? (finishReason === "content-filter" ? text : undefined);
+  if (refusal !== undefined) return { text: "", refusal };
+  const object = isObject ? jsonOf(text) : undefined;
+  return object === undefined ? { text } : { text, object };
+}
+
+function usageOf({ inputTokens, outputTokens }: NonNullable<Completion["usage"]> = {}): ChatUsage {
+  return {
+    ...(inputTokens !== undefined && { inputTokens }),
+    ...(outputTokens !== undefined && { outputTokens }),
+  };
+}
+
+function refusalIn(body: unknown): string | undefined {
+  const choices = fieldOf(body, "choices");
+  const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
+  const refusal = fieldOf(fieldOf(first, "message"), "refusal");
+  return typeof refusal === "string" && refusal !== "" ? refusal : undefined;
+}
+
+function fieldOf(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined;
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

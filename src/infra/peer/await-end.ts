@@ -1,0 +1,122 @@
+/**
+ * Owns: waiting for the end of a peer's run. Its faults are waited out: a run goes on while its host is away.
+ *
+ * P1: an event counts once: only sequences above the last one are news.
+ * P2: a peer that brings no news is asked again no sooner than its backoff says, whatever it answers.
+ */
+import type { OutboundFailure, PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
+import { failureOf } from "../http/outbound-error.ts";
+import { waitBeforeTry } from "../http/retry.ts";
+import { passed } from "../http/waiting.ts";
+import { endOf, endOfSnapshot, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
+import { aborted, callPeer, toFailure, type PeerFailure, type PeerParts } from "./peer-call.ts";
+
+interface Waiting {
+  readonly parts: PeerParts;
+  readonly peerUrl: string;
+  /** Of the run, below the root. */
+  readonly path: string;
+  readonly signal: AbortSignal;
+  /** The last sequence that was read; -1 before the first. */
+  last: number;
+  /** Faults in a row. */
+  faults: number;
+  /** Answers without news in a row, faults among them. */
+  quiet: number;
+}
+
+type Look =
+  | { readonly kind: "over"; readonly outcome: PeerRunEnded | OutboundFailure }
+  | { readonly kind: "news" }
+  | { readonly kind: "quiet" }
+  | { readonly kind: "fault"; readonly failure: PeerFailure };
+
+/** What a peer is asked to hold a request for; it stays below the bounds of proxies on the way. */
+const HOLD_SECONDS = 10;
+/** An answer that took this long was held: there is no need to wait on top. */
+const HELD_MS_MIN = 1_000;
+/** At the longest backoff, about ten minutes. */
+const FAULTS_MAX = 120;
+/** More than any run has events; what always has news has no end. */
+const LOOKS_MAX = 100_000;
+
+export async function awaitEnd(
+  parts: PeerParts,
+  peerUrl: string,
+  runPath: string,
+  signal: AbortSignal,
+): Promise<PeerRunEnded | OutboundFailure> {
+  const waiting: Waiting = { parts, peerUrl, path: runPath, signal, last: -1, faults: 0, quiet: 0 };
+  for (let looks = 0; looks < LOOKS_MAX && !signal.aborted; looks += 1) {
+    const startedAtMs = parts.clock.now();
+    const look = await lookAt(waiting);
+    if (look.kind === "over") return look.outcome;
+    waiting.faults = look.kind === "fault" ? waiting.faults + 1 : 0;
+    waiting.quiet = look.kind === "news" ? 0 : waiting.quiet + 1;
+    if (look.kind === "fault" && waiting.faults >= FAULTS_MAX) return toFailure(look.failure);
+    const waitMs = waitAfter(look, waiting, parts.clock.now() - startedAtMs);
+    if (waitMs > 0) await passed(parts.clock, waitMs, signal);
+  }
+  return signal.aborted ? aborted() : failureOf({ code: "malformed", message: "The peer's run has no end." });
+}
+
+function waitAfter(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, tookMs: number): number {
+  switch (look.kind) {
+    case "news":
+      return 0;
+    case "quiet":
+      return tookMs >= HELD_MS_MIN ? 0 : waitBeforeTry(quiet - 1);
+    case "fault":
+      return waitBeforeTry(quiet - 1, look.failure.waitMs);
+  }
+}
+
+async function lookAt(waiting: Waiting): Promise<Look> {
+  const { parts, peerUrl, path, signal } = waiting;
+  const since = waiting.last < 0 ? "" : `lastSequence=${waiting.last}&`;
+  const pollPath = `${path}/events/poll?${since}timeout=${HOLD_SECONDS}`;
+  const page = await callPeer(parts, peerUrl, { method: "GET", path: pollPath, signal }, pageSchema);
+  if (page.kind === "answer") return lookAtPage(waiting, page.body);
+  return showsNoEvents(page) ? lookAtSnapshot(waiting) : afterFailure(page);
+}
+
+async function lookAtPage(waiting: Waiting, page: Page): Promise<Look> {
+  const news = page.events.filter(({ sequence }) => sequence > waiting.last);
+  for (const event of news) {
+    const end = endOf(event);
+    if (end) {
+      const snapshot = await snapshotOf(waiting);
+      const variables = snapshot.kind === "answer" ? (snapshot.body.variables ?? {}) : (end.outputs ?? {});
+      return { kind: "over", outcome: { outputs: variables, variables, ...end } };
+    }
+    waiting.last = Math.max(waiting.last, event.sequence);
+  }
+  if (page.isComplete === true) return lookAtSnapshot(waiting);
+  return { kind: news.length > 0 ? "news" : "quiet" };
+}
+
+/** A peer may not have the poll, or what it has may be too large: the snapshot tells the end, too. */
+function showsNoEvents({ code, status }: PeerFailure): boolean {
+  return code === "malformed" || code === "too_large" || [404, 405, 406, 501].includes(status ?? 0);
+}
+
+async function lookAtSnapshot(waiting: Waiting): Promise<Look> {
+  const snapshot = await snapshotOf(waiting);
+  if (snapshot.kind !== "answer") return afterFailure(snapshot);
+  const outcome = endOfSnapshot(snapshot.body);
+  return outcome ? { kind: "over", outcome } : { kind: "quiet" };
+}
+
+function snapshotOf({ parts, peerUrl, path, signal }: Waiting): ReturnType<typeof callSnapshot> {
+  return callSnapshot(parts, peerUrl, path, signal);
+}
+
+export function callSnapshot(parts: PeerParts, peerUrl: string, path: string, signal: AbortSignal) {
+  return callPeer(parts, peerUrl, { method: "GET", path, signal }, snapshotSchema);
+}
+
+function afterFailure(failure: PeerFailure): Look {
+  return failure.kind === "refused" || failure.code === "aborted"
+    ? { kind: "over", outcome: toFailure(failure) }
+    : { kind: "fault", failure };
+}

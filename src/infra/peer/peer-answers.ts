@@ -1,0 +1,98 @@
+/** Owns: what is read of a peer's answers. Fields that are not named here are let through unread. */
+import { z } from "zod";
+import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
+import type { PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
+
+const name = z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax);
+/** Goes into paths; the two that are left out would lead elsewhere. */
+const runId = name.refine((text) => text !== "." && text !== "..");
+const record = z.record(z.string(), z.unknown());
+/** No more of an error than this is anybody's business here. */
+const MESSAGE_CHARS_MAX = 2_000;
+const errorObject = z.object({
+  code: name,
+  message: z
+    .string()
+    .default("")
+    .transform((text) => text.slice(0, MESSAGE_CHARS_MAX)),
+});
+
+export const statusSchema = z.enum([
+  "pending",
+  "running",
+  "paused",
+  "waiting-approval",
+  "waiting-input",
+  "waiting-external",
+  "completed",
+  "failed",
+  "cancelling",
+  "cancelled",
+]);
+
+export const createdSchema = z.object({ runId, status: statusSchema });
+export const cancelledSchema = z.object({ status: statusSchema });
+
+export const snapshotSchema = z.object({
+  runId,
+  workflowId: name,
+  status: statusSchema,
+  variables: record.optional(),
+  error: errorObject.nullish().catch(undefined),
+});
+export type Snapshot = z.output<typeof snapshotSchema>;
+
+const crossHost = z.object({
+  executionModel: z.object({ crossHostCausation: z.object({ hostId: name }) }),
+});
+export const discoverySchema = z.looseObject({
+  multiAgent: crossHost.optional().catch(undefined),
+  /** Where it was before it moved to the root. */
+  capabilities: z.object({ multiAgent: crossHost }).optional().catch(undefined),
+});
+
+/** Of the events of a page only these three are read; the others need a place in the order. */
+const eventSchema = z.object({
+  eventId: name,
+  sequence: z.int().min(0),
+  type: z.string(),
+  payload: z.unknown().optional(),
+});
+export const pageSchema = z.object({
+  events: z.array(eventSchema),
+  isComplete: z.boolean().optional(),
+});
+export type Page = z.output<typeof pageSchema>;
+export type PeerEvent = Page["events"][number];
+
+const ENDS: Readonly<Record<string, PeerRunEnded["status"]>> = {
+  "run.completed": "completed",
+  "run.failed": "failed",
+  "run.cancelled": "cancelled",
+};
+const endPayload = z.object({
+  outputs: record.optional().catch(undefined),
+  error: errorObject.optional().catch(undefined),
+});
+
+/** How a run ended, where the event says so. */
+export function endOf(
+  event: PeerEvent,
+): (Omit<PeerRunEnded, "variables" | "outputs"> & Partial<Pick<PeerRunEnded, "outputs">>) | undefined {
+  const status = Object.hasOwn(ENDS, event.type) ? ENDS[event.type] : undefined;
+  if (status === undefined) return undefined;
+  const { outputs, error } = endPayload.safeParse(event.payload).data ?? {};
+  return {
+    kind: "ended",
+    status,
+    lastEventId: event.eventId,
+    ...(outputs !== undefined && { outputs }),
+    ...(error !== undefined && { error }),
+  };
+}
+
+/** How a run ended, where its snapshot says so: for peers that show no events. */
+export function endOfSnapshot({ status, variables = {}, error }: Snapshot): PeerRunEnded | undefined {
+  if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
+  return { kind: "ended", status, outputs: variables, variables, ...(error && { error }) };
+}

@@ -1,0 +1,113 @@
+/** Owns: one request to a peer, and what its status says of it. Does not own: what the body means. */
+import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
+import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { OutboundFailure } from "../../agents/coordination/ports/outbound.ts";
+import { z } from "zod";
+import { failureOf, failureOfStatus, OutboundError, outboundErrorIn } from "../http/outbound-error.ts";
+import { retryAfterMs } from "../http/retry.ts";
+import type { SafeFetch } from "../http/safe-fetch.ts";
+
+export interface PeerParts {
+  /** Carries the tokens. */
+  readonly fetch: SafeFetch;
+  readonly clock: Clock;
+  /** A bound of its own for an answer's characters; the bytes are bounded by `fetch`. */
+  readonly charsMax: number;
+}
+
+export interface PeerCall {
+  readonly method: "GET" | "POST";
+  /** Below the root, such as `/v1/runs`. */
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+  readonly signal: AbortSignal;
+}
+
+export interface PeerAnswer<T> {
+  readonly kind: "answer";
+  readonly body: T;
+}
+
+/** `waitMs` is how long the peer asks to wait before the next try. */
+export type PeerFailure = OutboundFailure & { readonly waitMs?: number };
+
+const errorBodySchema = z.object({ error: z.string().regex(/^[a-z][a-z0-9_]{0,63}$/) });
+/** Asks for the same request again, though it is of the statuses that do not. */
+const IN_FLIGHT = "idempotency_in_flight";
+
+/** Never rejects. */
+export async function callPeer<S extends z.ZodType>(
+  parts: PeerParts,
+  peerUrl: string,
+  call: PeerCall,
+  schema: S,
+): Promise<PeerAnswer<z.output<S>> | PeerFailure> {
+  const url = peerAddress(peerUrl, call.path);
+  if (url === undefined)
+    return failureOf({ code: "address_not_allowed", message: "The peer's URL cannot be read." });
+  try {
+    const response = await parts.fetch(url, initOf(call));
+    const value = await jsonOf(response);
+    const failure = failureOfAnswer(response, value);
+    if (failure) return failure;
+    const parsed = parseBounded(schema, value, {
+      charsMax: parts.charsMax,
+      depthMax: WORKFLOW_BOUNDS.depthMax,
+    });
+    if (!parsed.ok)
+      return failureOf({ code: "malformed", message: "The peer's answer is not of the protocol." });
+    return { kind: "answer", body: parsed.value };
+  } catch (error) {
+    const message = "The peer could not be asked.";
+    return failureOf(outboundErrorIn(error) ?? { code: "unreachable", message });
+  }
+}
+
+/** The root of a peer may have a path of its own; a query or a fragment is no part of one. */
+export function peerAddress(peerUrl: string, path: string): string | undefined {
+  const root = URL.parse(peerUrl);
+  if (!root) return undefined;
+  return `${root.origin}${root.pathname.replace(/\/+$/, "")}${path}`;
+}
+
+function initOf({ method, headers, body, signal }: PeerCall): RequestInit {
+  const json = body === undefined ? {} : { "content-type": "application/json" };
+  return {
+    method,
+    headers: { accept: "application/json", ...json, ...headers },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal,
+  };
+}
+
+/** @throws OutboundError what the body is broken by */
+async function jsonOf(response: Response): Promise<unknown> {
+  const text = await response.text();
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function failureOfAnswer(response: Response, value: unknown): PeerFailure | undefined {
+  const error = errorBodySchema.safeParse(value).data?.error;
+  const failure = failureOfStatus(response.status, error);
+  if (!failure) return undefined;
+  const waitMs = retryAfterMs(response.headers);
+  const asked = waitMs === undefined ? {} : { waitMs };
+  return error === IN_FLIGHT
+    ? { ...failure, kind: "unknown", code: "unavailable", ...asked }
+    : { ...failure, ...asked };
+}
+
+/** The failure as whoever called gets it. */
+export function toFailure({ waitMs: _, ...failure }: PeerFailure): OutboundFailure {
+  return failure;
+}
+
+export function aborted(): OutboundFailure {
+  return failureOf(new OutboundError("aborted", "The call was given up."));
+}

@@ -1,0 +1,114 @@
+/** Owns: asking other OpenWOP hosts, over their REST surface (v1). Does not own: what a run here makes of the answer. */
+import { createHash } from "node:crypto";
+import type {
+  OutboundFailure,
+  PeerHost,
+  PeerHosts,
+  PeerRunCreated,
+  PeerRunRequest,
+  PeerRunSnapshot,
+} from "../../agents/coordination/ports/outbound.ts";
+import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
+import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
+import { waitBeforeTry } from "../http/retry.ts";
+import { passed } from "../http/waiting.ts";
+import { awaitEnd, callSnapshot } from "./await-end.ts";
+import { cancelledSchema, createdSchema, discoverySchema } from "./peer-answers.ts";
+import { aborted, callPeer, peerAddress, toFailure, type PeerParts } from "./peer-call.ts";
+
+/** Of one `createRun`. */
+const TRIES_MAX = 4;
+const WELL_KNOWN = "/.well-known/openwop";
+/** The longest reason that is sent. */
+const REASON_CHARS_MAX = 1_000;
+
+export function createPeerHosts(parts: PeerParts): PeerHosts {
+  return {
+    discover: (peerUrl, signal) => discover(parts, peerUrl, signal),
+    createRun: (peerUrl, request) => createRun(parts, peerUrl, request),
+    snapshot: (peerUrl, runId, signal) => snapshot(parts, peerUrl, runId, signal),
+    awaitEnd: (peerUrl, runId, signal) => awaitEnd(parts, peerUrl, runPath(runId), signal),
+    cancel: (peerUrl, runId, request) => cancel(parts, peerUrl, runId, request),
+  };
+}
+
+function runPath(runId: string): string {
+  return `/v1/runs/${encodeURIComponent(runId)}`;
+}
+
+async function discover(
+  parts: PeerParts,
+  peerUrl: string,
+  signal: AbortSignal,
+): Promise<PeerHost | OutboundFailure> {
+  const answer = await callPeer(parts, peerUrl, { method: "GET", path: WELL_KNOWN, signal }, discoverySchema);
+  if (answer.kind !== "answer") return toFailure(answer);
+  const { multiAgent = answer.body.capabilities?.multiAgent } = answer.body;
+  const root = peerAddress(peerUrl, "") ?? peerUrl;
+  const hostId = multiAgent?.executionModel.crossHostCausation.hostId ?? root;
+  return { kind: "host", hostId, wellKnownUrl: `${root}${WELL_KNOWN}` };
+}
+
+async function createRun(
+  parts: PeerParts,
+  peerUrl: string,
+  request: PeerRunRequest,
+): Promise<PeerRunCreated | OutboundFailure> {
+  const { workflowId, inputs, configurable, signal } = request;
+  const call = {
+    method: "POST",
+    path: "/v1/runs",
+    headers: headersOf(request),
+    body: { workflowId, inputs, ...(configurable && { configurable }) },
+    signal,
+  } as const;
+  for (let tries = 1; ; tries += 1) {
+    const answer = await callPeer(parts, peerUrl, call, createdSchema);
+    if (answer.kind === "answer") return { kind: "created", ...answer.body };
+    if (answer.kind === "refused" || answer.code === "aborted" || tries >= TRIES_MAX)
+      return toFailure(answer);
+    await passed(parts.clock, waitBeforeTry(tries - 1, answer.waitMs), signal);
+    if (signal.aborted) return aborted();
+  }
+}
+
+function headersOf(request: PeerRunRequest): Readonly<Record<string, string>> {
+  return {
+    "idempotency-key": keyOf(request.idempotencyKey),
+    [PARENT_HEADER]: writeParentHeader(request.parent),
+    ...traceHeaders(request),
+  };
+}
+
+/** Keys may be made of ids that hold more than a header, or a peer, takes. */
+function keyOf(key: string): string {
+  return /^[\x21-\x7e]{1,255}$/.test(key) ? key : createHash("sha256").update(key).digest("hex");
+}
+
+async function snapshot(
+  parts: PeerParts,
+  peerUrl: string,
+  runId: string,
+  signal: AbortSignal,
+): Promise<PeerRunSnapshot | OutboundFailure> {
+  const answer = await callSnapshot(parts, peerUrl, runPath(runId), signal);
+  if (answer.kind !== "answer") return toFailure(answer);
+  const { workflowId, status, variables = {}, error } = answer.body;
+  return { kind: "snapshot", runId, workflowId, status, variables, ...(error && { error }) };
+}
+
+async function cancel(
+  parts: PeerParts,
+  peerUrl: string,
+  runId: string,
+  { reason, signal }: Parameters<PeerHosts["cancel"]>[2],
+): ReturnType<PeerHosts["cancel"]> {
+  const body = reason === undefined ? {} : { reason: reason.slice(0, REASON_CHARS_MAX) };
+  const call = { method: "POST", path: `${runPath(runId)}/cancel`, body, signal } as const;
+  const answer = await callPeer(parts, peerUrl, call, cancelledSchema);
+  if (answer.kind === "answer") return { kind: "cancelling", status: answer.body.status };
+  if (answer.status !== 409) return toFailure(answer);
+  // A host may refuse to cancel what has ended.
+  const now = await snapshot(parts, peerUrl, runId, signal);
+  return now.kind === "snapshot" ? { kind: "cancelling", status: now.status } : toFailure(answer);
+}

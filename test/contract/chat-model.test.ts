@@ -1,0 +1,193 @@
+import { describe, expect, it } from "vitest";
+import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
+import { createChatModel, type ModelConfig } from "../../src/infra/model/chat-model.ts";
+import { modelClientOf } from "../../src/infra/model/model-client.ts";
+import {
+  endless,
+  inTurn,
+  json,
+  never,
+  serve,
+  steppingClock,
+  testFetch,
+  TRACEPARENT,
+  type Reply,
+} from "./outbound-scene.ts";
+
+const ASK: ChatRequest = { messages: [{ role: "user", content: "hi" }], maxTokens: 100, signal: never() };
+
+const completion = (message: object, finish = "stop"): Reply =>
+  json(200, {
+    id: "c-1",
+    object: "chat.completion",
+    created: 1,
+    model: "served-model",
+    choices: [{ index: 0, message: { role: "assistant", content: null, ...message }, finish_reason: finish }],
+    usage: { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 },
+  });
+
+function chatAt(url: string, config: Partial<ModelConfig> = {}, clock = steppingClock()) {
+  return createChatModel({
+    config: { baseUrl: `${url}/v1`, model: "default-model", ...config },
+    fetch: testFetch(clock),
+    clock,
+    readVariable: (name) => (name === "MODEL_KEY" ? "the-key" : undefined),
+  });
+}
+
+describe("asking a model", () => {
+  it("sends what is asked, and tells text, model and usage", async () => {
+    const server = await serve(completion({ content: "hello" }));
+    const answer = await chatAt(server.url, { apiKey: "${MODEL_KEY}" }).complete({
+      ...ASK,
+      system: "be brief",
+      temperature: 0.5,
+      topP: 0.9,
+      seed: 7,
+      stop: ["END"],
+      traceparent: TRACEPARENT,
+    });
+    expect(answer).toEqual({
+      kind: "answered",
+      text: "hello",
+      finishReason: "stop",
+      model: "served-model",
+      provider: new URL(server.url).host,
+      usage: { inputTokens: 3, outputTokens: 5 },
+    });
+    const [{ path, headers, body }] = server.received as [(typeof server.received)[number]];
+    expect(path).toBe("/v1/chat/completions");
+    expect(headers).toMatchObject({ authorization: "Bearer the-key", traceparent: TRACEPARENT });
+    expect(JSON.parse(body)).toEqual({
+      model: "default-model",
+      max_tokens: 100,
+      temperature: 0.5,
+      top_p: 0.9,
+      seed: 7,
+      stop: ["END"],
+      messages: [
+        { role: "system", content: "be brief" },
+        { role: "user", content: "hi" },
+      ],
+    });
+  });
+
+  it("takes the request's model, else the agent's, else the default one", async () => {
+    const server = await serve(completion({ content: "x" }));
+    const chat = chatAt(server.url, { agents: { critic: "critic-model" } });
+    await chat.complete({ ...ASK, agentId: "critic", model: "named" });
+    await chat.complete({ ...ASK, agentId: "critic" });
+    await chat.complete({ ...ASK, agentId: "toString" });
+    const models = server.received.map(({ body }) => (JSON.parse(body) as { model: string }).model);
+    expect(models).toEqual(["named", "critic-model", "default-model"]);
+  });
+
+  it("asks for an answer of a schema, and hands it over unchecked", async () => {
+    const server = await serve(completion({ content: '{"a":"not a number"}' }));
+    const schema = { type: "object", properties: { a: { type: "number" } } };
+    const answer = await chatAt(server.url).complete({ ...ASK, schema: { name: "shape", schema } });
+    expect(answer).toMatchObject({
+      kind: "answered",
+      object: { a: "not a number" },
+      text: '{"a":"not a number"}',
+    });
+    expect(JSON.parse(server.received[0]!.body)).toMatchObject({
+      response_format: { type: "json_schema", json_schema: { name: "shape", strict: false, schema } },
+    });
+  });
+
+  it.each([
+    ["no JSON", { content: "sorry" }, "stop"],
+    ["JSON that was cut off", { content: '{"a":' }, "length"],
+    ["nothing", { content: "" }, "stop"],
+  ])(
+    "tells an answer without an object where a schema was asked for and %s came",
+    async (_what, message, finish) => {
+      const server = await serve(completion(message, finish));
+      const schema = { name: "shape", schema: { type: "object" } };
+      const answer = await chatAt(server.url).complete({ ...ASK, schema });
+      expect(answer).toMatchObject({ kind: "answered", text: message.content, finishReason: finish });
+      expect(answer).not.toHaveProperty("object");
+    },
+  );
+
+  it.each([[undefined], [{ name: "shape", schema: { type: "object" } }]])(
+    "tells a refusal apart from text, with the schema %j",
+    async (schema) => {
+      const server = await serve(completion({ refusal: "I cannot" }));
+      const answer = await chatAt(server.url).complete({ ...ASK, ...(schema && { schema }) });
+      expect(answer).toMatchObject({ kind: "answered", text: "", refusal: "I cannot" });
+    },
+  );
+
+  it("tells a filtered answer as a refusal", async () => {
+    const server = await serve(completion({ content: "half an ans" }, "content_filter"));
+    const answer = await chatAt(server.url).complete(ASK);
+    expect(answer).toMatchObject({ finishReason: "content-filter", refusal: "half an ans", text: "" });
+  });
+
+  it.each<[string, Reply]>([
+    ["a failure", json(500, {})],
+    ["too many requests", json(429, {}, { "retry-after": "3" })],
+    ["a broken connection", (response) => void response.destroy()],
+    ["no JSON", (response) => void response.end("<html>")],
+    ["an answer without choices", json(200, { choices: [] })],
+  ])("asks again after %s", async (_what, reply) => {
+    const server = await serve(inTurn(reply, completion({ content: "x" })));
+    expect(await chatAt(server.url).complete(ASK)).toMatchObject({ kind: "answered", text: "x" });
+  });
+
+  it.each<[string, Reply, object, number]>([
+    ["a wrong key", json(401, { error: { message: "secret" } }), { kind: "refused", status: 401 }, 1],
+    ["an unknown model", json(404, {}), { kind: "refused", code: "rejected", status: 404 }, 1],
+    ["failures without end", json(503, {}), { kind: "unknown", code: "unavailable", status: 503 }, 3],
+    ["a body without end", endless, { kind: "unknown", code: "too_large" }, 3],
+    [
+      "a redirect",
+      (response) => void response.writeHead(307, { location: "/" }).end(),
+      { code: "redirected" },
+      1,
+    ],
+  ])("survives %s", async (_what, reply, expected, asks) => {
+    const server = await serve(reply);
+    const outcome = await chatAt(server.url).complete(ASK);
+    expect(outcome).toMatchObject(expected);
+    expect(JSON.stringify(outcome)).not.toContain("secret");
+    expect(server.received).toHaveLength(asks);
+  });
+
+  it("ends in time, and with the signal", async () => {
+    const clock = steppingClock();
+    const silent = await serve(() => void setImmediate(() => clock.expire()));
+    expect(await chatAt(silent.url, {}, clock).complete(ASK)).toMatchObject({
+      kind: "unknown",
+      code: "timed_out",
+    });
+    const controller = new AbortController();
+    const other = await serve(() => controller.abort());
+    const outcome = await chatAt(other.url).complete({ ...ASK, signal: controller.signal });
+    expect(outcome).toMatchObject({ kind: "unknown", code: "aborted" });
+    expect(other.received).toHaveLength(1);
+  });
+});
+
+describe("the critics' model client over it", () => {
+  const ask = { agentId: "critic" as AgentId, system: "s", prompt: "p", charsMax: 4, signal: never() };
+
+  it("answers with bounded text", async () => {
+    const server = await serve(completion({ content: "123456" }));
+    const client = modelClientOf(chatAt(server.url));
+    expect(await client.complete(ask)).toEqual({ text: "1234", model: "served-model" });
+    expect(JSON.parse(server.received[0]!.body)).toMatchObject({ max_tokens: 2 });
+  });
+
+  it.each<[string, Reply]>([
+    ["is cut off", completion({ content: "1" }, "length")],
+    ["is a refusal", completion({ refusal: "no" })],
+    ["does not come", json(400, {})],
+  ])("throws where an answer %s", async (_what, reply) => {
+    const server = await serve(reply);
+    await expect(modelClientOf(chatAt(server.url)).complete(ask)).rejects.toThrow();
+  });
+});

@@ -6,8 +6,12 @@ import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
 import { opened, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { acquired, released } from "./ledger-store-claim-play.ts";
+import { definitionOf, memoryEntry, workflowAuthor } from "./workflow-store-tested.ts";
 
-/** A ledger of two runs, one grown, one ended by hand, with references, one claim that is held and one released. */
+/**
+ * A ledger of two coordinations, one grown, one ended by hand, with references, one claim that is held and one released;
+ * and of a workflow run that wrote to memory, with its definition and what lies beside it.
+ */
 async function ledgerIn(folder: TempFolder): Promise<string> {
   const path = folder.file("ledger.sqlite");
   const store = await openTestLedger(path);
@@ -17,6 +21,9 @@ async function ledgerIn(folder: TempFolder): Promise<string> {
   await store.append({ ...writer.append(spawnOf("more")), claims });
   const second = opened("b").request;
   await store.append({ ...second, summary: { ...second.summary, status: "success" } });
+  const { workflows } = store;
+  await workflows.append(workflowAuthor("w").append([], { entries: [memoryEntry("m", { tags: ["t"] })] }));
+  await workflows.putDefinition(definitionOf("wf", "acme"));
   await store.close();
   return path;
 }
@@ -24,6 +31,8 @@ async function ledgerIn(folder: TempFolder): Promise<string> {
 const EVENT_COLUMNS = "run_key, sequence, type, timestamp_ms, payload, hash";
 const VALUES = "'step.completed', 0, '{}', zeroblob(32)";
 const CLAIM = "claim (token, resource, run_key, step_id, priority, acquired_at_ms, expires_at_ms)";
+const MEMORY = "memory_entry (event_key, tenant, scope, memory_id, content, tags, created_at, hash)";
+const REMEMBERED = "'acme', 'notes', 'm', 'forged', '[]', '', zeroblob(32)";
 const CLAIMED = "'file:/c', 1, 'step-1', 'normal', 1, 2";
 
 describe("the database itself", () => {
@@ -117,6 +126,36 @@ describe("the database itself", () => {
     ["removing the newest token", "delete from claim_token"],
     ["replacing the newest token", "insert or replace into claim_token (only_row, newest) values (1, 0)"],
     ["a second newest token", "insert into claim_token (only_row, newest) values (2, 0)"],
+    [
+      "a run of no known kind",
+      "insert into run (run_id, kind, length, head_hash, ended, summary) values ('co-z', 'x', 1, zeroblob(32), 0, '{}')",
+    ],
+    [
+      "making a coordination a workflow",
+      "update run set kind = 'workflow', length = length + 1 where run_key = 1",
+    ],
+    ["changing a memory entry", "update memory_entry set content = 'forged'"],
+    [
+      "replacing a memory entry",
+      `insert or replace into ${MEMORY} select max(event_key), ${REMEMBERED} from event`,
+    ],
+    ["a memory entry of no event", `insert into ${MEMORY} values (77, ${REMEMBERED})`],
+    [
+      "a memory entry without a hash",
+      `insert into ${MEMORY} values (1, 'acme', 'notes', 'm', '', '[]', '', x'00')`,
+    ],
+    [
+      "a tag of no memory entry",
+      "insert into memory_tag (tenant, scope, tag, event_key) values ('acme', 'notes', 'u', 1)",
+    ],
+    [
+      "a registration of no definition",
+      `insert into workflow_registration (tenant, workflow_id, sha256) values ('acme', 'wf', '${"0".repeat(64)}')`,
+    ],
+    [
+      "a status without an answer",
+      "insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms, status) values ('a', 'e', 'k', 'd', 'r', 1, 2, 200)",
+    ],
     ["storing text where a number belongs", "insert into reference (name, run_key) values ('n', 'one')"],
   ];
 
@@ -188,6 +227,7 @@ describe("migrations", () => {
     ["the second was edited after it ran", 2, "update migration set sha256 = '0' where number = 2"],
     ["the second is missing from the record", 2, "delete from migration where number = 2"],
     ["the third was edited after it ran", 3, "update migration set sha256 = '0' where number = 3"],
+    ["the fourth was edited after it ran", 4, "update migration set sha256 = '0' where number = 4"],
   ])("stop a release when %s", async (_, number, sql) => {
     using folder = tempFolder();
     const path = await ledgerIn(folder);
@@ -218,6 +258,11 @@ describe("a changed schema", () => {
       "a dropped trigger of the claims",
       "drop trigger claim_in_order",
       "claim_in_order was changed or dropped",
+    ],
+    [
+      "a dropped trigger of memory",
+      "drop trigger memory_no_update",
+      "memory_no_update was changed or dropped",
     ],
     ["a dropped index", "drop index reference_by_name", "reference_by_name was changed or dropped"],
   ])("is reported: %s", async (_, sql, message) => {

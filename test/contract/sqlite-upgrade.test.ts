@@ -12,6 +12,15 @@ import { contentOf, opened, runIdOf, spawnOf } from "../support/ledger-fixtures.
 import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { acquired, entryOf, released } from "./ledger-store-claim-play.ts";
 import { ended } from "./ledger-store-tested.ts";
+import {
+  definitionOf,
+  memoryEntry,
+  NOW,
+  readAll,
+  SCOPE,
+  started,
+  workflowAuthor,
+} from "./workflow-store-tested.ts";
 
 interface Released {
   readonly name: string;
@@ -34,6 +43,12 @@ const RELEASED: readonly Released[] = [
     sha256: "df784daf2f38f1374dd083e55bec67b7c9b44ee3d9535ee2ff22cef8df1fcaad",
     next: "claim_by_run",
     nextTable: "claim",
+  },
+  {
+    name: "claims",
+    sha256: "af5ddba3bf5f9e07c36f00cb9ca31cad0138d79f68ca23f5e85f335f41277954",
+    next: "memory_by_id",
+    nextTable: "memory_entry",
   },
 ];
 const SCHEMAS = RELEASED.map((released, index) => ({ ...released, schema: index + 1 }));
@@ -151,6 +166,42 @@ function bytesOf(folder: TempFolder): Record<string, { bytes: Buffer; changed: n
   );
 }
 
+/** Every answer about workflows and what lies beside their runs. */
+async function workflowsIn({ workflows }: SqliteLedger): Promise<unknown[]> {
+  const { runId, memory } = WORKFLOW;
+  const [{ at, entry } = { at: SCOPE, entry: memoryEntry("none") }] = memory ?? [];
+  return [
+    (await workflows.open({ after: 0, limit: 9 })).map((open) => open.runId),
+    await readAll(workflows, runId),
+    (await workflows.entry(runId))?.length,
+    await workflows.memory.list(at, { now: NOW, limit: 9, asOf: { runId, sequence: 9 } }),
+    await workflows.memory.get(at, entry.id, { now: NOW }),
+    await workflows.definition(definitionOf("wf").sha256),
+    await workflows.registered("acme", "wf"),
+    await workflows.drivers.lastBeats(),
+  ];
+}
+
+const NO_WORKFLOWS = [[], [], undefined, [], undefined, undefined, undefined, []];
+const WORKFLOW = workflowAuthor("new").append([started()], { entries: [memoryEntry("m")] });
+
+async function writeWorkflow({ workflows }: SqliteLedger): Promise<unknown[]> {
+  await workflows.append(WORKFLOW);
+  await workflows.putDefinition(definitionOf("wf", "acme"));
+  await workflows.drivers.beat({ id: "d", pid: 1 }, NOW);
+  const { text } = definitionOf("wf");
+  return [
+    [WORKFLOW.runId],
+    WORKFLOW.events,
+    2,
+    [memoryEntry("m")],
+    memoryEntry("m"),
+    text,
+    definitionOf("wf", "acme"),
+    [{ id: "d", pid: 1, beatAtMs: NOW }],
+  ];
+}
+
 /** Every answer about claims; some are of the coordination that a test adds. */
 async function claimsIn(store: SqliteLedger): Promise<unknown[]> {
   const runId = runIdOf("new");
@@ -208,6 +259,10 @@ describe.each(SCHEMAS)("a ledger of schema $schema", ({ schema, sha256, next }) 
     });
     expect(await store.deleteBefore(AGED)).toBe(1);
     expect((await store.claims({ after: 0, limit: 9 })).map(({ token }) => token)).toEqual([2]);
+    expect(await workflowsIn(store)).toEqual(NO_WORKFLOWS);
+    const written = await writeWorkflow(store);
+    expect(await workflowsIn(store)).toEqual(written);
+    expect((await store.list({ limit: 9 })).map(({ runId }) => runId)).not.toContain(WORKFLOW.runId);
     expect(await store.inspect()).toEqual([]);
     await store.close();
   });
@@ -255,6 +310,15 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
     await reader.close();
   });
 
+  it("answers that it has no workflows", async () => {
+    using folder = tempFolder();
+    const old = older(folder, schema);
+    old.database.close();
+    const reader = await openTestLedger(old.path, { mode: "read" });
+    expect(await workflowsIn(reader)).toEqual(NO_WORKFLOWS);
+    await reader.close();
+  });
+
   it("cannot be appended to, and nothing deleted from it", async () => {
     using folder = tempFolder();
     const old = older(folder, schema);
@@ -263,6 +327,8 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
     const unavailable = { code: "LEDGER_UNAVAILABLE" };
     await expect(reader.append(opened("new").request)).rejects.toMatchObject(unavailable);
     await expect(reader.deleteBefore(AGED)).rejects.toMatchObject(unavailable);
+    await expect(reader.workflows.append(WORKFLOW)).rejects.toMatchObject(unavailable);
+    await expect(reader.workflows.drivers.remove("d")).rejects.toMatchObject(unavailable);
     await expectWhole(reader, old);
     await reader.close();
   });
@@ -302,6 +368,11 @@ describe.each(SCHEMAS)("a ledger of schema $schema opened for reading", ({ schem
     expect(await claimsIn(reader)).toEqual([[entry], [entry], { claims: [entry], lastToken: 1 }]);
     expect(await reader.read(author.runId, { from: 0, limit: 100 })).toEqual(request.events);
     expect(await reader.get(contentOf("new").ref.sha256)).toBe("new");
+    const written = await writeWorkflow(store);
+    expect(await workflowsIn(reader)).toEqual(written);
+    const listed = await reader.list({ limit: 9, status: "running" });
+    expect(listed.map(({ runId }) => runId)).toEqual([author.runId, old.runs[0]!.requests[0]!.runId]);
+    expect(await reader.read(WORKFLOW.runId, { from: 0, limit: 9 })).toEqual([]);
     expect(await reader.inspect()).toEqual([]);
     await store.close();
     await reader.close();

@@ -10,9 +10,21 @@ import type {
 } from "../../src/agents/coordination/contracts/ids.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
+import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflows/verify-workflow-runs.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { chainHash, GENESIS_HASH, type EventRow } from "../../src/infra/sqlite/event-row.ts";
+import {
+  COMPLETED,
+  definitionOf,
+  memoryEntry,
+  nodeStarted,
+  NOW,
+  SCOPE,
+  started,
+  workflowAuthor,
+} from "../contract/workflow-store-tested.ts";
 import { author, childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "./ledger-fixtures.ts";
 import { manualClock, openTestLedger, TEST_EPOCH_MS } from "./temp-ledger.ts";
 
@@ -48,7 +60,24 @@ export async function buildLedger(path: string): Promise<void> {
   const second = begin();
   await spawn(second, "one", "again");
   await second.stop();
+  await runWorkflows(store.workflows);
   await store.close();
+}
+
+const WORKFLOW_RUNS = 40;
+
+/** Runs of workflows, each with what it kept in memory. */
+async function runWorkflows(store: WorkflowStore): Promise<void> {
+  await store.putDefinition(definitionOf("wf", "acme"));
+  for (let index = 0; index < WORKFLOW_RUNS; index += 1) {
+    const author = workflowAuthor(String(index));
+    await store.append(
+      author.append([started(`wf-${index}`), nodeStarted("first")], {
+        entries: [memoryEntry(`kept-${index}`, { content: `what run ${index} found out`.repeat(10) })],
+      }),
+    );
+    await store.append(author.append([COMPLETED], { status: "completed" }));
+  }
 }
 
 /** Two claims that are held, one of them renewed, and one that was released between them. */
@@ -133,7 +162,15 @@ export function rehash(database: Database.Database, runId: CoordinationId): void
 export async function verify(path: string): Promise<Verification> {
   const store = await openTestLedger(path, { mode: "read" });
   try {
-    return await verifyLedger(store);
+    const verification = await verifyLedger(store);
+    const runs = await verifyWorkflowRuns(store.workflows);
+    const problems = [...verification.problems, ...runs.problems];
+    return {
+      ...verification,
+      events: verification.events + runs.events,
+      problems,
+      ok: problems.length === 0,
+    };
   } finally {
     await store.close();
   }
@@ -154,11 +191,24 @@ export async function answersOf(path: string, known: Known): Promise<string> {
     for (const runId of known.runIds) answers.push(await store.claims({ after: 0, limit: 100, runId }));
     for (const resource of ["file:/project", "queue:deploys"])
       answers.push(await store.overlapping({ resource, atMs: TEST_EPOCH_MS as EpochMs, limit: 100 }));
+    answers.push(...(await workflowAnswers(store.workflows, known)));
     for (const sha256 of known.texts) answers.push((await store.get(sha256)) ?? null);
     return JSON.stringify(answers);
   } finally {
     await store.close();
   }
+}
+
+async function workflowAnswers(store: WorkflowStore, { runIds }: Known): Promise<unknown[]> {
+  const logs = await Promise.all(runIds.map((runId) => store.read(runId, { from: 0, limit: 100 })));
+  const runs = await store.list({ after: 0, limit: 100 });
+  return [
+    ...logs,
+    // Who drove a run last is no answer of the ledger.
+    runs.map(({ summary, ...run }) => ({ ...run, summary: { ...summary, driver: "" } })),
+    await store.memory.list(SCOPE, { now: NOW, limit: 100 }),
+    (await store.registered("acme", "wf")) ?? null,
+  ];
 }
 
 export interface Known {

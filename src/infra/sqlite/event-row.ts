@@ -5,8 +5,18 @@
  * shows at its place. The event id is not stored: it is the run id and the sequence.
  */
 import { hash } from "node:crypto";
-import type { RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import { epochMsOf, eventIdAt, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+
+/** What events of every kind of run have in common. */
+export interface StorableEvent {
+  readonly sequence: number;
+  readonly type: string;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly nodeId?: string | undefined;
+  readonly causationId?: string | undefined;
+  readonly payload: unknown;
+}
 
 export interface EventRow {
   readonly sequence: number;
@@ -21,7 +31,7 @@ export interface EventRow {
 /** What comes before the first event. */
 export const GENESIS_HASH = Buffer.alloc(32);
 
-export function rowOf(event: RunEvent): EventRow {
+export function rowOf(event: StorableEvent): EventRow {
   return {
     sequence: event.sequence,
     type: event.type,

@@ -1,15 +1,17 @@
 /**
  * Owns: finding damage in the stored bytes: the file, the schema with its triggers, the hash chains, the content, the
- * count of the claims.
+ * count of the claims, and what lies beside the logs of workflows.
  *
  * A ledger that no release has written to since an upgrade has an older schema, and is held against that one.
  * SQLite's own `integrity_check` sees none of the bits flipped inside a value; the chain does (S4).
  */
 import { hash } from "node:crypto";
+import { statSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../agents/coordination/ports/ledger-store.ts";
 import { CLAIMS_SINCE_VERSION } from "./claim-statements.ts";
 import { chainHash, GENESIS_HASH, type EventRow } from "./event-row.ts";
+import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
@@ -35,6 +37,7 @@ export function inspectDatabase(database: Database): StoredProblem[] {
     checkContent,
     checkKept,
     checkClaims,
+    checkWorkflows,
   ];
   // One snapshot: what another process appends meanwhile is no damage.
   database
@@ -61,9 +64,18 @@ function checkFile(database: Database, report: Report): void {
   const rows = database.pragma("integrity_check(20)") as { integrity_check: string }[];
   for (const { integrity_check: message } of rows)
     if (message !== "ok") report({ kind: "file_damaged", message });
+  if (endsWithinPage(database))
+    report({ kind: "file_damaged", message: "the file ends in the middle of a page" });
   for (const row of database.pragma("foreign_key_check") as { table: string; rowid: number | null }[]) {
     report({ kind: "index_differs", message: `row ${row.rowid ?? "?"} of ${row.table} belongs to no run` });
   }
+}
+
+/** SQLite reads what is missing of a last page as zeros. Where a log holds pages, a checkpoint may be writing the file. */
+function endsWithinPage(database: Database): boolean {
+  const { size } = statSync(database.name);
+  const log = statSync(`${database.name}-wal`, { throwIfNoEntry: false });
+  return (log?.size ?? 0) === 0 && size % Number(database.pragma("page_size", { simple: true })) !== 0;
 }
 
 /** A forger who drops a trigger first leaves this trace. */
@@ -211,13 +223,17 @@ function numberOf(database: Database, sql: string): number {
   return Number(database.prepare(sql).pluck().get() ?? 0);
 }
 
-/** The listing of running coordinations goes by a column of its own. */
+/** The listing of what runs goes by a column of its own. */
 function checkStatus(database: Database, report: Report): void {
   const rows = database
     .prepare<[], { runId: string }>(
       `select run_id as runId
        from run
-       where ended <> (json_extract(summary, '$.status') <> 'running')
+       where ended <> case
+         when json_extract(summary, '$.kind') = 'workflow'
+           then json_extract(summary, '$.status') in ('completed', 'failed', 'cancelled')
+         else json_extract(summary, '$.status') <> 'running'
+       end
        order by run_key`,
     )
     .iterate();

@@ -5,7 +5,7 @@ import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
-import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
+import { decodeEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { Reference, Summary } from "../../agents/coordination/contracts/summary.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
@@ -16,28 +16,27 @@ import type {
   ListQuery,
   RunEntry,
 } from "../../agents/coordination/ports/ledger-store.ts";
+import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
+import { growRun, logConflict } from "./append-run.ts";
 import { claimConflict, claimReadsOf, listClaims, overlappingClaims, writeClaims } from "./claim-table.ts";
-import { chainHash, GENESIS_HASH, rowOf, valueOf, type EventRow } from "./event-row.ts";
-import { groupCommit } from "./group-commit.ts";
 import { inspectDatabase } from "./inspect-database.ts";
 import { openDatabase, type OpenOptions } from "./open-database.ts";
 import { deleteTextsBefore } from "./retention.ts";
+import { readEvents } from "./read-events.ts";
+import { countRuns, type RunCounts, runReadsOf, type RunReads } from "./run-statements.ts";
+import { sqliteWorkflowStore } from "./sqlite-workflow-store.ts";
 import { withLedgerErrors } from "./sqlite-errors.ts";
-import {
-  CONTENTS_PER_SELECT,
-  EVENT_COLUMNS,
-  prepareReads,
-  prepareWrites,
-  type EventValue,
-  type Head,
-  type Reads,
-  type Writes,
-} from "./statements.ts";
+import { CONTENTS_PER_SELECT, prepareReads, prepareWrites, type Reads, type Writes } from "./statements.ts";
+import { createWriteQueue, type Group, type WriteQueue } from "./write-queue.ts";
 
-/** Appends committed in one transaction at most: bounds how long a commit blocks the thread. */
-const GROUP_MAX = 256;
-
-export type SqliteLedger = LedgerStore & ContentStore & { readonly path: string };
+export type SqliteLedger = LedgerStore &
+  ContentStore & {
+    readonly path: string;
+    /** The runs of workflows in the same ledger. It closes with it. */
+    readonly workflows: WorkflowStore;
+    /** How many runs there are of each kind. */
+    counts(): Promise<RunCounts>;
+  };
 
 /** @throws CoordinationError as `openDatabase` does. */
 export async function openSqliteLedger(
@@ -47,26 +46,25 @@ export async function openSqliteLedger(
   const database = await openDatabase(options);
   const statements = withLedgerErrors(path, () => prepareReads(database));
   const writes = withLedgerErrors(path, () => writesOf(database, options));
+  const runReads = runReadsOf(database);
   const claimReads = claimReadsOf(database);
-  const group = groupCommit(
-    (requests: readonly AppendRequest[]) =>
-      commitGroup(database, { statements: writes(), requests, clock, path }),
-    { groupMax: GROUP_MAX },
-  );
+  const queue = createWriteQueue({ database, writes, clock, path });
   let closing = false;
   const guarded = <T>(run: () => T): Promise<T> =>
     new Promise((resolve) => {
       if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
       resolve(withLedgerErrors(path, run));
     });
+  const queued = async <T>(write: (queue: WriteQueue) => Promise<T>): Promise<T> => {
+    if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
+    return write(queue);
+  };
   return {
     path,
-    append: async (request) => {
-      if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
-      await group.submit(request);
-    },
-    read: (runId, { from, limit }) => guarded(() => readEvents(statements, { runId, from, limit })),
-    list: (query) => guarded(() => listRuns(statements, query)),
+    append: (request) => queued((queue) => queue.submit((group) => appendOne(request, group))),
+    read: (runId, range) =>
+      guarded(() => readEvents(runReads().events, { runId, ...range }).map((value) => decodeEvent(value))),
+    list: (query) => guarded(() => listRuns(runReads(), query)),
     find: (name) => guarded(() => findReference(statements, name)),
     holders: (name, limit) => guarded(() => holdersOf(statements, name, limit)),
     overlapping: (query) => guarded(() => overlappingClaims(claimReads(), query)),
@@ -76,9 +74,11 @@ export async function openSqliteLedger(
     get: (sha256) => guarded(() => statements.content.get(sha256)),
     getMany: (sha256s) => getMany(statements, guarded, sha256s),
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: guarded }, time),
+    workflows: sqliteWorkflowStore({ database, guarded, queued }),
+    counts: () => guarded(() => countRuns(database)),
     close: async () => {
       closing = true;
-      await group.drained();
+      await queue.drained();
       database.close();
     },
   };
@@ -93,79 +93,21 @@ function writesOf(database: BetterSqlite3.Database, { path, mode }: OpenOptions)
   };
 }
 
-interface Commit {
-  readonly statements: Writes;
-  readonly requests: readonly AppendRequest[];
-  readonly clock: Clock;
-  readonly path: string;
-}
-
-/** One transaction for the group; where a request breaks it, each is tried in a transaction of its own. */
-function commitGroup(database: BetterSqlite3.Database, commit: Commit): (Error | undefined)[] {
-  const write = database.transaction((requests: readonly AppendRequest[]) => {
-    const events: EventValue[] = [];
-    // Only now that the database is locked: a claim may run out while it is waited for.
-    const now = commit.clock.now();
-    const { statements } = commit;
-    const errors = requests.map((request) => appendOne(request, { statements, now }, events));
-    writeEvents(commit.statements, events);
-    return errors;
-  });
-  try {
-    return withLedgerErrors(commit.path, () => write.immediate(commit.requests));
-  } catch (error) {
-    if (
-      !(error instanceof CoordinationError) ||
-      error.code !== "LEDGER_CONFLICT" ||
-      commit.requests.length === 1
-    )
-      throw error;
-    return commit.requests.map((request) => {
-      try {
-        return withLedgerErrors(commit.path, () => write.immediate([request]))[0];
-      } catch (own) {
-        return own as Error;
-      }
-    });
-  }
-}
-
-/**
- * S1: returns the conflict, before writing anything, when the run's log or the claims are not as the request expects.
- * The values of its events are added to `events`, to be written with those of the whole group.
- */
+/** S1: returns the conflict, before writing anything, when the run's log or the claims are not as the request expects. */
 function appendOne(
   request: AppendRequest,
-  { statements, now }: Pick<Write, "statements" | "now">,
-  events: EventValue[],
+  { statements, now, values }: Group,
 ): CoordinationError | undefined {
-  const [first] = request.events;
-  if (!first) return undefined;
-  const head = statements.head.get(request.runId);
-  const length = head?.length ?? 0;
-  if (first.sequence !== length) {
-    return new CoordinationError(
-      "LEDGER_CONFLICT",
-      `${request.runId} has ${length} events; the append expected ${first.sequence}`,
-    );
-  }
-  const conflict = claimConflict(statements.claims, request, now);
-  if (!conflict) writeAll(request, { statements, now, head, events });
-  return conflict;
-}
-
-interface Write {
-  readonly statements: Writes;
-  readonly now: number;
-  readonly head: Head | undefined;
-  readonly events: EventValue[];
-}
-
-function writeAll(request: AppendRequest, { statements, now, head, events }: Write): void {
-  const rows = chain(request, head?.head_hash ?? GENESIS_HASH);
-  const newest = rows.at(-1)?.hash ?? GENESIS_HASH;
-  const runKey = writeRun(request, { statements, head: newest, runKey: head?.run_key });
-  pushValues(events, runKey, rows);
+  if (request.events.length === 0) return undefined;
+  const { runId, events, summary } = request;
+  const head = statements.head.get(runId);
+  const conflict =
+    logConflict({ runId, kind: "coordination", events }, head) ??
+    claimConflict(statements.claims, request, now);
+  if (conflict) return conflict;
+  const hasEnded = summary.status !== "running";
+  const growth = { runId, kind: "coordination", events, hasEnded, summary: JSON.stringify(summary) } as const;
+  const runKey = growRun(growth, { statements, head, values });
   for (const { name, stepId } of request.references)
     statements.insertReference.run(name, runKey, stepId ?? null);
   for (const { ref, text, keepWhileRunning } of request.contents) {
@@ -173,72 +115,10 @@ function writeAll(request: AppendRequest, { statements, now, head, events }: Wri
     statements.putContent.run(ref.sha256, now, text, ref.sha256);
   }
   writeClaims(statements.claims, runKey, request);
+  return undefined;
 }
 
-interface HashedRow {
-  readonly row: EventRow;
-  readonly hash: Buffer;
-}
-
-function chain({ runId, events }: AppendRequest, from: Buffer): HashedRow[] {
-  let previous = from;
-  return events.map((event) => {
-    const row = rowOf(event);
-    previous = chainHash(previous, runId, row);
-    return { row, hash: previous };
-  });
-}
-
-function pushValues(values: EventValue[], runKey: number, rows: readonly HashedRow[]): void {
-  for (const { row, hash } of rows) {
-    const { sequence, type, timestamp_ms, node_id, causation_id, payload } = row;
-    values.push(runKey, sequence, type, timestamp_ms, node_id, causation_id, payload, hash);
-  }
-}
-
-/** One statement for many events costs half of one statement for each. */
-function writeEvents({ insertEvents }: Writes, values: readonly EventValue[]): void {
-  const valuesMax = insertEvents.length * EVENT_COLUMNS;
-  for (let from = 0; from < values.length; from += valuesMax) {
-    const part = values.slice(from, from + valuesMax);
-    insertEvents[part.length / EVENT_COLUMNS - 1]?.run(part);
-  }
-}
-
-function writeRun(
-  { runId, events, summary }: AppendRequest,
-  { statements, head, runKey }: { statements: Writes; head: Buffer; runKey: number | undefined },
-): number {
-  const running = summary.status === "running";
-  const text = JSON.stringify(summary);
-  if (runKey === undefined)
-    return Number(
-      statements.insertRun.run(runId, events.length, head, running ? 0 : 1, text).lastInsertRowid,
-    );
-  const length = (events.at(-1)?.sequence ?? 0) + 1;
-  const update = running ? statements.growRun : statements.endRun;
-  update.run(length, head, text, runKey);
-  return runKey;
-}
-
-function readEvents(
-  statements: Reads,
-  { runId, from, limit }: { runId: CoordinationId; from: number; limit: number },
-): RunEvent[] {
-  return statements.events.all(runId, from, limit).map((row) => decodeEvent(readable(runId, row)));
-}
-
-function readable(runId: CoordinationId, row: EventRow): unknown {
-  try {
-    return valueOf(runId, row);
-  } catch (cause) {
-    throw new CoordinationError("EVENT_UNREADABLE", `${runId}:${row.sequence}: the payload is not JSON`, {
-      cause,
-    });
-  }
-}
-
-function listRuns(statements: Reads, { limit, status, idPrefix, after }: ListQuery): RunEntry[] {
+function listRuns(statements: RunReads, { limit, status, idPrefix, after }: ListQuery): RunEntry[] {
   const before = after?.ordinal ?? Number.MAX_SAFE_INTEGER;
   const select = status === "running" ? statements.openRuns : statements.runs;
   const wantEnded = status === "ended" ? 1 : null;

@@ -1,27 +1,12 @@
 /** Owns: the SQL of the ledger, prepared once per connection. */
 import type { Database, Statement } from "better-sqlite3";
 import { prepareClaimWrites, type ClaimWrites } from "./claim-statements.ts";
-import type { EventRow } from "./event-row.ts";
-
-export interface RunRow {
-  readonly run_key: number;
-  readonly run_id: string;
-  readonly length: number;
-  readonly summary: string;
-}
-
-interface RunFilter {
-  readonly before: number;
-  readonly limit: number;
-  readonly ended: number | null;
-  readonly prefix: string;
-  readonly prefixEnd: string;
-}
 
 export interface Head {
   readonly run_key: number;
   readonly length: number;
   readonly head_hash: Buffer;
+  readonly kind: string;
 }
 
 export type EventValue = number | string | Buffer | null;
@@ -41,7 +26,7 @@ function prepareInsert(database: Database, rows: number): Statement<[EventValue[
 export interface Writes {
   readonly head: Statement<[runId: string], Head>;
   readonly insertRun: Statement<
-    [runId: string, length: number, headHash: Buffer, ended: number, summary: string]
+    [runId: string, kind: string, length: number, headHash: Buffer, ended: number, summary: string]
   >;
   readonly growRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
   readonly endRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
@@ -69,9 +54,6 @@ interface Uses {
 
 /** Works on every schema that this release can read. */
 export interface Reads {
-  readonly events: Statement<[runId: string, from: number, limit: number], EventRow>;
-  readonly runs: Statement<[RunFilter], RunRow>;
-  readonly openRuns: Statement<[RunFilter], RunRow>;
   readonly find: Statement<[name: string], { run_id: string; step_id: string | null }>;
   /** Newest reference first; a run as often as it holds the name. */
   readonly holders: Statement<[name: string], string>;
@@ -85,9 +67,11 @@ export const CONTENTS_PER_SELECT = 64;
 
 export function prepareWrites(database: Database): Writes {
   return {
-    head: database.prepare<[string], Head>("select run_key, length, head_hash from run where run_id = ?"),
-    insertRun: database.prepare<[string, number, Buffer, number, string]>(
-      "insert into run (run_id, length, head_hash, ended, summary) values (?, ?, ?, ?, ?)",
+    head: database.prepare<[string], Head>(
+      "select run_key, length, head_hash, kind from run where run_id = ?",
+    ),
+    insertRun: database.prepare<[string, string, number, Buffer, number, string]>(
+      "insert into run (run_id, kind, length, head_hash, ended, summary) values (?, ?, ?, ?, ?, ?)",
     ),
     // Leaves `ended` alone: naming it would rewrite the index of open runs.
     growRun: database.prepare<[number, Buffer, string, number]>(
@@ -171,31 +155,6 @@ function prepareContentWrites(database: Database): ContentWrites {
 
 export function prepareReads(database: Database): Reads {
   return {
-    events: database.prepare<[string, number, number], EventRow>(
-      `select sequence, type, timestamp_ms, node_id, causation_id, payload
-       from event
-       where run_key = (select run_key from run where run_id = ?) and sequence >= ?
-       order by sequence
-       limit ?`,
-    ),
-    runs: database.prepare<[RunFilter], RunRow>(
-      `select run_key, run_id, length, summary
-       from run
-       where run_key < @before
-         and (@ended is null or ended = @ended)
-         and (@prefix = '' or (run_id >= @prefix and run_id < @prefixEnd))
-       order by run_key desc
-       limit @limit`,
-    ),
-    openRuns: database.prepare<[RunFilter], RunRow>(
-      `select run_key, run_id, length, summary
-       from run
-       where ended = 0
-         and run_key < @before
-         and (@prefix = '' or (run_id >= @prefix and run_id < @prefixEnd))
-       order by run_key desc
-       limit @limit`,
-    ),
     // `+?` hides the name from the query planner, which would otherwise prepare the statement again for every new one:
     // six times the cost of the look-up.
     find: database.prepare<[string], { run_id: string; step_id: string | null }>(

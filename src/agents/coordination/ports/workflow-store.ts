@@ -1,0 +1,164 @@
+import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
+import type { WorkflowEvent } from "../contracts/workflow-events.ts";
+import type { WorkflowSummary } from "../contracts/workflow-summary.ts";
+
+/**
+ * The logs of workflow runs, and what lies beside them: definitions, memory, requests that came with an idempotency key,
+ * and which processes are alive. One transaction with the log where it says so.
+ *
+ * S1 to S4 are those of `LedgerStore`, in the same file and the same chain of hashes.
+ */
+export interface WorkflowStore {
+  /** @throws CoordinationError as `LedgerStore.append`; nothing was written then. */
+  append(request: WorkflowAppend): Promise<void>;
+  /** Events in order, from a sequence on, at most `limit`. @throws `EVENT_UNREADABLE` */
+  read(
+    runId: CoordinationId,
+    range: { readonly from: number; readonly limit: number },
+  ): Promise<WorkflowEvent[]>;
+  entry(runId: CoordinationId): Promise<WorkflowEntry | undefined>;
+  /** Runs that have not ended, oldest first, after an ordinal. */
+  open(query: { readonly after: number; readonly limit: number }): Promise<WorkflowEntry[]>;
+  /** All runs, oldest first, after an ordinal. */
+  list(query: { readonly after: number; readonly limit: number }): Promise<WorkflowEntry[]>;
+  /** Keeps a definition under its hash; storing one twice is storing it once. */
+  putDefinition(definition: StoredDefinition): Promise<void>;
+  definition(sha256: string): Promise<string | undefined>;
+  /** The newest definition that a tenant registered under a workflow id. */
+  registered(tenant: string, workflowId: string): Promise<StoredDefinition | undefined>;
+  readonly memory: MemoryJournal;
+  readonly requests: RequestLog;
+  readonly drivers: DriverTable;
+}
+
+export interface WorkflowAppend {
+  readonly runId: CoordinationId;
+  /** Their first sequence is the length of the run's log. */
+  readonly events: readonly WorkflowEvent[];
+  readonly summary: WorkflowSummary;
+  /** In one transaction with the events. */
+  readonly memory?: readonly MemoryWrite[];
+}
+
+export interface WorkflowEntry {
+  readonly runId: CoordinationId;
+  readonly ordinal: number;
+  readonly length: number;
+  readonly summary: WorkflowSummary;
+}
+
+export interface StoredDefinition {
+  readonly sha256: string;
+  /** Absent: not registered by a tenant, only kept for the runs that follow it. */
+  readonly tenant?: string;
+  readonly workflowId: string;
+  /** JSON. */
+  readonly text: string;
+}
+
+/** CTI-1: what one tenant keeps under one scope. No other tenant reads it, whatever id it knows. */
+export interface MemoryScope {
+  readonly tenant: string;
+  readonly scope: string;
+}
+
+/** memory-entry.schema.json. */
+export interface MemoryEntry {
+  readonly id: string;
+  readonly content: string;
+  readonly tags: readonly string[];
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly expiresAt?: string;
+}
+
+export interface MemoryWrite {
+  readonly at: MemoryScope;
+  readonly entry: MemoryEntry;
+  /** Of the run's `memory.written` event. */
+  readonly sequence: number;
+}
+
+/** The place in the log as of which memory is read (RFC 0039, MAE-3): before that event of that run. */
+export interface MemoryAsOf {
+  readonly runId: CoordinationId;
+  readonly sequence: number;
+}
+
+/** An entry that has expired at `now` is not there. Newest first. An unknown scope has no entries. */
+export interface MemoryJournal {
+  list(at: MemoryScope, query: MemoryQuery): Promise<MemoryEntry[]>;
+  /** The newest entry with that id. */
+  get(
+    at: MemoryScope,
+    id: string,
+    query: { readonly now: EpochMs; readonly asOf?: MemoryAsOf },
+  ): Promise<MemoryEntry | undefined>;
+}
+
+export interface MemoryQuery {
+  readonly now: EpochMs;
+  readonly limit: number;
+  readonly tag?: string;
+  readonly asOf?: MemoryAsOf;
+}
+
+/** Requests that carried an `Idempotency-Key`, by tenant, endpoint and key. */
+export interface RequestLog {
+  /** Takes the key for a request, or tells what became of the one that had it. */
+  begin(request: KeyedRequest): Promise<Begun>;
+  /** The answer that later requests with the key get. */
+  finish(key: RequestKey, answer: KeptAnswer): Promise<void>;
+  /**
+   * What failed in a way that may be tried again leaves the key free. With the lease that it had, a process that lost it
+   * meanwhile frees nothing.
+   */
+  release(key: RequestKey & { readonly leaseUntilMs?: EpochMs }): Promise<void>;
+  /** Forgets what began before; at most `limit`. */
+  deleteBefore(time: EpochMs, limit: number): Promise<number>;
+}
+
+export interface RequestKey {
+  readonly tenant: string;
+  /** Method and route, such as `POST /v1/runs`. */
+  readonly endpoint: string;
+  readonly key: string;
+}
+
+export interface KeyedRequest extends RequestKey {
+  /** sha256 over what is asked. */
+  readonly digest: string;
+  /** Made for this request; the run that it creates has it, so that a crash in between creates no second one. */
+  readonly runId: CoordinationId;
+  readonly now: EpochMs;
+  /** Until then nobody else takes the key over. */
+  readonly leaseUntilMs: EpochMs;
+}
+
+export interface KeptAnswer {
+  readonly status: number;
+  /** JSON. */
+  readonly body: string;
+}
+
+export type Begun =
+  /** `runId` is that of the first try, where one died. */
+  | { readonly kind: "new"; readonly runId: CoordinationId }
+  | { readonly kind: "answered"; readonly answer: KeptAnswer }
+  | { readonly kind: "in_flight" }
+  | { readonly kind: "mismatch" };
+
+/** The processes that drive runs of this ledger. */
+export interface DriverTable {
+  /** Tells that the process is alive. */
+  beat(driver: Driver, now: EpochMs): Promise<void>;
+  /** When each was last heard of, for those that are known. */
+  lastBeats(): Promise<readonly (Driver & { readonly beatAtMs: EpochMs })[]>;
+  remove(id: string): Promise<void>;
+}
+
+export interface Driver {
+  /** Unique, also over restarts. */
+  readonly id: string;
+  readonly pid: number;
+}

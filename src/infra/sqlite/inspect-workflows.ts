@@ -1,0 +1,98 @@
+/** Owns: finding damage in what lies beside the logs of workflow runs. Their logs are checked as every log is. */
+import { hash } from "node:crypto";
+import type { Database } from "better-sqlite3";
+import type { StoredProblem } from "../../agents/coordination/ports/ledger-store.ts";
+import { entryHash } from "./memory-journal.ts";
+import { schemaVersion } from "./migrate.ts";
+import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
+import type { EntryRow } from "./workflow-statements.ts";
+
+type Report = (problem: StoredProblem) => void;
+
+export function checkWorkflows(database: Database, report: Report): void {
+  if (schemaVersion(database) < WORKFLOWS_SINCE_VERSION) return;
+  checkKinds(database, report);
+  checkDefinitions(database, report);
+  checkMemory(database, report);
+  checkTags(database, report);
+}
+
+/** The listings go by a column of its own. */
+function checkKinds(database: Database, report: Report): void {
+  const rows = database
+    .prepare<[], { runId: string }>(
+      `select run_id as runId
+       from run
+       where kind <> coalesce(json_extract(summary, '$.kind'), 'coordination')
+       order by run_key`,
+    )
+    .iterate();
+  for (const { runId } of rows)
+    report({ kind: "index_differs", message: "it is listed as a run of another kind", runId });
+}
+
+function checkDefinitions(database: Database, report: Report): void {
+  const definitions = database.prepare<[], { sha256: string; text: string }>(
+    "select sha256, text from workflow_definition order by definition_key",
+  );
+  for (const { sha256, text } of definitions.iterate()) {
+    if (hash("sha256", text) !== sha256)
+      report({ kind: "content_changed", message: `definition ${sha256} does not match its hash` });
+  }
+}
+
+type StoredEntry = EntryRow & {
+  readonly tenant: string;
+  readonly scope: string;
+  readonly hash: Buffer;
+  readonly run_id: string;
+  readonly sequence: number;
+  readonly told: string | null;
+};
+
+function checkMemory(database: Database, report: Report): void {
+  const rows = database.prepare<[], StoredEntry>(
+    `select memory_entry.*, run_id, sequence, iif(type = 'memory.written', payload ->> 'memoryId', null) as told
+     from memory_entry
+     join event using (event_key)
+     join run using (run_key)
+     order by event_key`,
+  );
+  for (const row of rows.iterate()) {
+    const { memory_id, run_id: runId, sequence } = row;
+    if (!entryHash(row, row).equals(row.hash)) {
+      const message = `memory entry ${memory_id} does not match its hash`;
+      report({ kind: "content_changed", message, runId, sequence });
+    }
+    if (row.told !== memory_id) {
+      const message = `memory entry ${memory_id} is not what the event tells of`;
+      report({ kind: "index_differs", message, runId, sequence });
+    }
+  }
+}
+
+/** Finding entries by a tag goes by a table of its own. */
+function checkTags(database: Database, report: Report): void {
+  const entries = database.prepare<[], { memory_id: string }>(
+    `select memory_id
+     from memory_entry
+     where json_valid(tags)
+       and (
+         (select count(*) from memory_tag where event_key = memory_entry.event_key) <>
+           (select count(distinct value) from json_each(tags))
+         or exists (
+           select 1
+           from memory_tag
+           where event_key = memory_entry.event_key
+             and (
+               memory_tag.tenant <> memory_entry.tenant
+               or memory_tag.scope <> memory_entry.scope
+               or tag not in (select value from json_each(tags))
+             )
+         )
+       )
+     order by event_key`,
+  );
+  for (const { memory_id } of entries.iterate())
+    report({ kind: "index_differs", message: `memory entry ${memory_id} is not found by its tags` });
+}

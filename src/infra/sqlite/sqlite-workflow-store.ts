@@ -1,0 +1,156 @@
+/**
+ * Owns: the SQLite implementation of `WorkflowStore`, on the connection and in the write queue of the ledger. Invariants S1
+ * to S4 are those of `LedgerStore`.
+ */
+import { hash } from "node:crypto";
+import type BetterSqlite3 from "better-sqlite3";
+import { invariant } from "../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflow-events.ts";
+import { hasRunEnded, type WorkflowSummary } from "../../agents/coordination/contracts/workflow-summary.ts";
+import type {
+  DriverTable,
+  StoredDefinition,
+  WorkflowAppend,
+  WorkflowEntry,
+  WorkflowStore,
+} from "../../agents/coordination/ports/workflow-store.ts";
+import { growRun, logConflict } from "./append-run.ts";
+import { checkMemory, memoryJournal, writeMemory } from "./memory-journal.ts";
+import { schemaVersion } from "./migrate.ts";
+import { readEvents } from "./read-events.ts";
+import { requestLog } from "./request-log.ts";
+import { WORKFLOWS_SINCE_VERSION, type RunRow } from "./run-statements.ts";
+import {
+  prepareWorkflowReads,
+  prepareWorkflowWrites,
+  type WorkflowReads,
+  type WorkflowWrites,
+} from "./workflow-statements.ts";
+import type { Group, WriteQueue } from "./write-queue.ts";
+
+export interface WorkflowStoreParts {
+  readonly database: BetterSqlite3.Database;
+  /** Runs a read as a call of the ledger. */
+  readonly guarded: <T>(run: () => T) => Promise<T>;
+  /** Runs what writes as a call of the ledger. */
+  readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
+}
+
+export function sqliteWorkflowStore({ database, guarded, queued }: WorkflowStoreParts): WorkflowStore {
+  const reads = workflowReadsOf(database);
+  const writes = lazily(() => prepareWorkflowWrites(database));
+  const read: Read = (run) => guarded(() => run(reads()));
+  const write: Write = (work) => queued((queue) => queue.run(() => work(writes())));
+  return {
+    append: (request) =>
+      queued((queue) => {
+        checkMemory(request);
+        return queue.submit((group) => appendOne(request, group, writes));
+      }),
+    read: (runId, range) =>
+      read((prepared) =>
+        prepared
+          ? readEvents(prepared.events, { runId, ...range }).map((value) => decodeWorkflowEvent(value))
+          : [],
+      ),
+    entry: (runId) =>
+      read((prepared) => {
+        const row = prepared?.entry.get(runId);
+        return row && entryOf(row);
+      }),
+    open: ({ after, limit }) => read((prepared) => (prepared?.open.all(after, limit) ?? []).map(entryOf)),
+    list: ({ after, limit }) => read((prepared) => (prepared?.all.all(after, limit) ?? []).map(entryOf)),
+    putDefinition: async (definition) => {
+      const isItsHash = hash("sha256", definition.text) === definition.sha256;
+      invariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
+      await write((prepared) => {
+        putDefinition(prepared, definition);
+      });
+    },
+    definition: (sha256) => read((prepared) => prepared?.definition.get(sha256)),
+    registered: (tenant, workflowId) =>
+      read((prepared) => {
+        const row = prepared?.registered.get(tenant, workflowId);
+        return row && { ...row, tenant, workflowId };
+      }),
+    memory: memoryJournal(read),
+    requests: requestLog(write),
+    drivers: driverTable(read, write),
+  };
+}
+
+type Read = <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>;
+type Write = <T>(work: (writes: WorkflowWrites) => T) => Promise<T>;
+
+/** A ledger that is only read may have an older schema, until a writer brings it to the newest. */
+function workflowReadsOf(database: BetterSqlite3.Database): () => WorkflowReads | undefined {
+  const prepared = lazily(() => prepareWorkflowReads(database));
+  let isThere = false;
+  return () => {
+    isThere ||= schemaVersion(database) >= WORKFLOWS_SINCE_VERSION;
+    return isThere ? prepared() : undefined;
+  };
+}
+
+function lazily<T>(make: () => T): () => T {
+  let made: T | undefined;
+  return () => (made ??= make());
+}
+
+/** S1: returns the conflict, before writing anything, when the run's log is not as the request expects. */
+function appendOne(
+  request: WorkflowAppend,
+  { statements, values, afterEvents }: Group,
+  writes: () => WorkflowWrites,
+): Error | undefined {
+  const { runId, events, summary, memory = [] } = request;
+  if (events.length === 0) return undefined;
+  const head = statements.head.get(runId);
+  const conflict = logConflict({ runId, kind: "workflow", events }, head);
+  if (conflict) return conflict;
+  const hasEnded = hasRunEnded(summary.status);
+  const growth = { runId, kind: "workflow", events, hasEnded, summary: JSON.stringify(summary) } as const;
+  const runKey = growRun(growth, { statements, head, values });
+  if (memory.length > 0)
+    afterEvents.push(() => {
+      for (const each of memory) writeMemory(writes(), { runKey, write: each });
+    });
+  return undefined;
+}
+
+function entryOf(row: RunRow): WorkflowEntry {
+  return {
+    runId: row.run_id as CoordinationId,
+    ordinal: row.run_key,
+    length: row.length,
+    summary: JSON.parse(row.summary) as WorkflowSummary,
+  };
+}
+
+function putDefinition(
+  { putDefinition: put, register }: WorkflowWrites,
+  { sha256, tenant, workflowId, text }: StoredDefinition,
+): void {
+  put.run(sha256, text);
+  if (tenant !== undefined) register.run(tenant, workflowId, sha256);
+}
+
+function driverTable(read: Read, write: Write): DriverTable {
+  return {
+    beat: async ({ id, pid }, now) => {
+      await write(({ beat }) => beat.run(id, pid, now));
+    },
+    lastBeats: () =>
+      read((prepared) =>
+        (prepared?.drivers.all() ?? []).map(({ id, pid, beat_at_ms }) => ({
+          id,
+          pid,
+          beatAtMs: beat_at_ms as EpochMs,
+        })),
+      ),
+    remove: async (id) => {
+      await write(({ removeDriver }) => removeDriver.run(id));
+    },
+  };
+}

@@ -1,0 +1,310 @@
+/** Owns: what is particular to workflow runs in a ledger file: beside coordinations, in one queue, by index, whole. */
+import { copyFileSync, readFileSync, writeFileSync } from "node:fs";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { schemaVersion } from "../../src/infra/sqlite/migrate.ts";
+import { prepareRunReads } from "../../src/infra/sqlite/run-statements.ts";
+import { prepareWorkflowReads, prepareWorkflowWrites } from "../../src/infra/sqlite/workflow-statements.ts";
+import { opened, spawnOf } from "../support/ledger-fixtures.ts";
+import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { ended } from "./ledger-store-tested.ts";
+import {
+  at,
+  begun,
+  definitionOf,
+  memoryEntry,
+  nodeStarted,
+  NOW,
+  readAll,
+  SCOPE,
+  SOON,
+  started,
+  wholeRun,
+  workflowAuthor,
+} from "./workflow-store-tested.ts";
+
+const KEY = { tenant: "acme", endpoint: "POST /v1/runs", key: "k" };
+const ASKED = { ...KEY, digest: "d", runId: "run-k" as CoordinationId, now: NOW, leaseUntilMs: SOON };
+
+function planOf(database: Database.Database, { source }: { readonly source: string }): string[] {
+  return database
+    .prepare<[], { detail: string }>(`explain query plan ${source.replaceAll(/\?|@\w+/gu, "1")}`)
+    .all()
+    .map(({ detail }) => detail);
+}
+
+/** The transactions that a -wal file holds: their last frames tell the size of the database. */
+function commitsIn(path: string): number {
+  const file = readFileSync(`${path}-wal`);
+  const pageBytes = file.readUInt32BE(8);
+  let commits = 0;
+  for (let frame = 32; frame < file.length; frame += 24 + pageBytes)
+    if (file.readUInt32BE(frame + 4) > 0) commits += 1;
+  return commits;
+}
+
+describe("workflow runs and coordinations in one ledger", () => {
+  it("do not see each other", async () => {
+    using folder = tempFolder();
+    const store = await openTestLedger(folder.file("ledger.sqlite"));
+    const coordination = opened("a");
+    const over = opened("b");
+    const workflow = begun("c");
+    await store.append(coordination.request);
+    await store.append(over.request);
+    await store.workflows.append(workflow.request);
+    await store.append(ended(over.author));
+    await store.workflows.append(wholeRun("d"));
+    const [a, b, c] = [coordination.author.runId, over.author.runId, workflow.author.runId];
+    const listed = async (query = {}) => (await store.list({ limit: 9, ...query })).map(({ runId }) => runId);
+    expect(await listed()).toEqual([b, a]);
+    expect(await listed({ status: "running" })).toEqual([a]);
+    expect(await listed({ status: "ended" })).toEqual([b]);
+    expect(await listed({ idPrefix: "run-" })).toEqual([]);
+    expect(await store.read(c, { from: 0, limit: 9 })).toEqual([]);
+    expect(await store.references(c)).toEqual([]);
+    expect((await store.workflows.open({ after: 0, limit: 9 })).map(({ runId }) => runId)).toEqual([c]);
+    expect(await store.workflows.entry(a)).toBeUndefined();
+    expect(await readAll(store.workflows, a)).toEqual([]);
+    expect(await store.inspect()).toEqual([]);
+    await store.close();
+  });
+
+  it("cannot take each other's log over", async () => {
+    using folder = tempFolder();
+    const store = await openTestLedger(folder.file("ledger.sqlite"));
+    const coordination = opened("a");
+    const workflow = begun("c");
+    await store.append(coordination.request);
+    await store.workflows.append(workflow.request);
+    const [a, c] = [coordination.author.runId, workflow.author.runId];
+    const conflict = { code: "LEDGER_CONFLICT" };
+    const events = coordination.request.events.length;
+    for (const sequence of [0, events]) {
+      const [event] = workflow.request.events;
+      const forged = {
+        ...workflow.request,
+        runId: a,
+        events: event ? [{ ...event, runId: a, sequence }] : [],
+      };
+      await expect(store.workflows.append(forged)).rejects.toMatchObject(conflict);
+    }
+    const grown = coordination.author.append(spawnOf("more"));
+    const moved = grown.events.map((event, index) => ({ ...event, runId: c, sequence: 2 + index }));
+    await expect(store.append({ ...grown, runId: c, events: moved })).rejects.toMatchObject(conflict);
+    expect(await readAll(store.workflows, c)).toEqual(workflow.request.events);
+    expect(await store.read(a, { from: 0, limit: 99 })).toEqual(coordination.request.events);
+    await store.close();
+  });
+
+  it("are committed together, with all else that waits, in one transaction", async () => {
+    using folder = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    const store = await openTestLedger(path);
+    await store.append(opened("first").request);
+    const before = commitsIn(path);
+    const { workflows } = store;
+    await Promise.all([
+      ...Array.from({ length: 10 }, (_, index) => store.append(opened(`co-${index}`).request)),
+      ...Array.from({ length: 10 }, (_, index) => workflows.append(wholeRun(`w-${index}`))),
+      workflows.requests.begin(ASKED),
+      workflows.putDefinition(definitionOf("wf", "acme")),
+      workflows.drivers.beat({ id: "d", pid: 1 }, NOW),
+    ]);
+    expect(commitsIn(path) - before).toBe(1);
+    await store.close();
+  });
+
+  it("do not fail where a torn append of the other kind waits with them", async () => {
+    using folder = tempFolder();
+    const store = await openTestLedger(folder.file("ledger.sqlite"));
+    const { request } = opened("torn");
+    const whole = wholeRun("w");
+    const results = await Promise.allSettled([
+      store.workflows.append(whole),
+      store.append({ ...request, events: request.events.toSpliced(2, 1) }),
+      store.workflows.requests.begin(ASKED),
+      store.append(opened("good").request),
+    ]);
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+    expect(results[2]).toMatchObject({ value: { kind: "new", runId: ASKED.runId } });
+    expect(await readAll(store.workflows, whole.runId)).toEqual(whole.events);
+    expect(await store.list({ limit: 9 })).toHaveLength(1);
+    expect(await store.inspect()).toEqual([]);
+    await store.close();
+  });
+});
+
+describe("what resolved", () => {
+  it("is on the disk, also when the process is gone with the next line", async () => {
+    using folder = tempFolder();
+    using copy = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    const store = await openTestLedger(path);
+    const request = workflowAuthor("a").append([started()], { entries: [memoryEntry("m")] });
+    await store.workflows.append(request);
+    expect(await store.workflows.requests.begin(ASKED)).toMatchObject({ kind: "new" });
+    for (const end of ["", "-wal"]) copyFileSync(`${path}${end}`, `${copy.file("ledger.sqlite")}${end}`);
+    await store.close();
+    const { workflows, close } = await reopened(copy);
+    expect(await readAll(workflows, request.runId)).toEqual(request.events);
+    expect(await workflows.memory.get(SCOPE, "m", { now: NOW })).toEqual(memoryEntry("m"));
+    const again = { ...ASKED, runId: "run-again" as CoordinationId };
+    expect(await workflows.requests.begin(again)).toEqual({ kind: "in_flight" });
+    const taken = await workflows.requests.begin({ ...again, now: SOON, leaseUntilMs: at(90_000) });
+    expect(taken).toEqual({ kind: "new", runId: ASKED.runId });
+    await close();
+  });
+});
+
+async function reopened(folder: TempFolder) {
+  const store = await openTestLedger(folder.file("ledger.sqlite"));
+  return { workflows: store.workflows, close: () => store.close() };
+}
+
+describe("the statements of workflows", () => {
+  it("reach their rows through an index and sort nothing, so that other runs and scopes cost nothing", async () => {
+    using folder = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    await (await openTestLedger(path)).close();
+    const database = new Database(path);
+    const { drivers: _, ...reads } = prepareWorkflowReads(database);
+    const { request, lease, answer, release, deleteRequests, removeDriver } = prepareWorkflowWrites(database);
+    const writes = { request, lease, answer, release, deleteRequests, removeDriver };
+    const runs = prepareRunReads(database, schemaVersion(database));
+    for (const [name, statement] of Object.entries({ ...reads, ...writes, ...runs })) {
+      const steps = planOf(database, statement);
+      const from = /^SCAN (?!\(subquery)/u;
+      const isOrdered = (step: string) => step.includes("run USING INDEX run_coordination");
+      expect(steps.filter((step) => from.test(step) && !isOrdered(step), name)).toEqual([]);
+      expect(
+        steps.filter((step) => step.includes("TEMP B-TREE")),
+        name,
+      ).toEqual([]);
+      expect(steps.filter((step) => step.startsWith("SEARCH")).length, name).toBeGreaterThan(0);
+    }
+    database.close();
+  });
+
+  it("go by the indexes made for them", async () => {
+    using folder = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    await (await openTestLedger(path)).close();
+    const database = new Database(path);
+    const { open, entries, taggedEntries, newestEntry } = prepareWorkflowReads(database);
+    const { runs, openRuns } = prepareRunReads(database, schemaVersion(database));
+    const plans: readonly [{ readonly source: string }, string][] = [
+      [open, "SEARCH run USING INDEX run_open (kind=? AND run_key>?)"],
+      [openRuns, "SEARCH run USING INDEX run_open (kind=? AND run_key<?)"],
+      [runs, "SEARCH run USING INDEX run_coordination (run_key<?)"],
+      [entries, "SEARCH memory_entry USING INDEX memory_by_scope (tenant=? AND scope=? AND rowid<?)"],
+      [
+        newestEntry,
+        "SEARCH memory_entry USING INDEX memory_by_id (tenant=? AND scope=? AND memory_id=? AND rowid<?)",
+      ],
+      [taggedEntries, "SEARCH memory_tag USING PRIMARY KEY (tenant=? AND scope=? AND tag=? AND event_key<?)"],
+    ];
+    for (const [statement, step] of plans) expect(planOf(database, statement)).toContain(step);
+    database.close();
+  });
+});
+
+describe("damage to a workflow run", () => {
+  const ledgerIn = async (folder: TempFolder): Promise<string> => {
+    const path = folder.file("ledger.sqlite");
+    const store = await openTestLedger(path);
+    await store.append(opened("co").request);
+    const { author, request } = begun("w");
+    await store.workflows.append(request);
+    const entries = [memoryEntry("m", { content: "remembered", tags: ["t"] })];
+    await store.workflows.append(author.append([nodeStarted("here-it-is")], { entries }));
+    await store.workflows.append(wholeRun("v"));
+    const waits = { status: "waiting-approval" } as const;
+    await store.workflows.append(workflowAuthor("u").append([started()], waits));
+    await store.workflows.putDefinition(definitionOf("wf", "acme"));
+    await store.close();
+    return path;
+  };
+  const problemsOf = async (path: string): Promise<StoredProblem[]> => {
+    const store = await openTestLedger(path, { mode: "read" });
+    const problems = await store.inspect();
+    await store.close();
+    return problems;
+  };
+
+  it("is not found where there is none", async () => {
+    using folder = tempFolder();
+    expect(await problemsOf(await ledgerIn(folder))).toEqual([]);
+  });
+
+  it("is found at its place when one byte of an event is another", async () => {
+    using folder = tempFolder();
+    const path = await ledgerIn(folder);
+    const file = readFileSync(path);
+    const places: number[] = [];
+    for (let from = file.indexOf("here-it-is"); from !== -1; from = file.indexOf("here-it-is", from + 1))
+      places.push(from);
+    // In the column of the node and in the payload.
+    expect(places).toHaveLength(2);
+    for (const place of places) {
+      using copy = tempFolder();
+      const damaged = Buffer.from(file);
+      damaged.writeUInt8(damaged.readUInt8(place) ^ 1, place);
+      const to = copy.file("ledger.sqlite");
+      writeFileSync(to, damaged);
+      expect(await problemsOf(to)).toMatchObject([{ kind: "event_changed", runId: "run-w", sequence: 2 }]);
+    }
+  });
+
+  it.each([
+    [
+      "content of memory",
+      "drop trigger memory_no_update; update memory_entry set content = 'forged'",
+      [{ kind: "schema_changed" }, { kind: "content_changed", runId: "run-w", sequence: 3 }],
+    ],
+    [
+      "another's memory",
+      "drop trigger memory_no_update; update memory_entry set tenant = 'evil'",
+      [
+        { kind: "schema_changed" },
+        { kind: "content_changed", runId: "run-w", sequence: 3 },
+        { kind: "index_differs" },
+      ],
+    ],
+    ["a tag that was taken", "delete from memory_tag", [{ kind: "index_differs" }]],
+    [
+      "a tag that was changed",
+      "update memory_tag set tag = 'forged'",
+      [{ kind: "index_differs", message: "memory entry m is not found by its tags" }],
+    ],
+    [
+      "a definition",
+      "update workflow_definition set text = '{}'",
+      [{ kind: "content_changed", message: expect.stringContaining("definition") as string }],
+    ],
+    [
+      "a run that is listed as ended",
+      "drop trigger run_grows; update run set ended = 1 where run_id = 'run-w'",
+      [{ kind: "schema_changed" }, { kind: "index_differs", runId: "run-w" }],
+    ],
+    [
+      "a run that is listed as running",
+      "drop trigger run_grows; update run set ended = 0 where run_id = 'run-v'",
+      [{ kind: "schema_changed" }, { kind: "index_differs", runId: "run-v" }],
+    ],
+    [
+      "a run that is listed as a coordination",
+      "drop trigger run_grows; update run set kind = 'coordination' where run_id = 'run-w'",
+      [{ kind: "schema_changed" }, { kind: "index_differs", runId: "run-w" }],
+    ],
+  ])("is found: %s", async (_, sql, expected) => {
+    using folder = tempFolder();
+    const path = await ledgerIn(folder);
+    const database = new Database(path);
+    database.exec(sql);
+    database.close();
+    expect(await problemsOf(path)).toMatchObject(expected);
+  });
+});

@@ -1,0 +1,8 @@
+export interface RacerReport {
+  /** The keys that it was the first to begin. */
+  readonly began: readonly string[];
+  /** The nodes whose start it appended to the shared run. */
+  readonly won: readonly string[];
+}
+
+export const RACER_KEYS: readonly string[] = Array.from({ length: 60 }, (_, index) => `key-${index}`);

@@ -1,0 +1,36 @@
+/**
+ * A process that begins requests with the same keys as others, and appends to one run beside them until it has won a number
+ * of times. Prints what it got.
+ */
+import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { openTestLedger } from "../support/temp-ledger.ts";
+import { RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
+import { nodeStarted, NOW, readAll, SOON, workflowAuthor } from "./workflow-store-tested.ts";
+
+const WINS = 30;
+
+const [, , path = "", name = ""] = process.argv;
+const store = await openTestLedger(path, { busyTimeoutMs: 10_000 });
+const { requests } = store.workflows;
+const began: string[] = [];
+for (const key of RACER_KEYS) {
+  const asked = { tenant: "acme", endpoint: "POST /v1/runs", key, digest: "d", now: NOW, leaseUntilMs: SOON };
+  const begun = await requests.begin({ ...asked, runId: `run-${name}` as CoordinationId });
+  if (begun.kind === "new") began.push(key);
+}
+const won: string[] = [];
+while (won.length < WINS) {
+  const author = workflowAuthor("shared");
+  const length = (await readAll(store.workflows, author.runId)).length;
+  author.append(Array.from({ length }, () => nodeStarted("there")));
+  const node = `${name}-${won.length}`;
+  try {
+    await store.workflows.append(author.append([nodeStarted(node)]));
+    won.push(node);
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "LEDGER_CONFLICT") throw error;
+  }
+}
+await store.close();
+process.stdout.write(JSON.stringify({ began, won } satisfies RacerReport));

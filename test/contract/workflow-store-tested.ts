@@ -1,0 +1,152 @@
+/** Owns: what a suite of `WorkflowStore` is given to test, and the runs that it appends. */
+import { hash } from "node:crypto";
+import {
+  eventIdAt,
+  isoTimestamp,
+  type CoordinationId,
+  type EpochMs,
+} from "../../src/agents/coordination/contracts/ids.ts";
+import type {
+  WorkflowDraft,
+  WorkflowEvent,
+} from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowStatus } from "../../src/agents/coordination/contracts/workflow-summary.ts";
+import type {
+  MemoryEntry,
+  MemoryScope,
+  StoredDefinition,
+  WorkflowAppend,
+  WorkflowStore,
+} from "../../src/agents/coordination/ports/workflow-store.ts";
+import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+
+export interface TestedWorkflows {
+  readonly workflows: WorkflowStore;
+  close(): Promise<void>;
+}
+
+/** One ledger, empty at first, that any number of stores can be opened on. */
+export interface TestedWorkflowLedger extends AsyncDisposable {
+  open(): Promise<TestedWorkflows>;
+}
+
+export interface Tested extends AsyncDisposable {
+  readonly ledger: TestedWorkflowLedger;
+  readonly store: WorkflowStore;
+}
+
+export type Open = () => Promise<Tested>;
+
+export const NOW = TEST_EPOCH_MS as EpochMs;
+export const SOON = at(60_000);
+
+/** A time of the test, `ms` after its beginning. */
+export function at(ms: number): EpochMs {
+  return (TEST_EPOCH_MS + ms) as EpochMs;
+}
+
+export function workflowRunId(name: string): CoordinationId {
+  return `run-${name}` as CoordinationId;
+}
+
+export function readAll(store: WorkflowStore, runId: CoordinationId): Promise<WorkflowEvent[]> {
+  return store.read(runId, { from: 0, limit: 10_000 });
+}
+
+export interface More {
+  readonly status?: WorkflowStatus;
+  /** Entries that the append writes to memory, each told by an event behind the drafts. */
+  readonly entries?: readonly MemoryEntry[];
+  readonly scope?: MemoryScope;
+}
+
+/** Writes the appends of one run, one after the other. */
+export interface WorkflowAuthor {
+  readonly runId: CoordinationId;
+  append(drafts: readonly WorkflowDraft[], more?: More): WorkflowAppend;
+  /** As `append`, but the next one has the same place. */
+  propose(drafts: readonly WorkflowDraft[], more?: More): WorkflowAppend;
+}
+
+export const SCOPE: MemoryScope = { tenant: "acme", scope: "notes" };
+
+export function workflowAuthor(name: string): WorkflowAuthor {
+  const runId = workflowRunId(name);
+  let length = 0;
+  const propose = (drafts: readonly WorkflowDraft[], more: More = {}): WorkflowAppend => {
+    const { status = "running", entries = [], scope: at = SCOPE } = more;
+    const first = length + drafts.length;
+    const events = [...drafts, ...entries.map((entry) => written(entry))].map((draft, index) =>
+      eventOf(runId, length + index, draft),
+    );
+    return {
+      runId,
+      events,
+      summary: {
+        ...{ kind: "workflow", status, tenant: "acme", workflowId: `wf-${name}`, driver: "driver-1" },
+        createdAtMs: NOW,
+      },
+      ...(entries.length > 0 && {
+        memory: entries.map((entry, index) => ({ at, entry, sequence: first + index })),
+      }),
+    };
+  };
+  return {
+    runId,
+    propose,
+    append: (drafts, more) => {
+      const request = propose(drafts, more);
+      length += request.events.length;
+      return request;
+    },
+  };
+}
+
+function eventOf(runId: CoordinationId, sequence: number, draft: WorkflowDraft): WorkflowEvent {
+  return {
+    ...draft,
+    ...{ eventId: eventIdAt(runId, sequence), runId, sequence, timestamp: isoTimestamp(at(sequence)) },
+  };
+}
+
+function written({ id, tags }: MemoryEntry): WorkflowDraft {
+  return { type: "memory.written", payload: { memoryRef: "notes", memoryId: id, tags: [...tags] } };
+}
+
+export function started(workflowId = "wf"): WorkflowDraft {
+  return {
+    type: "run.started",
+    payload: {
+      ...{ workflowId, inputs: { text: "ünïcode 🜁", list: [1, null, { deep: true }] }, transport: "rest" },
+      owner: { tenant: "acme", principal: "ann" },
+      definition: definitionOf(workflowId).sha256,
+      memoryScope: "notes",
+    },
+  };
+}
+
+export function nodeStarted(nodeId: string): WorkflowDraft {
+  return { type: "node.started", nodeId, payload: { nodeId, typeId: "core.noop", attempt: 0 } };
+}
+
+export const COMPLETED: WorkflowDraft = { type: "run.completed", payload: { outputs: { answer: 42 } } };
+
+/** A run that was begun, and the append that began it. */
+export function begun(name: string): { readonly author: WorkflowAuthor; readonly request: WorkflowAppend } {
+  const author = workflowAuthor(name);
+  return { author, request: author.append([started(), nodeStarted("first")]) };
+}
+
+/** All of a short run in one append. */
+export function wholeRun(name: string): WorkflowAppend {
+  return workflowAuthor(name).append([started(), nodeStarted("only"), COMPLETED], { status: "completed" });
+}
+
+export function definitionOf(workflowId: string, tenant?: string): StoredDefinition {
+  const text = JSON.stringify({ id: workflowId, nodes: [] });
+  return { sha256: hash("sha256", text), workflowId, text, ...(tenant !== undefined && { tenant }) };
+}
+
+export function memoryEntry(id: string, more: Partial<MemoryEntry> = {}): MemoryEntry {
+  return { id, content: `content of ${id}`, tags: [], createdAt: isoTimestamp(NOW), ...more };
+}

@@ -1,0 +1,263 @@
+/**
+ * Owns: `WorkflowStore` in memory, with the meaning of the port and nothing kept that a ledger file would not keep: events
+ * are stored as text and decoded when they are read.
+ */
+import { hash } from "node:crypto";
+import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
+import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { decodeWorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import {
+  hasRunEnded,
+  type WorkflowSummary,
+} from "../../src/agents/coordination/contracts/workflow-summary.ts";
+import type {
+  Begun,
+  Driver,
+  KeptAnswer,
+  KeyedRequest,
+  MemoryAsOf,
+  MemoryEntry,
+  MemoryJournal,
+  MemoryScope,
+  MemoryWrite,
+  RequestKey,
+  RequestLog,
+  StoredDefinition,
+  WorkflowAppend,
+  WorkflowEntry,
+  WorkflowStore,
+} from "../../src/agents/coordination/ports/workflow-store.ts";
+
+export interface MemoryWorkflowStore extends WorkflowStore {
+  /** Later calls fail with `LEDGER_CLOSED`. */
+  close(): Promise<void>;
+}
+
+interface Run {
+  readonly ordinal: number;
+  readonly events: string[];
+  /** The number of each event among all of the ledger. */
+  readonly places: number[];
+  summary: WorkflowSummary;
+}
+
+interface Entry {
+  readonly place: number;
+  readonly at: MemoryScope;
+  readonly entry: MemoryEntry;
+}
+
+interface KeptRequest {
+  readonly request: KeyedRequest;
+  leaseUntilMs: EpochMs;
+  answer?: KeptAnswer;
+}
+
+/** What lies on the disk: it outlives every store that was opened on it. */
+export interface MemoryWorkflowLedger {
+  readonly runs: Map<CoordinationId, Run>;
+  /** In the order of writing. */
+  readonly entries: Entry[];
+  readonly definitions: Map<string, string>;
+  readonly registrations: (StoredDefinition & { readonly tenant: string })[];
+  readonly requests: Map<string, KeptRequest>;
+  readonly drivers: Map<string, Driver & { readonly beatAtMs: EpochMs }>;
+  open(): MemoryWorkflowStore;
+}
+
+export function memoryWorkflowLedger(): MemoryWorkflowLedger {
+  const ledger: MemoryWorkflowLedger = {
+    runs: new Map(),
+    entries: [],
+    definitions: new Map(),
+    registrations: [],
+    requests: new Map(),
+    drivers: new Map(),
+    open: () => openStore(ledger),
+  };
+  return ledger;
+}
+
+/** Answers like a driver on another thread: the work is done when asked for, the answer comes later. */
+type Answer = <T>(run: () => T) => Promise<T>;
+
+function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
+  const { runs, definitions, registrations, drivers } = ledger;
+  let closed = false;
+  const answer: Answer = (run) =>
+    new Promise((resolve) => {
+      if (closed) throw new CoordinationError("LEDGER_CLOSED", "the memory ledger is closed");
+      resolve(run());
+    });
+  return {
+    append: (request) =>
+      answer(() => {
+        appendTo(ledger, request);
+      }),
+    read: (runId, { from, limit }) =>
+      answer(() =>
+        (runs.get(runId)?.events ?? [])
+          .slice(from, from + limit)
+          .map((text) => decodeWorkflowEvent(JSON.parse(text))),
+      ),
+    entry: (runId) => answer(() => entriesOf(ledger).find((entry) => entry.runId === runId)),
+    open: ({ after, limit }) =>
+      answer(() =>
+        entriesOf(ledger)
+          .filter(({ ordinal, summary }) => ordinal > after && !hasRunEnded(summary.status))
+          .slice(0, limit),
+      ),
+    list: ({ after, limit }) =>
+      answer(() =>
+        entriesOf(ledger)
+          .filter(({ ordinal }) => ordinal > after)
+          .slice(0, limit),
+      ),
+    putDefinition: (definition) =>
+      answer(() => {
+        putDefinition(ledger, definition);
+      }),
+    definition: (sha256) => answer(() => definitions.get(sha256)),
+    registered: (tenant, workflowId) =>
+      answer(() =>
+        registrations.findLast((each) => each.tenant === tenant && each.workflowId === workflowId),
+      ),
+    memory: journalOf(ledger, answer),
+    requests: requestsOf(ledger, answer),
+    drivers: {
+      beat: ({ id, pid }, beatAtMs) =>
+        answer(() => {
+          drivers.set(id, { id, pid, beatAtMs });
+        }),
+      lastBeats: () => answer(() => [...drivers.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1))),
+      remove: (id) =>
+        answer(() => {
+          drivers.delete(id);
+        }),
+    },
+    close: () => {
+      closed = true;
+      return Promise.resolve();
+    },
+  };
+}
+
+/** S1: checks everything before it writes anything. */
+function appendTo(ledger: MemoryWorkflowLedger, request: WorkflowAppend): void {
+  const { runId, events, summary, memory = [] } = request;
+  checkMemory(request);
+  if (events.length === 0) return;
+  const known = ledger.runs.get(runId);
+  const length = known?.events.length ?? 0;
+  if (events.some(({ sequence }, index) => sequence !== length + index))
+    throw new CoordinationError("LEDGER_CONFLICT", `${runId} has ${length} events`);
+  const run = known ?? { ordinal: ledger.runs.size + 1, events: [], places: [], summary };
+  const appended = [...ledger.runs.values()].reduce((sum, { events: { length: count } }) => sum + count, 0);
+  run.places.push(...events.map((_, index) => appended + 1 + index));
+  run.events.push(...events.map((event) => JSON.stringify(event)));
+  run.summary = structuredClone(summary);
+  ledger.runs.set(runId, run);
+  for (const { at, entry, sequence } of memory)
+    ledger.entries.push({ at, entry: structuredClone(entry), place: run.places[sequence] ?? 0 });
+  ledger.entries.sort((a, b) => a.place - b.place);
+}
+
+function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
+  const told = new Map(events.map((event) => [event.sequence, event]));
+  for (const { entry, sequence } of memory) {
+    const event = told.get(sequence);
+    invariant(
+      event?.type === "memory.written" && event.payload.memoryId === entry.id,
+      `no memory.written tells of the write at ${runId}:${sequence}`,
+    );
+    told.delete(sequence);
+    invariant(!hasBadExpiry(entry), `the expiry of the write at ${runId}:${sequence} is no time`);
+  }
+}
+
+function hasBadExpiry({ expiresAt }: MemoryWrite["entry"]): boolean {
+  return expiresAt !== undefined && Number.isNaN(Date.parse(expiresAt));
+}
+
+function entriesOf({ runs }: MemoryWorkflowLedger): WorkflowEntry[] {
+  return [...runs].map(([runId, { ordinal, events, summary }]) => ({
+    ...{ runId, ordinal, summary },
+    length: events.length,
+  }));
+}
+
+function putDefinition(ledger: MemoryWorkflowLedger, definition: StoredDefinition): void {
+  const { sha256, tenant, workflowId, text } = definition;
+  invariant(hash("sha256", text) === sha256, `a definition of ${workflowId} comes with another hash`);
+  ledger.definitions.set(sha256, text);
+  if (tenant !== undefined) ledger.registrations.push({ sha256, tenant, workflowId, text });
+}
+
+function journalOf(ledger: MemoryWorkflowLedger, answer: Answer): MemoryJournal {
+  /** Newest first; of each id the newest, unless that has expired. */
+  const entries = (at: MemoryScope, { now, asOf }: { now: EpochMs; asOf?: MemoryAsOf }): MemoryEntry[] => {
+    const before = asOf ? placeOf(ledger, asOf) : Number.POSITIVE_INFINITY;
+    const there = ledger.entries.filter(
+      ({ place, at: { tenant, scope } }) => place < before && tenant === at.tenant && scope === at.scope,
+    );
+    const newest = new Map<string, MemoryEntry>();
+    for (const { entry } of there.toReversed()) if (!newest.has(entry.id)) newest.set(entry.id, entry);
+    return [...newest.values()].filter(
+      ({ expiresAt }) => expiresAt === undefined || Date.parse(expiresAt) > now,
+    );
+  };
+  return {
+    list: (at, { tag, limit, ...query }) =>
+      answer(() =>
+        entries(at, query)
+          .filter(({ tags }) => tag === undefined || tags.includes(tag))
+          .slice(0, limit),
+      ),
+    get: (at, id, query) => answer(() => entries(at, query).find((entry) => entry.id === id)),
+  };
+}
+
+/** Nothing is before any event of a run that is not there. */
+function placeOf({ runs }: MemoryWorkflowLedger, { runId, sequence }: MemoryAsOf): number {
+  const places = runs.get(runId)?.places ?? [];
+  return places[sequence] ?? (places.at(-1) ?? 0) + 1;
+}
+
+function requestsOf({ requests }: MemoryWorkflowLedger, answer: Answer): RequestLog {
+  const named = ({ tenant, endpoint, key }: RequestKey): string => JSON.stringify([tenant, endpoint, key]);
+  return {
+    begin: (request) =>
+      answer((): Begun => {
+        const kept = requests.get(named(request));
+        if (!kept) {
+          requests.set(named(request), { request, leaseUntilMs: request.leaseUntilMs });
+          return { kind: "new", runId: request.runId };
+        }
+        if (kept.request.digest !== request.digest) return { kind: "mismatch" };
+        if (kept.answer) return { kind: "answered", answer: kept.answer };
+        if (kept.leaseUntilMs > request.now) return { kind: "in_flight" };
+        kept.leaseUntilMs = request.leaseUntilMs;
+        return { kind: "new", runId: kept.request.runId };
+      }),
+    finish: (key, { status, body }) =>
+      answer(() => {
+        const kept = requests.get(named(key));
+        if (kept) kept.answer ??= { status, body };
+      }),
+    release: (key) =>
+      answer(() => {
+        const kept = requests.get(named(key));
+        const isHeld = key.leaseUntilMs === undefined || kept?.leaseUntilMs === key.leaseUntilMs;
+        if (kept && !kept.answer && isHeld) requests.delete(named(key));
+      }),
+    deleteBefore: (time, limit) =>
+      answer(() => {
+        const old = [...requests]
+          .filter(([, { request }]) => request.now < time)
+          .toSorted(([, a], [, b]) => a.request.now - b.request.now)
+          .slice(0, limit);
+        for (const [key] of old) requests.delete(key);
+        return old.length;
+      }),
+  };
+}

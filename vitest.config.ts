@@ -6,7 +6,7 @@ export default defineConfig({
       {
         test: {
           name: "fast",
-          include: ["test/{core,contract,architecture,docs,replay,crash,cli,plugin}/**/*.test.ts"],
+          include: ["test/{core,contract,architecture,docs,replay,crash,cli,plugin,openwop}/**/*.test.ts"],
           testTimeout: 120_000,
           sequence: { groupOrder: 0 },
         },

@@ -18,6 +18,7 @@ import type { LaneMetrics } from "../agents/coordination/ports/lane-runner.ts";
 import type { Lane } from "../agents/coordination/contracts/envelope.ts";
 import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
 import type { ModelClient } from "../agents/coordination/ports/model-client.ts";
+import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
 import type { WithheldTexts } from "../agents/coordination/runtime/gates/withheld-texts.ts";
 import type { GateParts } from "../agents/coordination/runtime/gates/gate-parts.ts";
@@ -49,7 +50,13 @@ const DAY_MS = 24 * 3_600_000;
 
 export { systemClock };
 
-export type LedgerReader = LedgerStore & ContentStore;
+export type LedgerReader = LedgerStore &
+  ContentStore & {
+    /** The runs of workflows in the same ledger. */
+    readonly workflows: WorkflowStore;
+    /** How many runs there are of each kind. */
+    counts(): Promise<{ readonly coordinations: number; readonly workflowRuns: number }>;
+  };
 
 /** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
 export function openLedgerForReading(path: string): Promise<LedgerReader> {
@@ -60,10 +67,12 @@ export interface RunningCoordinator extends Coordinator {
   /** Whether an answer that came by webhook is one. */
   readonly signedAnswers: () => Promise<AnswerCheck>;
   /** Reading what the ledger says, without changing it. */
-  readonly reads: Pick<LedgerReader, "list" | "get" | "claims" | "holders"> & {
+  readonly reads: Pick<LedgerReader, "list" | "get" | "claims" | "holders" | "read"> & {
     /** `undefined` for a coordination that the ledger does not know. */
     view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   };
+  /** The runs of workflows in the same ledger, until it closes. One connection has one queue of writes and no locks against itself. */
+  readonly workflows: WorkflowStore;
   /** The load of each lane of this process. */
   readonly laneMetrics: () => Readonly<Record<Lane, LaneMetrics>>;
   /** Stops the loop, waits for what is under way and closes the ledger. */
@@ -76,6 +85,8 @@ export interface ComposeOptions {
   readonly observer: SpawnObserver;
   /** What the host runs. Programs that speak ACP over stdio are run from here. */
   readonly runners: Readonly<Record<"subagent" | "owner", AgentRunner>>;
+  /** Hears of everything that is appended to a coordination. */
+  readonly onAppended?: (runId: CoordinationId) => void;
   /** Hears of every change of a plan. */
   readonly onPlan: (snapshot: PlanSnapshot) => void;
   readonly workspaceOf: (agent: AgentId) => string;
@@ -132,13 +143,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   });
   return {
     ...coordinator,
-    reads: {
-      list: (query) => store.list(query),
-      get: (sha256) => store.get(sha256),
-      claims: (query) => store.claims(query),
-      holders: (name, limit) => store.holders(name, limit),
-      view: (coordinationId) => coordinator.view(coordinationId),
-    },
+    reads: readsOf(store, coordinator),
+    workflows: store.workflows,
     laneMetrics: () => lanes.metrics(),
     signedAnswers: lazy(() => answerCheck(config)),
     close: async () => {
@@ -152,9 +158,20 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
 }
 
+function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordinator["reads"] {
+  return {
+    list: (query) => store.list(query),
+    get: (sha256) => store.get(sha256),
+    claims: (query) => store.claims(query),
+    holders: (name, limit) => store.holders(name, limit),
+    read: (runId, range) => store.read(runId, range),
+    view: (coordinationId) => coordinator.view(coordinationId),
+  };
+}
+
 /** What gates and questions need, and who hears of every event. */
 function gatesOf(
-  { config, hooks, model, workspaceOf, logger, channels }: ComposeOptions,
+  { config, hooks, model, workspaceOf, logger, channels, onAppended }: ComposeOptions,
   { contract, take }: { readonly contract: () => Promise<OutputContract>; readonly take: TakeChannelAnswer },
 ): GateParts & Pick<CoordinatorParts, "onAppended"> {
   const { gates, escalations } = config;
@@ -175,6 +192,8 @@ function gatesOf(
     channelOf: channelsOf({ ...{ escalations, hooks, logger, take }, ofHost: channels(take) }),
     onAppended: (events) => {
       if (hooks.hasAny("observe")) hooks.observe(events);
+      const [first] = events;
+      if (first) onAppended?.(first.runId);
     },
   };
 }
@@ -235,7 +254,9 @@ function lazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
   };
 }
 
-const { version: VERSION } = createRequire(import.meta.url)("../../package.json") as { version: string };
+export const { version: VERSION } = createRequire(import.meta.url)("../../package.json") as {
+  version: string;
+};
 
 /** Where the gateway tells its health, for `readHealthBeside` of another process. Creates nothing until it is written to. */
 export function healthSinkBeside(ledgerPath: string): HealthSink {

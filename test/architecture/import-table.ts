@@ -25,6 +25,9 @@ const ports = `${CORE}/ports`;
 const runtime = `${CORE}/runtime`;
 const arbiter = `${CORE}/runtime/arbiter`;
 const heldResults = `${CORE}/runtime/gates`;
+const workflow = `${CORE}/workflow`;
+const workflowNodes = `${CORE}/workflow/nodes`;
+const workflows = `${CORE}/runtime/workflows`;
 
 export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [CORE]: { folders: [contracts, runtime], types: [ports] },
@@ -47,6 +50,10 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
     types: [ports],
   },
   [arbiter]: { folders: [contracts, ledger, arbitration, dispatch, runtime], types: [ports] },
+  [workflow]: { folders: [contracts, workflowNodes], packages: ["immutable", "re2js"] },
+  [workflowNodes]: { folders: [contracts, workflow] },
+  [workflows]: { folders: [contracts, workflow, openwop], types: [ports, runtime] },
+  "infra/a2a": { folders: [workflow, "infra/http"], types: [ports], packages: ["@a2a-js/sdk"] },
   "infra/acp": {
     folders: [contracts],
     types: [ports],
@@ -55,18 +62,27 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   "infra/clock": { types: [contracts, ports] },
   "infra/files": { folders: [contracts], types: [ports], packages: ["node:*"] },
   "infra/health": { types: [ports], packages: ["node:*"] },
+  "infra/http": { folders: [contracts], types: [ports], packages: ["node:*"] },
   "infra/json-schema": { folders: [contracts], types: [ports], packages: ["ajv", "re2js"] },
   "infra/lanes": { folders: [contracts, lanes], types: [ports], packages: ["p-queue"] },
   "infra/log": { types: [ports], packages: ["pino"] },
   "infra/merge": { folders: [contracts], types: [ports], packages: ["node-diff3"] },
+  "infra/mcp": { folders: [workflow, "infra/http"], types: [ports], packages: ["@modelcontextprotocol/sdk"] },
+  "infra/model": {
+    folders: [workflow, "infra/http"],
+    types: [ports],
+    packages: ["ai", "@ai-sdk/openai-compatible"],
+  },
+  "infra/peer": { folders: [contracts, workflow, "infra/http"], types: [ports], packages: ["zod", "node:*"] },
   "infra/sqlite": { folders: [contracts], types: [ports], packages: ["better-sqlite3", "node:*"] },
+  "infra/tokens": { types: [ports], packages: ["zod", "node:*"] },
   "infra/verify": {
     folders: [contracts, plan, "infra/files"],
     types: [ports],
     lazy: ["infra/json-schema"],
     packages: ["node:*"],
   },
-  "infra/webhook": { folders: [contracts], types: [ports], packages: ["zod", "node:*"] },
+  "infra/webhook": { folders: [contracts, "infra/http"], types: [ports], packages: ["zod", "node:*"] },
   plugins: {
     folders: [
       contracts,
@@ -74,19 +90,34 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
       "infra/clock",
       "infra/files",
       "infra/health",
+      "infra/http",
       "infra/lanes",
       "infra/log",
       "infra/sqlite",
+      "infra/tokens",
+      "plugins/openwop",
+      workflows,
     ],
     types: [ports, heldResults, "plugins/hooks", "infra/webhook"],
-    lazy: ["infra/acp", "infra/json-schema", "infra/merge", "infra/verify", "infra/webhook"],
+    lazy: [
+      "infra/a2a",
+      "infra/acp",
+      "infra/json-schema",
+      "infra/mcp",
+      "infra/merge",
+      "infra/model",
+      "infra/peer",
+      "infra/verify",
+      "infra/webhook",
+      "plugins/cli",
+    ],
     packages: ["node:*"],
   },
   "plugins/cli": {
-    folders: [contracts, plan, runtime, heldResults, "plugins/openclaw"],
+    folders: [contracts, plan, runtime, heldResults, workflow, workflows, "plugins/openclaw"],
     types: [ports, "plugins"],
     lazy: ["plugins"],
-    packages: ["commander", "yaml", "node:*"],
+    packages: ["commander", "yaml", "zod", "node:*"],
   },
   // Other plugins carry a copy of their own: nothing but types comes from elsewhere.
   "plugins/hooks": { types: [contracts, ports] },
@@ -104,6 +135,11 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
     lazy: ["plugins/cli"],
     packages: ["openclaw", "zod", "node:*"],
   },
+  "plugins/openwop": {
+    folders: [contracts, workflow],
+    types: [ports, workflows],
+    packages: ["hono", "@hono/node-server", "zod", "node:*"],
+  },
   "plugins/openclaw/gates": {
     folders: [contracts, gates, heldResults, "plugins/openclaw"],
     packages: ["node:*"],
@@ -115,8 +151,8 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   },
 };
 
-/** The only file that imports both infra and runtime: it puts them together. */
-export const COMPOSE = "plugins/compose.ts";
+/** The only files that import both infra and runtime: they put them together. */
+export const COMPOSING: readonly string[] = ["plugins/compose-workflows.ts", "plugins/compose.ts"];
 /** The only file that imports the host. */
 export const SDK = "plugins/openclaw/sdk.ts";
 /** What the host loads with the plugin, and must not pull in the parts of a running coordinator. */

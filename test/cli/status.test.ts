@@ -47,6 +47,7 @@ describe("status", () => {
     expect(await status({ stateDir: state.path })).toEqual({
       enabled: null,
       strict: null,
+      openwop: { served: null },
       ledger: {
         path: join(state.path, "coordination", "ledger.sqlite"),
         exists: false,

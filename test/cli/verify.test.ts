@@ -23,7 +23,13 @@ describe("verify", () => {
     const events = JSON.parse(all.stdout) as unknown[];
     const { stdout, exitCode } = await runCli(["verify", "--ledger", ledger(), "--json"]);
     expect(exitCode).toBe(0);
-    expect(JSON.parse(stdout)).toEqual({ ok: true, problems: [], coordinations: 2, events: events.length });
+    expect(JSON.parse(stdout)).toEqual({
+      ok: true,
+      problems: [],
+      workflowRuns: 0,
+      coordinations: 2,
+      events: events.length,
+    });
   });
 
   test("a changed event is named with its place, and the exit code is 1", async () => {

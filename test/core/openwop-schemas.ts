@@ -4,10 +4,15 @@ import { join } from "node:path";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import {
+  decodeWorkflowEvent,
+  type WorkflowEvent,
+} from "../../src/agents/coordination/contracts/workflow-events.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../shared/openwop/schemas");
 const EVENTS = "https://openwop.dev/spec/v1/run-event.schema.json";
 const PAYLOADS = "https://openwop.dev/spec/v1/run-event-payloads.schema.json";
+const SNAPSHOT = "https://openwop.dev/spec/v1/run-snapshot.schema.json";
 
 interface Schema {
   readonly $id?: string;
@@ -19,6 +24,10 @@ interface Schema {
 export interface OpenWopSchemas {
   /** What is wrong with an event: the envelope, and the payload where OpenWOP owns the type. */
   problemsOf(event: RunEvent): readonly string[];
+  /** The same for an event of a workflow run. */
+  problemsOfWorkflow(event: WorkflowEvent): readonly string[];
+  /** What is wrong with what a host shows of a run. */
+  problemsOfSnapshot(snapshot: unknown): readonly string[];
 }
 
 /** Where the official schemas are absent, this host's own ones are all there is to check against. */
@@ -27,12 +36,23 @@ export function loadOpenWopSchemas(): OpenWopSchemas {
   return {
     problemsOf: (event) => {
       decodeEvent(JSON.parse(JSON.stringify(event)));
-      return official?.(event) ?? [];
+      return official?.event(event, !isFact(event)) ?? [];
     },
+    problemsOfWorkflow: (event) => {
+      const stored = decodeWorkflowEvent(JSON.parse(JSON.stringify(event)));
+      return official?.event(stored, !event.type.startsWith("coordination.")) ?? [];
+    },
+    problemsOfSnapshot: (snapshot) => official?.snapshot(JSON.parse(JSON.stringify(snapshot))) ?? [],
   };
 }
 
-function officialSchemas(): (event: RunEvent) => string[] {
+interface Official {
+  /** `isKnown`: of a type that OpenWOP has a payload schema for. */
+  event(event: RunEvent | WorkflowEvent, isKnown: boolean): string[];
+  snapshot(snapshot: unknown): string[];
+}
+
+function officialSchemas(): Official {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   (addFormats as unknown as (target: Ajv2020) => void)(ajv);
   const schemas = readdirSync(FOLDER)
@@ -41,17 +61,22 @@ function officialSchemas(): (event: RunEvent) => string[] {
   for (const schema of schemas) if (schema.$id) ajv.addSchema(schema);
   const payloads = schemas.find(({ $id }) => $id === PAYLOADS);
   const index = payloads?.$defs?.["_typeIndex"]?.properties ?? {};
-  return (event) => {
-    const found: string[] = [];
-    const check = (id: string, value: unknown): void => {
-      const validate = ajv.getSchema(id);
-      if (!validate) throw new Error(`there is no OpenWOP schema ${id}`);
-      if (!validate(value)) found.push(`${event.type}: ${ajv.errorsText(validate.errors)}`);
-    };
-    check(EVENTS, event);
-    const ref = index[event.type]?.$ref;
-    if (ref) check(ref.startsWith("#") ? `${PAYLOADS}${ref}` : new URL(ref, PAYLOADS).href, event.payload);
-    else if (!isFact(event)) found.push(`${event.type} has no payload schema in OpenWOP`);
-    return found;
+  const check = (id: string, value: unknown, name: string): string[] => {
+    const validate = ajv.getSchema(id);
+    if (!validate) throw new Error(`there is no OpenWOP schema ${id}`);
+    return validate(value) ? [] : [`${name}: ${ajv.errorsText(validate.errors)}`];
+  };
+  return {
+    event: (event, isKnown) => {
+      const { type, payload } = event;
+      const found = check(EVENTS, event, type);
+      const ref = index[type]?.$ref;
+      if (ref) {
+        const id = ref.startsWith("#") ? `${PAYLOADS}${ref}` : new URL(ref, PAYLOADS).href;
+        found.push(...check(id, payload, type));
+      } else if (isKnown) found.push(`${type} has no payload schema in OpenWOP`);
+      return found;
+    },
+    snapshot: (snapshot) => check(SNAPSHOT, snapshot, "snapshot"),
   };
 }

@@ -14,6 +14,7 @@ import { addList } from "./list-command.ts";
 import { addPlan } from "./plan-command.ts";
 import { addQuestions } from "./questions-command.ts";
 import { addRetry } from "./retry-command.ts";
+import { addRuns } from "./runs-command.ts";
 import { addShow, addTimeline } from "./show-command.ts";
 import { addStatus } from "./status-command.ts";
 import { addDisable, addEnable } from "./switch-command.ts";
@@ -33,6 +34,7 @@ const ADDITIONS = [
   addApprove,
   addDeny,
   addAnswer,
+  addRuns,
   addVerify,
   addPlan,
   addCancel,

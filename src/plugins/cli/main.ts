@@ -5,6 +5,7 @@ import { Command } from "commander";
 import { gatewayCaller, type GatewayCaller } from "../openclaw/gateway-call.ts";
 import { hostOperatorConfig } from "../openclaw/operator-config.ts";
 import { addCoordinationCommands } from "./commands.ts";
+import { addServe } from "./serve-command.ts";
 import { processHost } from "./process-host.ts";
 import { resolveStateDir } from "./state-dir.ts";
 
@@ -31,6 +32,7 @@ const host = processHost({
 });
 
 addCoordinationCommands(program, { ...host, gateway });
+addServe(program, host);
 
 await program.parseAsync();
 // The host's client leaves handles open that would keep the process; all output is written.

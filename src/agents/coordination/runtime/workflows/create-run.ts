@@ -1,0 +1,178 @@
+/** Owns: starting runs, for callers and for the runs that start others: what is refused, and the event that begins one. */
+import type { CoordinationId } from "../../contracts/ids.ts";
+import { eventIdAt, isoTimestamp } from "../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
+import type { ParentRun, WorkflowEvent, WorkflowPayloads } from "../../contracts/workflow-events.ts";
+import { evolveWorkflow } from "../../workflow/evolve.ts";
+import type { NodeGraph } from "../../workflow/graph.ts";
+import { isMockType, nodeTypeOf } from "../../workflow/node-types.ts";
+import type { KnownRun, RunBook, RunnableWorkflow } from "./run-book.ts";
+import type { RunDriver } from "./drive-runs.ts";
+import type { Answered, Caller, CreateRun, HostRefusal } from "./workflow-host.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
+
+export interface CreateParts extends Pick<
+  WorkflowHostParts,
+  "clock" | "settings" | "newRunId" | "contract" | "testSeams"
+> {
+  readonly book: RunBook;
+  readonly driver: Pick<RunDriver, "begin" | "newest">;
+}
+
+/** What is asked for, with what only a host says. */
+export type NewRun = CreateRun & { readonly memoryScope?: string; readonly depth?: number };
+
+export async function createRun(
+  parts: CreateParts,
+  caller: Caller,
+  asked: NewRun,
+): Promise<Answered<KnownRun>> {
+  const workflow = await parts.book.workflow(caller.tenant, asked.workflowId);
+  if (!workflow) return refuse("workflow_not_found", `there is no workflow ${asked.workflowId}`);
+  const refusal = refusalOf(parts, workflow) ?? (await refusedOptions(parts, workflow, asked));
+  if (refusal) return refusal;
+  const runId = asked.runId ?? parts.newRunId();
+  await parts.book.store(workflow);
+  const first = startedEvent(parts, { runId, caller, asked, graph: workflow.graph });
+  const run = evolveWorkflow(undefined, first);
+  const begun = await parts.driver.begin(first, { run, graph: workflow.graph });
+  if (begun) return { kind: "done", value: begun };
+  const existing = await parts.driver.newest(runId);
+  const isOwn = existing?.run.started.owner.tenant === caller.tenant;
+  return existing && isOwn
+    ? { kind: "done", value: existing }
+    : refuse("run_already_active", `there is a run ${runId} already`);
+}
+
+export function refuse(
+  code: HostRefusal["code"],
+  message: string,
+  details?: Readonly<Record<string, unknown>>,
+): HostRefusal {
+  return { kind: "refused", code, message, ...(details && { details }) };
+}
+
+/** What this host cannot run is refused before anything begins. What no host can is the node's own failure. */
+export function refusalOf(
+  { settings }: Pick<WorkflowHostParts, "settings">,
+  { graph }: Pick<RunnableWorkflow, "graph">,
+): HostRefusal | undefined {
+  for (const { node } of graph.nodes.values()) {
+    const { typeId, id } = node;
+    const type = nodeTypeOf(typeId);
+    const details = { requiredCapability: typeId, offendingTypeId: typeId, nodeId: id };
+    if (!type)
+      return refuse(
+        "capability_required",
+        `node ${id} is of the type ${typeId}, which this host does not run`,
+        details,
+      );
+    if (isMockType(typeId) && !settings.allowsMocks && !graph.workflowId.startsWith("conformance-"))
+      return refuse("capability_required", `${typeId} runs only in workflows that test a host`, details);
+  }
+  const problems = checkNodes(graph);
+  return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
+}
+
+export function checkNodes(graph: NodeGraph): string[] {
+  return [...graph.nodes.values()].flatMap((node) => [
+    ...(nodeTypeOf(node.node.typeId)?.check?.(node, graph) ?? []),
+  ]);
+}
+
+async function refusedOptions(
+  parts: CreateParts,
+  { definition, graph }: RunnableWorkflow,
+  { configurable = {}, inputs }: CreateRun,
+): Promise<HostRefusal | undefined> {
+  const problems = [...outOfRange(parts, configurable), ...missingInputs(graph, inputs)];
+  if (definition.configurableSchema) {
+    const contract = await parts.contract();
+    const found = contract.check(definition.configurableSchema, configurable);
+    problems.push(...found.map(({ path, message }) => `configurable.${path}: ${message}`));
+  }
+  return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
+}
+
+interface Range {
+  readonly min: number;
+  readonly max: number;
+  readonly isWhole: boolean;
+}
+
+const RANGES: Readonly<Record<string, Range>> = {
+  recursionLimit: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
+  maxLoopIterations: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
+  runTimeoutMs: { min: 1, max: WORKFLOW_BOUNDS.runDurationMsMax, isWhole: true },
+  escalationThreshold: { min: 0, max: 1, isWhole: false },
+  temperature: { min: 0, max: 2, isWhole: false },
+  maxTokens: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
+};
+
+function outOfRange({ settings }: CreateParts, configurable: Readonly<Record<string, unknown>>): string[] {
+  return Object.entries(RANGES).flatMap(([key, { min, max, isWhole }]) => {
+    const value = configurable[key];
+    const most = key === "runTimeoutMs" ? settings.runDurationMsMax : max;
+    if (value === undefined) return [];
+    const isRight =
+      typeof value === "number" && value >= min && value <= most && (!isWhole || Number.isInteger(value));
+    return isRight
+      ? []
+      : [`configurable.${key}: expected ${isWhole ? "a whole number" : "a number"} from ${min} to ${most}`];
+  });
+}
+
+/** What a workflow needs and has no default for. */
+function missingInputs({ variables }: NodeGraph, inputs: CreateRun["inputs"]): string[] {
+  return variables.flatMap(({ name, required, defaultValue }) =>
+    required && defaultValue === undefined && inputs[name] === undefined
+      ? [`inputs.${name}: the workflow requires it`]
+      : [],
+  );
+}
+
+interface Beginning {
+  readonly runId: CoordinationId;
+  readonly caller: Caller;
+  readonly asked: NewRun;
+  readonly graph: NodeGraph;
+}
+
+function startedEvent(parts: CreateParts, { runId, caller, asked, graph }: Beginning): WorkflowEvent {
+  const { parent, inputs, transport, memoryScope, scopeId } = asked;
+  return {
+    eventId: eventIdAt(runId, 0),
+    runId,
+    sequence: 0,
+    type: "run.started",
+    timestamp: isoTimestamp(parts.clock.now()),
+    ...causeOf(parent),
+    payload: {
+      workflowId: graph.workflowId,
+      inputs: { ...inputs },
+      transport,
+      owner: { tenant: caller.tenant, principal: caller.principal },
+      definition: graph.definition,
+      memoryScope: memoryScope ?? scopeId ?? runId,
+      ...statedBy(asked),
+      ...(parent?.eventId !== undefined && isForeign(parent) && { causationHostId: parent.hostId }),
+    },
+  };
+}
+
+const STATED = ["configurable", "tags", "metadata", "parent", "depth", "traceparent", "tracestate"] as const;
+
+/** What was not said is not there. */
+function statedBy(asked: NewRun): Pick<WorkflowPayloads["run.started"], (typeof STATED)[number]> {
+  return Object.fromEntries(STATED.flatMap((key) => (asked[key] === undefined ? [] : [[key, asked[key]]])));
+}
+
+/** RFC 0040: a cause on another host comes with the name of that host, and only then. */
+function causeOf(parent: ParentRun | undefined): { readonly causationId?: WorkflowEvent["eventId"] } {
+  const eventId = parent?.eventId;
+  return eventId === undefined ? {} : { causationId: eventId as WorkflowEvent["eventId"] };
+}
+
+export function isForeign({ wellKnownUrl }: ParentRun): boolean {
+  return wellKnownUrl !== undefined;
+}

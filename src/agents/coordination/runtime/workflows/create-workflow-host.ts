@@ -1,0 +1,57 @@
+/** Owns: the host of workflow runs: one method for each thing that may be asked of it. */
+import type { CoordinationId } from "../../contracts/ids.ts";
+import { cancel, endOrphan, pause, resume } from "./control-runs.ts";
+import { createRun, refuse } from "./create-run.ts";
+import { createHosting } from "./hosting.ts";
+import { answer, inspectToken, resolveToken } from "./interrupts.ts";
+import { acceptedOf, ancestry, events, snapshot } from "./read-runs.ts";
+import { createRecovery } from "./recover-runs.ts";
+import { registerWorkflow } from "./register-workflow.ts";
+import type { WorkflowHost } from "./workflow-host.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
+
+export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
+  const it = createHosting(parts);
+  const recovery = createRecovery({ ...parts, runs: it.runs, orphaned: (entry) => endOrphan(it, entry) });
+  const interrupts = { ...parts, driver: it.runs };
+  return {
+    // Known when the host listens.
+    get hostId() {
+      return parts.settings.hostId;
+    },
+    create: async (caller, request) => {
+      const created = await createRun({ ...parts, book: it.book, driver: it.runs }, caller, request);
+      return created.kind === "done" ? { kind: "done", value: acceptedOf(created.value) } : created;
+    },
+    snapshot: (caller, runId) => snapshot(it, caller, runId),
+    events: (caller, runId, range) => events(it, caller, runId, range),
+    watch: (runId, wake) => it.watching.watch(runId, wake),
+    cancel: (caller, runId, { reason }) => cancel(it, caller, { runId, reason }),
+    pause: (caller, runId, request) => pause(it, caller, runId, request),
+    resume: (caller, runId) => resume(it, caller, runId),
+    resolve: ({ tenant, principal }, runId, nodeId, value) =>
+      answer(interrupts, { runId: runId as CoordinationId, nodeId, value, by: principal, tenant }),
+    inspectToken: (token) => inspectToken(interrupts, token),
+    resolveToken: (token, value) => resolveToken(interrupts, token, value),
+    ancestry: (caller, runId) => ancestry(it, caller, runId),
+    workflow: async ({ tenant }, workflowId) => {
+      const found = await it.book.workflow(tenant, workflowId);
+      return found
+        ? { kind: "done", value: found.definition }
+        : refuse("not_found", `there is no workflow ${workflowId}`);
+    },
+    workflowIds: () => parts.definitions.map(({ id }) => id),
+    register: (caller, definition) =>
+      registerWorkflow({ ...it, isOff: (name) => it.seams.isOff(name) }, caller, definition),
+    memory: ({ tenant }, scope, query) =>
+      parts.store.memory.list({ tenant, scope }, { ...query, now: parts.clock.now() }),
+    requests: parts.store.requests,
+    ...(parts.testSeams && { seams: it.seams }),
+    start: () => recovery.start(),
+    stop: async () => {
+      it.watching.stop();
+      await recovery.stop();
+      await it.runs.stop();
+    },
+  };
+}

@@ -1,0 +1,42 @@
+/** Owns: the parts of a running host of workflows, and how they hear of each other. */
+import { isEndedPhase } from "../../workflow/state.ts";
+import { cancelChildren, endAbandoned } from "./control-runs.ts";
+import { awaitEndWith } from "./await-end.ts";
+import { createRunDriver, type RunDriver } from "./drive-runs.ts";
+import { createPerform } from "./perform-effects.ts";
+import { createRunBook, type RunBook } from "./run-book.ts";
+import { createRunWatch, type RunWatch } from "./watch-runs.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
+import { workflowSeams } from "./workflow-seams.ts";
+
+export interface Hosting extends WorkflowHostParts {
+  readonly book: RunBook;
+  readonly runs: RunDriver;
+  readonly watching: RunWatch;
+  readonly seams: ReturnType<typeof workflowSeams>;
+}
+
+export function createHosting(parts: WorkflowHostParts): Hosting {
+  const book = createRunBook(parts);
+  const runs: RunDriver = createRunDriver({
+    ...parts,
+    book,
+    perform: (known, effect, signal, deliver) => perform(known, effect, signal, deliver),
+  });
+  const watching = createRunWatch(parts);
+  const perform = createPerform({
+    ...parts,
+    book,
+    driver: runs,
+    awaitEnd: awaitEndWith({ runs, watching }),
+    abandon: async (runId, { run: { started, runId: parentRunId } }) => {
+      await endAbandoned(it, { runId, tenant: started.owner.tenant, parentRunId });
+    },
+  });
+  const it: Hosting = { ...parts, book, runs, watching, seams: workflowSeams(runs) };
+  runs.onAppended(({ run }) => {
+    watching.changed(run.runId);
+    if (isEndedPhase(run.phase)) void cancelChildren(it, run);
+  });
+  return it;
+}

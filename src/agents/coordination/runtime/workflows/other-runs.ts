@@ -1,0 +1,76 @@
+/**
+ * Owns: asking for runs that are no workflow runs, where an id is not one of those. The logs of one ledger hold runs of
+ * several kinds, and a client need not know which is which.
+ */
+import type {
+  Ancestry,
+  Answered,
+  Caller,
+  CreatedRun,
+  EventPage,
+  HostRefusal,
+  ResolvedInterrupt,
+  RunSnapshot,
+  WorkflowHost,
+} from "./workflow-host.ts";
+
+/** Runs of another kind. `undefined`: the caller knows no such run. */
+export interface OtherRuns {
+  snapshot(caller: Caller, runId: string): Promise<Answered<RunSnapshot> | undefined>;
+  events(
+    caller: Caller,
+    runId: string,
+    range: { readonly from: number; readonly limit: number },
+  ): Promise<Answered<EventPage> | undefined>;
+  ancestry(caller: Caller, runId: string): Promise<Answered<Ancestry> | undefined>;
+  cancel(caller: Caller, runId: string): Promise<Answered<CreatedRun> | undefined>;
+  /** Answers the oldest open question of a node. */
+  resolve(
+    caller: Caller,
+    runId: string,
+    nodeId: string,
+    resumeValue: unknown,
+  ): Promise<Answered<ResolvedInterrupt> | undefined>;
+  watch(runId: string, wake: () => void): () => void;
+}
+
+export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHost {
+  const unpausable = async (caller: Caller, runId: string, code: "run_not_pausable" | "run_not_paused") => {
+    const snapshot = await others.snapshot(caller, runId);
+    const message = "a coordination of agents cannot be paused";
+    return snapshot && ({ kind: "refused", code, message } satisfies HostRefusal);
+  };
+  return {
+    ...host,
+    get hostId() {
+      return host.hostId;
+    },
+    snapshot: (caller, runId) => either(host.snapshot(caller, runId), () => others.snapshot(caller, runId)),
+    events: (caller, runId, range) =>
+      either(host.events(caller, runId, range), () => others.events(caller, runId, range)),
+    ancestry: (caller, runId) => either(host.ancestry(caller, runId), () => others.ancestry(caller, runId)),
+    cancel: (caller, runId, request) =>
+      either(host.cancel(caller, runId, request), () => others.cancel(caller, runId)),
+    pause: (caller, runId, request) =>
+      either(host.pause(caller, runId, request), () => unpausable(caller, runId, "run_not_pausable")),
+    resume: (caller, runId) =>
+      either(host.resume(caller, runId), () => unpausable(caller, runId, "run_not_paused")),
+    resolve: (caller, runId, nodeId, value) =>
+      either(host.resolve(caller, runId, nodeId, value), () => others.resolve(caller, runId, nodeId, value)),
+    watch: (runId, wake) => {
+      const forget = [host.watch(runId, wake), others.watch(runId, wake)];
+      return () => {
+        for (const each of forget) each();
+      };
+    },
+  };
+}
+
+async function either<T>(
+  asked: Promise<Answered<T>>,
+  other: () => Promise<Answered<T> | undefined>,
+): Promise<Answered<T>> {
+  const answered = await asked;
+  if (answered.kind === "done" || answered.code !== "not_found") return answered;
+  return (await other()) ?? answered;
+}

@@ -1,0 +1,52 @@
+/** Owns: taking a workflow into the host for one tenant, or saying why not. */
+import { describeProblems } from "../../contracts/validation.ts";
+import { readWorkflowDefinition } from "../../contracts/workflow-definition.ts";
+import { DISPATCH } from "../../workflow/graph.ts";
+import { isSubWorkflow } from "../../workflow/node-types.ts";
+import { isRecord } from "../../workflow/values.ts";
+import { wholeDefinition } from "./abbreviated-definition.ts";
+import { refusalOf, refuse } from "./create-run.ts";
+import type { RunBook } from "./run-book.ts";
+import type { Answered, Caller, HostRefusal } from "./workflow-host.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
+
+export interface RegisterParts extends Pick<WorkflowHostParts, "settings"> {
+  readonly book: RunBook;
+  /** Capabilities that a test has taken away. */
+  readonly isOff: (capability: string) => boolean;
+}
+
+export async function registerWorkflow(
+  { book, settings, isOff }: RegisterParts,
+  { tenant }: Caller,
+  value: unknown,
+): Promise<Answered<{ readonly workflowId: string }>> {
+  const whole = wholeDefinition(value);
+  // Before the rest is looked at: a client that lacks the capability learns that, and not what else is wrong.
+  const missing = withoutCapability(whole, isOff);
+  if (missing) return missing;
+  const parsed = readWorkflowDefinition(whole);
+  if (!parsed.ok) return refuse("validation_error", describeProblems(parsed.problems));
+  const { workflow, problems } = book.compile(parsed.value);
+  if (!workflow) return refuse("validation_error", problems.join("; "), { problems });
+  const refusal = refusalOf({ settings }, workflow);
+  if (refusal) return refusal;
+  await book.store(workflow, tenant);
+  return { kind: "done", value: { workflowId: parsed.value.id } };
+}
+
+const CAPABILITIES: readonly (readonly [capability: string, needs: (typeId: unknown) => boolean])[] = [
+  ["agents.dispatchMapping", (typeId) => typeId === DISPATCH],
+  ["subWorkflow.inputMapping", (typeId) => typeof typeId === "string" && isSubWorkflow(typeId)],
+];
+
+function withoutCapability(definition: unknown, isOff: RegisterParts["isOff"]): HostRefusal | undefined {
+  const nodes = isRecord(definition) && Array.isArray(definition["nodes"]) ? definition["nodes"] : [];
+  const types = nodes.filter(isRecord).map(({ typeId }) => typeId);
+  const [missing] = CAPABILITIES.find(([name, needs]) => isOff(name) && types.some(needs)) ?? [];
+  return missing === undefined
+    ? undefined
+    : refuse("validation_error", `the workflow needs ${missing}, which this host does not offer now`, {
+        requiredCapability: missing,
+      });
+}

@@ -1,0 +1,57 @@
+/** Owns: the nodes that need nobody: they pass on, wait or fail. */
+import { addMs } from "../../contracts/ids.ts";
+import type { NodeType, NodeView } from "../node-type.ts";
+import { inputsOf } from "../values.ts";
+
+export const noop: NodeType = { step: () => ({ kind: "complete", outputs: {} }) };
+
+/** Every input port is an output port. */
+export const echo = ({ run, graph, node }: NodeView) =>
+  ({ kind: "complete", outputs: inputsOf(run, graph, node) }) as const;
+
+export const fail: NodeType = {
+  step: ({ node: { node } }) => {
+    const { code, message } = node.config;
+    return {
+      kind: "fail",
+      error: {
+        code: typeof code === "string" && code !== "" ? code : "conformance_test_failure",
+        message: typeof message === "string" && message !== "" ? message : "Intentional conformance failure",
+      },
+    };
+  },
+};
+
+const DELAY_MS_MAX = 24 * 3_600_000;
+
+export const delay: NodeType = {
+  isPausable: true,
+  step: (view) => {
+    const atMs = addMs(view.own.startedAtMs, delayMs(view));
+    return view.now >= atMs ? { kind: "complete", outputs: {} } : { kind: "wait", atMs };
+  },
+};
+
+/** By the names under which definitions give it; milliseconds. */
+function delayMs({ run, graph, node }: NodeView): number {
+  const { config } = node.node;
+  const given = [
+    inputsOf(run, graph, node)["delayMs"],
+    config["delayMs"],
+    config["durationMs"],
+    config["ms"],
+  ];
+  const ms = given.find((value): value is number => typeof value === "number" && Number.isFinite(value)) ?? 0;
+  return Math.min(Math.max(0, ms), DELAY_MS_MAX);
+}
+
+/** Stands for a node that needs what no host has. */
+export const requiresMissing: NodeType = {
+  step: () => ({
+    kind: "fail",
+    error: {
+      code: "capability_not_provided",
+      message: "this host does not provide the capability conformance.never-provided",
+    },
+  }),
+};

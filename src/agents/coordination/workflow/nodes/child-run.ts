@@ -1,0 +1,70 @@
+/** Owns: what goes into a child run and what comes back, for every node that starts one (RFC 0022). */
+import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import { of, type ChildEffect, type NodeEffect, type NodeView } from "../node-type.ts";
+import { inputsOf, isRecord, variableOf, type Values } from "../values.ts";
+
+/** Names of one side by names of the other. */
+export type Mapping = Readonly<Record<string, string>>;
+
+export function mappingOf(value: unknown): Mapping {
+  if (!isRecord(value)) return {};
+  const entries = Object.entries(value).filter(
+    (entry): entry is [string, string] => typeof entry[1] === "string",
+  );
+  return Object.fromEntries(entries);
+}
+
+/** `{child: parent}`. What the parent has not set is not there, never null. */
+export function mappedInputs({ run, graph }: NodeView, mapping: Mapping): Values {
+  const inputs: Record<string, unknown> = {};
+  for (const [child, parent] of Object.entries(mapping)) {
+    const value = variableOf(run, graph, parent);
+    if (value !== undefined) inputs[child] = value;
+  }
+  return inputs;
+}
+
+/** `{parent: child}`. What the child has not set leaves the parent's value alone. */
+export function harvest(
+  view: NodeView,
+  mapping: Mapping,
+  child: Values,
+): Extract<WorkflowDraft, { type: "variable.changed" }>[] {
+  return Object.entries(mapping).flatMap(([parent, name]) => {
+    if (!Object.hasOwn(child, name) || child[name] === undefined) return [];
+    const previous = variableOf(view.run, view.graph, parent);
+    const payload = {
+      name: parent,
+      ...(previous !== undefined && { previous }),
+      next: child[name],
+      nodeId: view.own.nodeId,
+    };
+    return [of(view, { type: "variable.changed", payload } as const)];
+  });
+}
+
+type Place = Pick<ChildEffect, "cause" | "workflowId" | "inputs" | "ordinal"> & {
+  readonly childRunId?: string;
+};
+
+export function childEffect(view: NodeView, { ordinal, ...place }: Place): NodeEffect {
+  const { nodeId } = view.own;
+  const peerUrl = peerOf(view);
+  const isIsolated = view.node.node.config["memoryScopeIsolation"] === "isolated";
+  return {
+    kind: "run_child",
+    id: `${nodeId}:${ordinal}`,
+    nodeId,
+    ordinal: `${nodeId}:${ordinal}`,
+    ...place,
+    ...(peerUrl !== undefined && { peerUrl }),
+    memoryScope: isIsolated ? `${view.run.runId}:${nodeId}:${ordinal}` : view.run.started.memoryScope,
+  };
+}
+
+/** Where the child runs on another host: a port, the configuration, or an input of the run says so. */
+function peerOf({ run, graph, node }: NodeView): string | undefined {
+  const given =
+    inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? variableOf(run, graph, "peerUrl");
+  return typeof given === "string" && given !== "" ? given : undefined;
+}

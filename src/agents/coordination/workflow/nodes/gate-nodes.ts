@@ -1,0 +1,164 @@
+/** Owns: the nodes that wait for somebody: a person who approves or answers, or a system that tells of an event. */
+import { addMs } from "../../contracts/ids.ts";
+import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-type.ts";
+import type { Answer } from "../state.ts";
+import { inputsOf, isRecord, type Values } from "../values.ts";
+
+/** Asks once; the answer, or the end of the time, decides. `answered` says what an answer means. */
+function gate(
+  ask: (view: NodeView) => NewInterrupt,
+  answered: (answer: Answer, view: NodeView) => NodeStep,
+  check: NonNullable<NodeType["check"]> = () => [],
+): NodeType {
+  return {
+    check,
+    step: (view) => {
+      const { interrupt, answers } = view.own;
+      const answer = answers.at(-1);
+      if (answer) return answered(answer, view);
+      if (!interrupt) return { kind: "suspend", interrupt: ask(view) };
+      const { atMs, timeoutMs } = interrupt;
+      return timeoutMs ? { kind: "wait", atMs: addMs(atMs, timeoutMs) } : { kind: "wait" };
+    },
+  };
+}
+
+export const approvalGate = gate(
+  (view) => ({ kind: "approval", data: approvalData(view), ...timeoutOf(view) }),
+  ({ resumeValue }) => {
+    const value = isRecord(resumeValue) ? resumeValue : {};
+    const { action } = value;
+    if (action === "accept" || action === "edit-accept" || action === "refine")
+      return { kind: "complete", outputs: { ...value, approved: action !== "refine" } };
+    return { kind: "fail", error: NOT_APPROVED[action === "timeout" ? "timeout" : "reject"] };
+  },
+  ({ node: { id, config } }) => approvalProblems(id, config),
+);
+
+/** Who may approve, and how many must: a gate that misunderstood it would open too early. */
+const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
+  requiredApprovals: (value) => Number.isInteger(value) && (value as number) >= 1,
+  rejectionPolicy: (value) => value === "single-veto" || value === "majority",
+  approversList: (value) => Array.isArray(value) && value.every((each) => typeof each === "string"),
+  overrideBypassesQuorum: (value) => typeof value === "boolean",
+  description: (value) => typeof value === "string",
+  profile: (value) => typeof value === "string",
+};
+
+function approvalProblems(id: string, config: Values): string[] {
+  return Object.entries(RULES).flatMap(([key, holds]) => {
+    const value = config[key] ?? undefined;
+    return value === undefined || holds(value) ? [] : [`${key} of node ${id} is none of the protocol's`];
+  });
+}
+
+const NOT_APPROVED = {
+  timeout: { code: "approval_timeout", message: "nobody approved in time, which counts as rejected" },
+  reject: { code: "approval_rejected", message: "the approval was rejected" },
+} as const;
+
+/** `ApprovalData` of suspend-request.schema.json, which names an artifact whether there is one or not. */
+function approvalData(view: NodeView, more: Values = {}): Values {
+  const { id, name } = view.node.node;
+  const config = { ...view.node.node.config, ...more };
+  const { artifact } = inputsOf(view.run, view.graph, view.node);
+  const kept = Object.keys(RULES).filter((key) => config[key] !== undefined && config[key] !== null);
+  return {
+    ...Object.fromEntries(kept.map((key) => [key, config[key]])),
+    artifactId: textOr(config["artifactId"], `${view.run.runId}:${id}`),
+    artifactType: textOr(config["artifactType"], "approval"),
+    title: textOr(config["title"], name ?? id),
+    actions: actionsOf(config["actions"]),
+    ...(artifact !== undefined && { artifactData: artifact }),
+  };
+}
+
+/** Asking back within an approval is not offered. */
+const ACTIONS: readonly unknown[] = ["accept", "reject", "refine", "edit-accept"];
+
+function actionsOf(given: unknown): readonly unknown[] {
+  const actions = Array.isArray(given)
+    ? [...new Set(given)].filter((action) => ACTIONS.includes(action))
+    : [];
+  return actions.length > 0 ? actions : ["accept", "reject"];
+}
+
+export const clarificationGate = gate(
+  (view) => ({
+    kind: "clarification",
+    data: { questions: questionsOf(view) },
+    ...timeoutOf(view),
+  }),
+  ({ resumeValue }) => {
+    const value = isRecord(resumeValue) ? resumeValue : {};
+    return value["action"] === "timeout"
+      ? { kind: "fail", error: { code: "clarification_timeout", message: "nobody answered in time" } }
+      : { kind: "complete", outputs: { answers: value["answers"] ?? {} } };
+  },
+);
+
+function questionsOf({ node: { node } }: NodeView): readonly Values[] {
+  const given: readonly unknown[] = Array.isArray(node.config["questions"]) ? node.config["questions"] : [];
+  const questions = given
+    .filter(isRecord)
+    .flatMap(({ id, question, schema }) =>
+      typeof id === "string" && typeof question === "string" && id && question
+        ? [{ id, question, ...(isRecord(schema) && { schema }) }]
+        : [],
+    );
+  return questions.length > 0 ? questions : [{ id: "q1", question: node.name ?? node.id }];
+}
+
+/** `core.interrupt`: any kind of interrupt, as its configuration says. */
+export const interruptGate = gate(
+  (view) => {
+    const { config } = view.node.node;
+    const data = isRecord(config["data"]) ? config["data"] : {};
+    const schema = isRecord(config["resumeSchema"]) ? { resumeSchema: config["resumeSchema"] } : {};
+    const common = { ...schema, ...timeoutOf(view) };
+    switch (config["kind"]) {
+      case "external-event":
+        return { kind: "external-event", data: externalData(data), ...common };
+      case "approval":
+        return { kind: "approval", data: { ...data, ...approvalData(view, data) }, ...common };
+      case "clarification":
+        return { kind: "clarification", data: { questions: questionsOf(view), ...data }, ...common };
+      default:
+        return {
+          kind: "custom",
+          data: { customKind: textOr(data["customKind"], "custom"), payload: data },
+          ...common,
+        };
+    }
+  },
+  ({ resumeValue, kind }, view) => {
+    if (kind === "approval") {
+      const settled = approvalGate.step({ ...view, own: { ...view.own, answers: view.own.answers } });
+      if (settled.kind === "fail") return settled;
+    }
+    const value = isRecord(resumeValue) ? resumeValue : {};
+    return value["action"] === "timeout"
+      ? { kind: "fail", error: { code: "interrupt_timeout", message: "nobody answered in time" } }
+      : { kind: "complete", outputs: { ...value } };
+  },
+  ({ node: { id, config } }) =>
+    config["kind"] === "approval"
+      ? approvalProblems(id, { ...config, ...(isRecord(config["data"]) && config["data"]) })
+      : [],
+);
+
+function externalData({ eventType, correlation }: Values): Values {
+  return {
+    eventType: textOr(eventType, "external"),
+    correlation: isRecord(correlation) ? correlation : {},
+  };
+}
+
+function timeoutOf({ node: { node } }: NodeView): { timeoutMs?: number } {
+  const { timeoutMs } = node.config;
+  return typeof timeoutMs === "number" && timeoutMs > 0 ? { timeoutMs: Math.floor(timeoutMs) } : {};
+}
+
+function textOr(value: unknown, otherwise: string): string {
+  return typeof value === "string" && value !== "" ? value : otherwise;
+}

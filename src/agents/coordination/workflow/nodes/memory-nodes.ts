@@ -1,0 +1,179 @@
+/**
+ * Owns: nodes that keep something in memory and read it again (RFC 0004, 0039, 0057). `core.identity` with a `memoryAction`
+ * is how the protocol's suite looks at a host's memory; `openclaw.memory.write` and `.read` are for workflows.
+ */
+import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
+import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import {
+  of,
+  type EffectOutcome,
+  type MemoryNote,
+  type NodeEffect,
+  type NodeStep,
+  type NodeType,
+  type NodeView,
+} from "../node-type.ts";
+import { inputsOf, variableOf, type Values } from "../values.ts";
+import { echo } from "./basic-nodes.ts";
+
+const HOUR_MS = 3_600_000;
+
+export const identity: NodeType = {
+  step: (view) => {
+    const action = view.node.node.config["memoryAction"];
+    return action === undefined ? echo(view) : probe(view, action);
+  },
+  settle: (view, _effect, outcome) =>
+    outcome.kind === "memory_read" ? probed(view, outcome.entries) : failedBy(view, outcome),
+};
+
+export const memoryWrite: NodeType = {
+  step: (view) => {
+    if (view.own.memoryIds.length > 0)
+      return { kind: "complete", outputs: { memoryId: view.own.memoryIds[0] } };
+    const { config } = view.node.node;
+    const content = inputsOf(view.run, view.graph, view.node)["content"] ?? config["content"];
+    if (content === undefined)
+      return {
+        kind: "fail",
+        error: { code: "memory_content_missing", message: "there is no content to keep" },
+      };
+    const { ttlMs } = config;
+    const text = typeof content === "string" ? content : JSON.stringify(content);
+    if (new TextEncoder().encode(text).length > WORKFLOW_BOUNDS.memoryEntryBytesMax)
+      return {
+        kind: "fail",
+        error: { code: "memory_entry_too_large", message: "the content is larger than an entry may be" },
+      };
+    return writing(view, [
+      {
+        content: text,
+        tags: Array.isArray(config["tags"]) ? config["tags"].map(String) : [],
+        ...(typeof ttlMs === "number" && { ttlMs }),
+      },
+    ]);
+  },
+};
+
+export const memoryRead: NodeType = {
+  step: (view) => {
+    const { tag, limit } = view.node.node.config;
+    return {
+      kind: "act",
+      effect: {
+        ...reading(view, [scopeOf(view)]),
+        ...(typeof tag === "string" && { tag }),
+        ...(typeof limit === "number" && { limit }),
+      },
+    };
+  },
+  settle: (view, _effect, outcome) => {
+    if (outcome.kind !== "memory_read") return failedBy(view, outcome);
+    const entries = outcome.entries[0] ?? [];
+    const { into } = view.node.node.config;
+    const changes = typeof into === "string" ? [changed(view, into, entries)] : [];
+    return [...changes, completed(view, { entries })];
+  },
+};
+
+/** An agent's own memory, else that of the run. */
+function scopeOf({ node: { node }, run }: NodeView): string {
+  const ref = node.agent?.["memoryRef"] ?? node.config["memoryRef"];
+  return typeof ref === "string" && ref !== "" ? ref : run.started.memoryScope;
+}
+
+type Note = Omit<MemoryNote, "id" | "scope">;
+
+function writing(view: NodeView, notes: readonly Note[]): NodeStep {
+  const scope = scopeOf(view);
+  const { nodeId, executions } = view.own;
+  const agentId = view.node.node.agent?.agentId;
+  const memory = notes.map((note, index) => ({
+    ...note,
+    scope,
+    id: `${view.run.runId}:${nodeId}:${executions}:${index}`,
+  }));
+  const drafts = memory.map(({ id, tags }) =>
+    of(view, {
+      type: "memory.written",
+      payload: {
+        memoryRef: scope,
+        memoryId: id,
+        nodeId,
+        ...(agentId !== undefined && { agentId }),
+        ...(tags.length > 0 && { tags: [...tags] }),
+      },
+    } as const),
+  );
+  return { kind: "record", drafts, memory };
+}
+
+function reading(
+  { own: { nodeId, executions } }: NodeView,
+  scopes: readonly string[],
+): NodeEffect & { kind: "read_memory" } {
+  return { kind: "read_memory", id: `${nodeId}:${executions}:read`, nodeId, scopes };
+}
+
+type Probe = "write-then-read" | "ttl-probe" | "cross-tenant-probe" | "redaction-probe";
+
+const PROBES: Readonly<Record<Probe, (view: NodeView) => readonly Note[]>> = {
+  "write-then-read": (view) => [{ content: `kept by ${view.run.runId}`, tags: ["probe"] }],
+  "ttl-probe": () => [
+    { content: "fresh", tags: ["fresh"], ttlMs: HOUR_MS },
+    { content: "expired", tags: ["expired"], ttlMs: -HOUR_MS },
+  ],
+  "cross-tenant-probe": () => [{ content: "the owner's", tags: ["owner"] }],
+  "redaction-probe": ({ node: { node } }) => [
+    { content: `the key is {{secret:${String(node.config["byokSecretId"])}}}`, tags: ["redaction"] },
+  ],
+};
+
+function probe(view: NodeView, action: unknown): NodeStep {
+  const notes =
+    typeof action === "string" && Object.hasOwn(PROBES, action) ? PROBES[action as Probe] : undefined;
+  if (!notes)
+    return {
+      kind: "fail",
+      error: { code: "memory_action_unknown", message: `there is no memoryAction ${String(action)}` },
+    };
+  if (view.own.memoryIds.length === 0) return writing(view, notes(view));
+  const foreign = view.node.node.config["probeMemoryRef"];
+  const scopes = [scopeOf(view), ...(typeof foreign === "string" ? [foreign] : [])];
+  return { kind: "act", effect: reading(view, scopes) };
+}
+
+function probed(
+  view: NodeView,
+  [own = [], foreign = []]: readonly (readonly Values[])[],
+): readonly WorkflowDraft[] {
+  const [first, second] = view.own.memoryIds;
+  const back = own.find(({ id }) => id === first) ?? null;
+  const found: Readonly<Record<Probe, Values>> = {
+    "write-then-read": { memoryReadback: back },
+    "redaction-probe": { memoryReadback: back },
+    "ttl-probe": { freshId: first, expiredId: second, memoryList: own },
+    "cross-tenant-probe": { ownerEntryId: first, ownerProbe: own, crossTenantProbe: foreign },
+  };
+  const action = view.node.node.config["memoryAction"] as Probe;
+  const changes = Object.entries(found[action]).map(([name, next]) => changed(view, name, next));
+  return [...changes, completed(view, found[action])];
+}
+
+function changed(view: NodeView, name: string, next: unknown): WorkflowDraft {
+  const previous = variableOf(view.run, view.graph, name);
+  const { nodeId } = view.own;
+  return of(view, {
+    type: "variable.changed",
+    payload: { name, ...(previous !== undefined && { previous }), next, nodeId },
+  });
+}
+
+function completed({ own: { nodeId } }: NodeView, outputs: Values): WorkflowDraft {
+  return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
+}
+
+function failedBy({ own: { nodeId } }: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+  if (outcome.kind !== "failed") return [];
+  return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
+}

@@ -1,0 +1,220 @@
+/**
+ * Owns: `core.orchestrator.supervisor`: one decision a turn (RFC 0006), held below the floor (RFC 0039).
+ *
+ * G2 a decision below the floor is recorded as escalated, then interrupts, before anything is dispatched. G3 it is executed
+ * once, after it was agreed to, as the decision of the same iteration; a refused one never is. CO-1 the decision is on disk
+ * before anything follows from it. CO-2 the agent is the same for the whole run. CO-3 nothing but the end follows `terminate`.
+ */
+import {
+  decisionSchema,
+  type OrchestratorDecision,
+  type WorkflowDraft,
+} from "../../contracts/workflow-events.ts";
+import { DECISION_ARTIFACT } from "../answer-interrupt.ts";
+import {
+  agentIdOf,
+  of,
+  type EffectOutcome,
+  type NodeStep,
+  type NodeType,
+  type NodeView,
+} from "../node-type.ts";
+import { stopped } from "../run-end.ts";
+import { isRecord } from "../values.ts";
+import { doubted } from "./mock-agent.ts";
+import { askSupervisor, readDecision } from "./supervisor-prompt.ts";
+
+export const supervisor: NodeType = {
+  step: (view) => {
+    const answer = view.own.answers.at(-1);
+    if (answer) return ratified(view, answer.resumeValue);
+    if (view.own.interrupt) return { kind: "wait" };
+    const held = heldBy(view);
+    if (held) return escalated(view, held);
+    const turn = nextTurn(view);
+    switch (turn.kind) {
+      case "capped":
+        return { kind: "end", drafts: turn.drafts };
+      case "ask":
+        return { kind: "act", effect: askSupervisor(view) };
+      case "doubted":
+        return doubted(view, [], turn.observed, turn.decision);
+      case "decided":
+        return decide(view, turn.decision);
+    }
+  },
+  settle: (view, _effect, outcome) => settle(view, outcome),
+};
+
+/** What an earlier turn held and people said no to stays no. */
+function heldBy({ run, own }: NodeView): OrchestratorDecision | undefined {
+  const { held } = run.orchestrator;
+  return held && held.sequence > own.startedSequence ? held.decision : undefined;
+}
+
+type Turn =
+  | { readonly kind: "capped"; readonly drafts: readonly WorkflowDraft[] }
+  | { readonly kind: "ask" }
+  | { readonly kind: "doubted"; readonly observed: number; readonly decision: OrchestratorDecision }
+  | { readonly kind: "decided"; readonly decision: OrchestratorDecision };
+
+function nextTurn(view: NodeView): Turn {
+  const capped = overLoopLimit(view);
+  if (capped) return { kind: "capped", drafts: capped };
+  const { config } = view.node.node;
+  const pending = scriptedDecision(config["mockPendingDecision"]);
+  const { mockConfidence } = config;
+  if (pending && view.run.orchestrator.decided === 0) {
+    const isLow = typeof mockConfidence === "number" && mockConfidence < thresholdFor(view);
+    return isLow
+      ? { kind: "doubted", observed: mockConfidence, decision: pending }
+      : { kind: "decided", decision: pending };
+  }
+  if (config["model"] !== undefined || config["prompt"] !== undefined || config["systemPrompt"] !== undefined)
+    return { kind: "ask" };
+  return { kind: "decided", decision: scripted(view, pending !== undefined) };
+}
+
+function thresholdFor({ run, settings }: NodeView): number {
+  const own = run.started.configurable?.["escalationThreshold"];
+  return typeof own === "number" ? own : settings.escalationThreshold;
+}
+
+/** By the number of decisions so far; what is not scripted is one worker and the end. */
+function scripted(
+  { node: { node }, run: { orchestrator } }: NodeView,
+  hasPending: boolean,
+): OrchestratorDecision {
+  const plan = node.config["mockDispatchPlan"] ?? node.config["mockDecisions"];
+  const turns: readonly unknown[] = Array.isArray(plan) ? plan : hasPending ? [] : [DEFAULT_WORK];
+  const given = scriptedDecision(turns[orchestrator.decided]);
+  return given ?? { kind: "terminate", reason: "plan-exhausted" };
+}
+
+const DEFAULT_WORK = { kind: "next-worker", nextWorkerIds: ["conformance-noop"] } as const;
+
+function scriptedDecision(value: unknown): OrchestratorDecision | undefined {
+  const parsed = decisionSchema.safeParse(value);
+  return parsed.success ? parsed.data : undefined;
+}
+
+/** RFC 0058: turn N + 1 is refused. */
+function overLoopLimit({ run, settings, own }: NodeView): WorkflowDraft[] | undefined {
+  const asked = run.started.configurable?.["maxLoopIterations"];
+  const limit = Math.min(
+    settings.loopIterationsMax,
+    typeof asked === "number" && asked >= 1 ? Math.floor(asked) : settings.loopIterationsMax,
+  );
+  const turn = run.orchestrator.decided + 1;
+  if (turn <= limit) return undefined;
+  const error = {
+    code: "loop_limit_exceeded",
+    message: `turn ${turn} of the loop is over the limit of ${limit}`,
+  };
+  const { nodeId } = own;
+  return [
+    { type: "cap.breached", nodeId, payload: { kind: "loop-iterations", limit, observed: turn, nodeId } },
+    { type: "node.failed", nodeId, payload: { nodeId, error } },
+    ...stopped(run, error.message).filter((draft) => draft.nodeId !== nodeId),
+    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
+  ];
+}
+
+/** A decision below the floor is held; what states no confidence is not. */
+function decide(view: NodeView, decision: OrchestratorDecision): NodeStep {
+  const isDoubted = confidenceOf(decision) < view.settings.confidenceFloor;
+  return isDoubted ? { kind: "record", drafts: [escalation(view, decision)] } : execute(view, decision);
+}
+
+function confidenceOf(decision: OrchestratorDecision): number {
+  return decision.kind === "ask-user" ? 1 : (decision.confidence ?? 1);
+}
+
+function escalation(view: NodeView, decision: OrchestratorDecision): WorkflowDraft {
+  const worker = decision.kind === "next-worker" ? decision.nextWorkerIds[0] : undefined;
+  return of(view, {
+    type: "core.workflowChain.confidence-escalated",
+    payload: {
+      confidence: confidenceOf(decision),
+      floor: view.settings.confidenceFloor,
+      escalationKind: "escalate",
+      parentRunId: view.run.runId,
+      ...(worker !== undefined && { workerId: worker }),
+      originalDecision: decision,
+    },
+  });
+}
+
+/** The escalated event is in the log; what people are asked comes behind it. */
+function escalated(view: NodeView, decision: OrchestratorDecision): NodeStep {
+  const title =
+    decision.kind === "next-worker"
+      ? `Let ${decision.nextWorkerIds.join(", ")} begin?`
+      : "Let the run end here?";
+  return {
+    kind: "suspend",
+    interrupt: {
+      kind: "approval",
+      reason: "confidence-below-floor",
+      data: {
+        artifactId: `${view.run.runId}:${view.own.nodeId}:${view.run.orchestrator.decided + 1}`,
+        artifactType: DECISION_ARTIFACT,
+        title,
+        description: `The supervisor's confidence is ${confidenceOf(decision)}, below ${view.settings.confidenceFloor}.`,
+        artifactData: decision,
+        actions: ["accept", "reject", "edit-accept"],
+      },
+    },
+  };
+}
+
+/** G3: the decision that people agreed to, or the one that they put in its place. */
+function ratified(view: NodeView, resumeValue: unknown): NodeStep {
+  const value = isRecord(resumeValue) ? resumeValue : {};
+  const { action, editedArtifactData } = value;
+  const pending = heldBy(view) ?? scriptedDecision(view.node.node.config["mockPendingDecision"]);
+  const decision = action === "edit-accept" ? scriptedDecision(editedArtifactData) : pending;
+  if (!decision || action === "reject" || action === "timeout") {
+    const message =
+      action === "timeout" ? "nobody agreed to the decision in time" : "the decision was not accepted";
+    return { kind: "fail", error: { code: "decision_rejected", message } };
+  }
+  return execute(view, decision);
+}
+
+function execute(view: NodeView, decision: OrchestratorDecision): NodeStep {
+  const decided = of(view, {
+    type: "runOrchestrator.decided",
+    payload: {
+      agentId: view.run.orchestrator.agentId ?? agentIdOf(view),
+      decision,
+      iteration: view.run.orchestrator.decided + 1,
+    },
+  } as const);
+  // CO-3: the end is all that comes behind it.
+  return decision.kind === "terminate"
+    ? { kind: "complete", outputs: { decision }, after: [decided] }
+    : { kind: "complete", outputs: { decision }, before: [decided] };
+}
+
+/** What the model decided is recorded at once: asking it again could give another decision. */
+function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+  const { nodeId } = view.own;
+  const failed = (code: string, message: string): WorkflowDraft[] => [
+    { type: "node.failed", nodeId, payload: { nodeId, error: { code, message } } },
+  ];
+  if (outcome.kind === "model_refused")
+    return failed("envelope_refused_by_provider", "the model refused to decide");
+  if (outcome.kind === "failed") return failed(outcome.error.code, outcome.error.message);
+  if (outcome.kind !== "model_answered") return [];
+  const decision = readDecision(outcome);
+  if (!decision) return failed("decision_malformed", "the model's answer is no decision");
+  const step = decide(view, decision);
+  if (step.kind === "record") return step.drafts;
+  if (step.kind !== "complete") return [];
+  return [
+    ...(step.before ?? []),
+    { type: "node.completed", nodeId, payload: { nodeId, outputs: { decision } } },
+    ...(step.after ?? []),
+  ];
+}

@@ -1,0 +1,178 @@
+/**
+ * Owns: nodes that call a tool over MCP, or another agent over A2A. The call is in the log before it is made; what comes
+ * back is untrusted, and no authority.
+ */
+import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import {
+  agentIdOf,
+  of,
+  type EffectOutcome,
+  type NodeEffect,
+  type NodeStep,
+  type NodeType,
+  type NodeView,
+} from "../node-type.ts";
+import { inputsOf, isRecord, variableOf, type Values } from "../values.ts";
+import { callPrompt } from "./model-nodes.ts";
+
+interface Target {
+  readonly name: string;
+  readonly inputs: Values;
+  readonly effect: NodeEffect;
+}
+
+type Answered = EffectOutcome & { kind: "tool_answered" };
+
+function calling(
+  target: (view: NodeView) => Target | { readonly missing: string },
+  answered: (view: NodeView, outcome: Answered) => readonly WorkflowDraft[],
+): NodeType {
+  return {
+    step: (view) => {
+      const ended = afterPeople(view);
+      if (ended) return ended;
+      const found = target(view);
+      if ("missing" in found)
+        return { kind: "fail", error: { code: "not_configured", message: found.missing } };
+      if (view.own.openCall) return { kind: "act", effect: found.effect };
+      const payload = {
+        ...callOf(view, found.name),
+        inputs: found.inputs,
+        transport: transportOf(found.effect),
+      };
+      return { kind: "record", drafts: [of(view, { type: "agent.toolCalled", payload } as const)] };
+    },
+    settle: (view, _effect, outcome) => {
+      const found = target(view);
+      const name = "missing" in found ? "unknown" : found.name;
+      if (outcome.kind === "tool_answered")
+        return [returned(view, name, outcome), ...answered(view, outcome)];
+      if (outcome.kind !== "failed") return [];
+      return [returned(view, name, outcome), failed(view, outcome.error.code, outcome.error.message)];
+    },
+  };
+}
+
+/** What another agent asked people for was answered; it is not asked again. */
+function afterPeople({ own }: NodeView): NodeStep | undefined {
+  const answer = own.answers.at(-1);
+  if (answer)
+    return { kind: "complete", outputs: { answers: isRecord(answer.resumeValue) ? answer.resumeValue : {} } };
+  return own.interrupt ? { kind: "wait" } : undefined;
+}
+
+const mcpTool = calling(
+  (view) => {
+    const { config } = view.node.node;
+    const mcp = isRecord(config["mcp"]) ? config["mcp"] : {};
+    const tool = typeof mcp["tool"] === "string" ? mcp["tool"] : "";
+    const url = typeof mcp["url"] === "string" ? mcp["url"] : view.settings.mcpUrl;
+    if (tool === "") return { missing: "the node names no tool (config.mcp.tool)" };
+    if (url === undefined)
+      return { missing: "no MCP server is configured (config.mcp.url, or the server's default)" };
+    const args = {
+      ...(isRecord(mcp["arguments"]) ? mcp["arguments"] : {}),
+      ...inputsOf(view.run, view.graph, view.node),
+    };
+    return { name: tool, inputs: args, effect: { ...base(view), kind: "call_tool", tool, args, url } };
+  },
+  (view, { ok, text, content }) =>
+    ok
+      ? [completed(view, { text, content, contentTrust: "untrusted" })]
+      : [failed(view, "tool_failed", "the tool says that it failed")],
+);
+
+/** `core.ai.callPrompt` is a model's turn unless it names a tool. */
+export const toolOrPrompt: NodeType = {
+  step: (view) => (isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).step(view),
+  settle: (view, effect, outcome) =>
+    (isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).settle?.(view, effect, outcome) ?? [],
+};
+
+export const a2aInvoke = calling(
+  (view) => {
+    const { config } = view.node.node;
+    const url = typeof config["url"] === "string" ? config["url"] : view.settings.a2aUrl;
+    if (url === undefined)
+      return { missing: "no A2A agent is configured (config.url, or the server's default)" };
+    const skill = typeof config["skill"] === "string" ? config["skill"] : "default";
+    const given = inputsOf(view.run, view.graph, view.node)["message"] ?? config["message"];
+    const message = given ?? variableOf(view.run, view.graph, "text") ?? skill;
+    const text = typeof message === "string" ? message : JSON.stringify(message);
+    return {
+      name: `a2a:${skill}`,
+      inputs: { message: text },
+      effect: { ...base(view), kind: "send_message", skill, message: text, url },
+    };
+  },
+  (view, { ok, text, content, state }) => {
+    if (state === "auth-required" || state === "input-required") return asksPeople(view, state);
+    if (state === "rejected")
+      return [failed(view, "rejected_by_remote", "the remote agent rejected the task")];
+    return ok
+      ? [completed(view, { text, content, contentTrust: "untrusted" })]
+      : [failed(view, "remote_agent_failed", `the remote agent's task ended as ${state ?? "failed"}`)];
+  },
+);
+
+function base({ own: { nodeId, executions } }: NodeView): { readonly id: string; readonly nodeId: string } {
+  return { id: `${nodeId}:${executions}:call`, nodeId };
+}
+
+function transportOf({ kind }: NodeEffect): "mcp" | "http" {
+  return kind === "call_tool" ? "mcp" : "http";
+}
+
+function callOf(view: NodeView, toolName: string) {
+  return { agentId: agentIdOf(view), toolName, callId: `${view.own.nodeId}:${view.own.executions}` };
+}
+
+function returned(
+  view: NodeView,
+  name: string,
+  outcome: Answered | (EffectOutcome & { kind: "failed" }),
+): WorkflowDraft {
+  const causationId = view.own.openCall;
+  const isOk = outcome.kind === "tool_answered" && outcome.ok;
+  const told =
+    outcome.kind === "tool_answered"
+      ? { outcome: { text: outcome.text, contentTrust: "untrusted" } }
+      : { error: outcome.error };
+  return of(view, {
+    type: "agent.toolReturned",
+    ...(causationId && { causationId }),
+    payload: { ...callOf(view, name), ...told, status: isOk ? "ok" : "error" },
+  });
+}
+
+function asksPeople(view: NodeView, state: string): readonly WorkflowDraft[] {
+  const { nodeId } = view.own;
+  const interruptId = `${nodeId}~${view.own.interrupts + 1}`;
+  const key = `${view.run.runId}:${interruptId}`;
+  const question =
+    state === "auth-required"
+      ? "The remote agent needs to be authorised."
+      : "The remote agent asks for more.";
+  return [
+    of(view, {
+      type: "node.suspended",
+      payload: { nodeId, interruptId, kind: "clarification", key, reason: state },
+    }),
+    of(view, {
+      type: "interrupt.requested",
+      payload: {
+        kind: "clarification",
+        key,
+        data: { questions: [{ id: "q1", question }], contextType: state },
+      },
+    }),
+  ];
+}
+
+function completed({ own: { nodeId } }: NodeView, outputs: Values): WorkflowDraft {
+  return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
+}
+
+function failed({ own: { nodeId } }: NodeView, code: string, message: string): WorkflowDraft {
+  return { type: "node.failed", nodeId, payload: { nodeId, error: { code, message } } };
+}

@@ -1,0 +1,346 @@
+/**
+ * Owns: what a run does next, as far as its log alone tells: the events to append now, what is to be done outside, and when
+ * to look again. It is pure: asked again on the same log, it plans the same (D2).
+ *
+ * D1 what is done outside was recorded as begun before. D5 nothing follows the end. L4 the order of the definition decides
+ * among nodes that are ready together.
+ */
+import { eventIdAt, isoTimestamp, type EpochMs } from "../contracts/ids.ts";
+import type { WorkflowDraft, WorkflowEvent } from "../contracts/workflow-events.ts";
+import { nextNodes } from "./edges.ts";
+import { evolveWorkflow } from "./evolve.ts";
+import type { GraphNode, NodeGraph } from "./graph.ts";
+import type {
+  MemoryNote,
+  NewInterrupt,
+  NodeEffect,
+  NodeStep,
+  NodeView,
+  WorkflowSettings,
+} from "./node-type.ts";
+import { nodeTypeOf } from "./node-types.ts";
+import { earlyEnd, endRun, isOverTime, overTime, runDeadlineMs, stopped } from "./run-end.ts";
+import { isAtWork, isEndedPhase, type NodeRun, type WorkflowRun } from "./state.ts";
+
+export interface Progress {
+  readonly run: WorkflowRun;
+  readonly events: readonly WorkflowEvent[];
+  /** With the sequence of the event that tells of each. */
+  readonly memory: readonly (MemoryNote & { readonly sequence: number })[];
+  /** All that should be under way now. */
+  readonly effects: readonly NodeEffect[];
+  readonly wakeAtMs?: EpochMs;
+}
+
+export interface ProgressParts {
+  readonly graph: NodeGraph;
+  readonly settings: WorkflowSettings;
+  readonly now: EpochMs;
+}
+
+/** Appends of one go; more are made in the next, so that a long run does not hold up others. */
+const EVENTS_PER_GO = 200;
+
+interface Going extends ProgressParts {
+  run: WorkflowRun;
+  readonly events: WorkflowEvent[];
+  readonly memory: (MemoryNote & { readonly sequence: number })[];
+}
+
+/** What follows from the log, after `drafts` are appended to it. */
+export function progress(
+  run: WorkflowRun,
+  parts: ProgressParts,
+  drafts: readonly WorkflowDraft[] = [],
+): Progress {
+  const going: Going = { ...parts, run, events: [], memory: [] };
+  append(going, drafts);
+  while (goOn(going) && going.events.length < EVENTS_PER_GO);
+  return { run: going.run, events: going.events, memory: going.memory, ...outstanding(going) };
+}
+
+/** Drafts as events of the run, which it is folded from. */
+function append(going: Going, drafts: readonly WorkflowDraft[]): void {
+  for (const draft of drafts) {
+    if (isEndedPhase(going.run.phase)) return;
+    const event = eventOf(going.run, draft, going.now);
+    going.events.push(event);
+    going.run = evolveWorkflow(going.run, event);
+  }
+}
+
+export function eventOf(
+  { runId, nextSequence }: Pick<WorkflowRun, "runId" | "nextSequence">,
+  draft: WorkflowDraft,
+  now: EpochMs,
+): WorkflowEvent {
+  return {
+    eventId: eventIdAt(runId, nextSequence),
+    runId,
+    sequence: nextSequence,
+    timestamp: isoTimestamp(now),
+    ...draft,
+  };
+}
+
+/** One thing at a time; false when there is nothing to do. */
+function goOn(going: Going): boolean {
+  const { run } = going;
+  if (isEndedPhase(run.phase) || run.phase.kind === "paused") return false;
+  if (isOverTime(going)) return appended(going, overTime(going));
+  if (appended(going, earlyEnd(going))) return true;
+  for (const node of run.nodes.values()) if (isAtWork(node) && stepNode(going, node)) return true;
+  if (run.pauseRequested) return hasRunning(run) ? false : appended(going, [pausing(run)]);
+  return goToNext(going);
+}
+
+function goToNext(going: Going): boolean {
+  const { run, graph } = going;
+  const [next] = nextNodes(run, graph);
+  if (next) return appended(going, next.kind === "start" ? startOf(going, next.node) : [skipping(next.node)]);
+  return hasWork(run) ? false : appended(going, endRun(going));
+}
+
+function appended(going: Going, drafts: readonly WorkflowDraft[]): boolean {
+  append(going, drafts);
+  return drafts.length > 0;
+}
+
+function hasWork(run: WorkflowRun): boolean {
+  for (const node of run.nodes.values()) if (isAtWork(node)) return true;
+  return false;
+}
+
+function hasRunning(run: WorkflowRun): boolean {
+  for (const { status } of run.nodes.values()) if (status === "running") return true;
+  return false;
+}
+
+function pausing({ pauseRequested }: WorkflowRun): WorkflowDraft {
+  return { type: "run.paused", payload: pauseRequested ?? { drainPolicy: "drain-current-node" } };
+}
+
+function skipping({ node: { id } }: GraphNode): WorkflowDraft {
+  return { type: "node.skipped", nodeId: id, payload: { nodeId: id, reason: "no edge leads to it" } };
+}
+
+/** A node whose time has come, unless the run has had enough of them. */
+function startOf(going: Going, { node }: GraphNode): WorkflowDraft[] {
+  const { run, graph } = going;
+  const capped = overExecutions(going, node.id) ?? overLoopbacks(run, graph, node);
+  if (capped) return capped;
+  if (node.disabled)
+    return [{ type: "node.skipped", nodeId: node.id, payload: { nodeId: node.id, reason: "disabled" } }];
+  return [
+    { type: "node.started", nodeId: node.id, payload: { nodeId: node.id, typeId: node.typeId, attempt: 0 } },
+  ];
+}
+
+function overExecutions(
+  { run, settings }: Pick<Going, "run" | "settings">,
+  nodeId: string,
+): WorkflowDraft[] | undefined {
+  const asked = run.started.configurable?.["recursionLimit"];
+  const limit =
+    typeof asked === "number" ? Math.min(asked, settings.nodeExecutionsMax) : settings.nodeExecutionsMax;
+  if (run.executions < limit) return undefined;
+  const message = `the run has executed ${run.executions} nodes, which is its limit`;
+  const error = { code: "recursion_limit_exceeded", message };
+  const observed = run.executions + 1;
+  return [
+    { type: "cap.breached", nodeId, payload: { kind: "node-executions", limit, observed, nodeId } },
+    ...stopped(run, message),
+    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
+  ];
+}
+
+/** The supervisor's loop has a limit of its own. */
+function overLoopbacks(
+  run: WorkflowRun,
+  { loopbackMax }: NodeGraph,
+  node: GraphNode["node"],
+): WorkflowDraft[] | undefined {
+  const own = run.nodes.get(node.id);
+  const isSupervised = run.orchestrator.decided > 0 || run.orchestrator.held !== undefined;
+  if (!own || isSupervised || own.endedSequence === undefined || own.loopbacks < loopbackMax)
+    return undefined;
+  const { id: nodeId } = node;
+  const error = {
+    code: "loopback_limit_exceeded",
+    message: `node ${nodeId} was gone back to ${own.loopbacks} times`,
+  };
+  return [
+    {
+      type: "workflow.loopback-limit",
+      nodeId,
+      payload: { nodeId, iterations: own.loopbacks + 1, limit: loopbackMax },
+    },
+    ...stopped(run, error.message),
+    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
+  ];
+}
+
+/** Whether the node has gone on. */
+function stepNode(going: Going, own: NodeRun): boolean {
+  const view = viewOf(going, own.nodeId);
+  if (!view) return false;
+  return taken(going, view, stepOf(view));
+}
+
+function stepOf(view: NodeView): NodeStep {
+  const { typeId } = view.node.node;
+  const type = nodeTypeOf(typeId);
+  if (!type) {
+    const message = `this host does not know the node type ${typeId}`;
+    return { kind: "fail", error: { code: "unknown_node_type", message } };
+  }
+  return type.step(view);
+}
+
+export function viewOf(
+  { run, graph, settings, now }: ProgressParts & { readonly run: WorkflowRun },
+  nodeId: string,
+): NodeView | undefined {
+  const node = graph.nodes.get(nodeId);
+  const own = run.nodes.get(nodeId);
+  return node && own ? { run, graph, node, own, now, settings } : undefined;
+}
+
+function taken(going: Going, view: NodeView, step: NodeStep): boolean {
+  switch (step.kind) {
+    case "complete":
+      append(going, [
+        ...(step.before ?? []),
+        completion(going, view, step.outputs ?? {}),
+        ...(step.after ?? []),
+      ]);
+      return true;
+    case "fail":
+      append(going, [...(step.before ?? []), ...failure(going, view, step.error)]);
+      return true;
+    case "record":
+      for (const [index, note] of (step.memory ?? []).entries())
+        going.memory.push({ ...note, sequence: going.run.nextSequence + index });
+      append(going, step.drafts);
+      return true;
+    case "suspend":
+      append(going, [...(step.before ?? []), ...suspension(view, step.interrupt)]);
+      return true;
+    case "end":
+      append(going, step.drafts);
+      return true;
+    case "wait":
+      return timedOut(going, view, step.atMs);
+    case "act":
+      return false;
+  }
+}
+
+function completion(
+  { now }: Going,
+  { own }: NodeView,
+  outputs: Readonly<Record<string, unknown>>,
+): WorkflowDraft {
+  const { nodeId, startedAtMs } = own;
+  const durationMs = Math.max(0, now - startedAtMs);
+  return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs }, durationMs } };
+}
+
+/** A node that may be tried again is; else its failure is the run's, unless an edge takes it. */
+export function failure(
+  { graph }: Pick<Going, "graph">,
+  view: NodeView,
+  error: { readonly code: string; readonly message: string },
+): WorkflowDraft[] {
+  const { own, node } = view;
+  const { nodeId, attempt } = own;
+  const isFinal = NOT_RETRIED.has(error.code) || attempt >= graph.maxRetries;
+  if (!isFinal) {
+    const capped = overExecutions(view, nodeId);
+    if (capped) return capped;
+    const { typeId } = node.node;
+    return [
+      {
+        type: "node.retried",
+        nodeId,
+        payload: { nodeId, attempt: attempt + 1, delayMs: 0, lastError: error },
+      },
+      { type: "node.started", nodeId, payload: { nodeId, typeId, attempt: attempt + 1 } },
+    ];
+  }
+  return [{ type: "node.failed", nodeId, payload: { nodeId, error, attempts: attempt + 1 } }];
+}
+
+/** What people or the protocol said no to stays no. */
+const NOT_RETRIED: ReadonlySet<string> = new Set([
+  "approval_rejected",
+  "approval_timeout",
+  "clarification_timeout",
+  "interrupt_timeout",
+  "decision_rejected",
+  "low_confidence_rejected",
+  "capability_not_provided",
+  "unknown_node_type",
+  "no_pending_decision",
+  "fan_out_unsupported",
+  "not_configured",
+  "memory_action_unknown",
+  "envelope_refused_by_provider",
+]);
+
+function suspension({ run, own }: NodeView, asked: NewInterrupt): WorkflowDraft[] {
+  const { nodeId } = own;
+  const { kind, data, timeoutMs, resumeSchema, reason, agentId, threshold, observed } = asked;
+  const interruptId = `${nodeId}~${own.interrupts + 1}`;
+  const key = `${run.runId}:${interruptId}`;
+  return [
+    {
+      type: "node.suspended",
+      nodeId,
+      payload: {
+        ...{ nodeId, interruptId, kind, key },
+        ...(reason !== undefined && { reason }),
+        ...(agentId !== undefined && { agentId }),
+        ...(threshold !== undefined && { threshold }),
+        ...(observed !== undefined && { observed }),
+      },
+    },
+    {
+      type: "interrupt.requested",
+      nodeId,
+      payload: {
+        ...{ kind, key, data: { ...data } },
+        ...(timeoutMs !== undefined && { timeoutMs }),
+        ...(resumeSchema && { resumeSchema: { ...resumeSchema } }),
+      },
+    },
+  ];
+}
+
+/** Whoever did not answer in time said no: nothing is approved by waiting. */
+function timedOut(going: Going, { own, now }: NodeView, atMs: EpochMs | undefined): boolean {
+  if (atMs === undefined || now < atMs || !own.interrupt) return false;
+  const { interruptId, kind } = own.interrupt;
+  const resumeValue = { action: "timeout", decision: "rejected", reason: "timeout" };
+  const payload = { nodeId: own.nodeId, interruptId, kind, resumeValue, action: "timeout" };
+  append(going, [{ type: "interrupt.resolved", nodeId: own.nodeId, payload }]);
+  return true;
+}
+
+/** What should be under way, and when the next thing is due. */
+function outstanding(going: Going): Pick<Progress, "effects" | "wakeAtMs"> {
+  const { run } = going;
+  if (isEndedPhase(run.phase) || run.phase.kind === "paused") return { effects: [] };
+  const steps = [...run.nodes.values()].filter(isAtWork).flatMap((own) => {
+    const view = viewOf(going, own.nodeId);
+    return view ? [stepOf(view)] : [];
+  });
+  const effects = steps.flatMap((step) => (step.kind === "act" ? [step.effect] : []));
+  const times = [
+    ...steps.flatMap((step) => (step.kind === "wait" ? [step.atMs] : [])),
+    runDeadlineMs(going),
+    // Stopped in the middle of a long go: it goes on at once.
+    going.events.length >= EVENTS_PER_GO ? going.now : undefined,
+  ].filter((time) => time !== undefined);
+  return { effects, ...(times.length > 0 && { wakeAtMs: Math.min(...times) as EpochMs }) };
+}

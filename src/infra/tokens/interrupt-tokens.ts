@@ -1,0 +1,45 @@
+/**
+ * Owns: the signature of interrupt tokens: `base64url(payload).base64url(hmac)`. A token grants one answer to one interrupt;
+ * whether it is still open is the log's word.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import { z } from "zod";
+import type { TokenPayload, TokenSigner } from "../../agents/coordination/ports/token-signer.ts";
+
+const TOKEN_CHARS_MAX = 4_096;
+
+const payloadSchema = z.object({
+  runId: z.string().min(1),
+  nodeId: z.string().min(1),
+  interruptId: z.string().min(1),
+  expiresAt: z.number(),
+  intent: z.enum(["resolve", "inspect"]),
+});
+
+/** `key`: 32 bytes that nobody else has. */
+export function interruptTokens(key: Uint8Array): TokenSigner {
+  const signatureOf = (body: string): Buffer => createHmac("sha256", key).update(body).digest();
+  return {
+    sign: (payload) => {
+      const body = Buffer.from(JSON.stringify(payload)).toString("base64url");
+      return `${body}.${signatureOf(body).toString("base64url")}`;
+    },
+    read: (token) => {
+      const [body = "", signature = "", ...more] = token.length <= TOKEN_CHARS_MAX ? token.split(".") : [];
+      if (body === "" || more.length > 0) return undefined;
+      const given = Buffer.from(signature, "base64url");
+      const expected = signatureOf(body);
+      const isSigned = given.length === expected.length && timingSafeEqual(given, expected);
+      return isSigned ? payloadOf(body) : undefined;
+    },
+  };
+}
+
+function payloadOf(body: string): TokenPayload | undefined {
+  try {
+    const parsed = payloadSchema.safeParse(JSON.parse(Buffer.from(body, "base64url").toString("utf8")));
+    return parsed.success ? parsed.data : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,220 @@
+/**
+ * Owns: putting the host of workflow runs and its SQLite, HTTP client and model parts together. Beside compose.ts the only file
+ * that imports both; load it lazily.
+ */
+import { hash, randomUUID } from "node:crypto";
+import { dirname, join } from "node:path";
+import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../agents/coordination/contracts/workflow-bounds.ts";
+import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
+import type { Logger } from "../agents/coordination/ports/logger.ts";
+import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
+import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
+import {
+  coordinationRuns,
+  type CoordinationRunsParts,
+} from "../agents/coordination/runtime/workflows/coordination-runs.ts";
+import { createWorkflowHost } from "../agents/coordination/runtime/workflows/create-workflow-host.ts";
+import { withOtherRuns } from "../agents/coordination/runtime/workflows/other-runs.ts";
+import type { WorkflowHost } from "../agents/coordination/runtime/workflows/workflow-host.ts";
+import { systemClock } from "../infra/clock/system-clock.ts";
+import type { SafeFetch } from "../infra/http/safe-fetch.ts";
+import { pinoLogger } from "../infra/log/pino-logger.ts";
+import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
+import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
+import { keyIn } from "../infra/tokens/key-file.ts";
+
+export { systemClock };
+
+/** Structured JSON lines; debug ones where they were asked for. */
+export function serveLogger(write: (line: string) => void, isVerbose: boolean): Logger {
+  return pinoLogger({ level: isVerbose ? "debug" : "info", destination: { write } });
+}
+
+/** A model that answers like OpenAI's chat completions. */
+export interface ModelOptions {
+  readonly baseUrl: string;
+  readonly model: string;
+  /** `${VARIABLE}` stands for one of the environment. */
+  readonly apiKey?: string;
+}
+
+export interface WorkflowOptions {
+  readonly ledgerPath: string;
+  /** Of that ledger, where somebody else has it open and closes it later. */
+  readonly store?: WorkflowStore;
+  readonly definitions: readonly WorkflowDefinition[];
+  readonly logger: Logger;
+  /** Known when the host listens. */
+  readonly baseUrl: () => string;
+  /** Absent: the base URL. */
+  readonly hostId?: string;
+  readonly testSeams: boolean;
+  /** Below it, an orchestrator's decision waits for people. */
+  readonly confidenceFloor: number;
+  readonly escalationThreshold: number;
+  readonly mcpUrl?: string;
+  readonly a2aUrl?: string;
+  /** Origins of peers, tools and models that may be private. */
+  readonly privateOrigins: readonly string[];
+  /** Bearer tokens by the origin of a peer. */
+  readonly peerTokens: Readonly<Record<string, string>>;
+  readonly model?: ModelOptions;
+  /** In place of `model`. */
+  readonly chat?: ChatModel;
+  /** OpenClaw's coordinations in the same ledger, to be seen as runs. */
+  readonly coordinations?: Omit<CoordinationRunsParts, "hostId">;
+  /** SR-1: what is never kept in memory, by name. */
+  readonly secrets: ReadonlyMap<string, string>;
+  readonly readVariable: (name: string) => string | undefined;
+}
+
+export interface RunningWorkflows {
+  readonly host: WorkflowHost;
+  close(): Promise<void>;
+}
+
+/** A command of its own may wait for another one's lock. */
+const BUSY_TIMEOUT_MS = 5_000;
+/** Longer than a peer holds a poll. */
+const CALL_TIMEOUT_MS = 30_000;
+const CALL_BYTES_MAX = 4_000_000;
+
+/** @throws CoordinationError as `openDatabase` does. */
+export async function composeWorkflows(options: WorkflowOptions): Promise<RunningWorkflows> {
+  const { ledgerPath, definitions, logger, baseUrl, testSeams, secrets } = options;
+  checkShares(options);
+  const ledger = await ledgerOf(options);
+  const outbound = outboundOf(options);
+  const host = createWorkflowHost({
+    ...{ definitions, logger, baseUrl, testSeams, secrets, ...outbound },
+    store: ledger.workflows,
+    clock: systemClock,
+    settings: settingsOf(options),
+    newRunId: () => `run-${randomUUID()}` as CoordinationId,
+    driver: { id: `${process.pid}-${randomUUID()}`, pid: process.pid },
+    isAlive,
+    sha256: (text) => hash("sha256", text),
+    tokens: interruptTokens(keyIn(join(dirname(ledgerPath), "interrupt-key"))),
+    contract: lazy(async () =>
+      (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
+    ),
+  });
+  return {
+    host: withCoordinations(host, options),
+    close: async () => {
+      try {
+        await host.stop();
+      } finally {
+        await ledger.close();
+      }
+    },
+  };
+}
+
+interface OpenLedger {
+  readonly workflows: WorkflowStore;
+  close(): Promise<void>;
+}
+
+async function ledgerOf({ ledgerPath, store }: WorkflowOptions): Promise<OpenLedger> {
+  if (store) return { workflows: store, close: () => Promise.resolve() };
+  return openSqliteLedger({
+    ...{ path: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS, clock: systemClock },
+  });
+}
+
+function withCoordinations(host: WorkflowHost, { coordinations }: WorkflowOptions): WorkflowHost {
+  if (!coordinations) return host;
+  return withOtherRuns(host, coordinationRuns({ ...coordinations, hostId: () => host.hostId }));
+}
+
+/** RFC 0039: no host lets a decision pass that is worse than a coin's. */
+const FLOOR_MIN = 0.5;
+
+function checkShares({ confidenceFloor, escalationThreshold }: WorkflowOptions): void {
+  if (!(confidenceFloor >= FLOOR_MIN && confidenceFloor <= 1))
+    throw new CoordinationError("INPUT_INVALID", `the confidence floor is a number from ${FLOOR_MIN} to 1`);
+  if (!(escalationThreshold >= 0 && escalationThreshold <= 1))
+    throw new CoordinationError("INPUT_INVALID", "the escalation threshold is a number from 0 to 1");
+}
+
+function settingsOf(options: WorkflowOptions) {
+  const { baseUrl, hostId, testSeams, confidenceFloor, escalationThreshold, mcpUrl, a2aUrl } = options;
+  return {
+    get hostId() {
+      return hostId ?? baseUrl();
+    },
+    ...{ confidenceFloor, escalationThreshold },
+    nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
+    loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
+    runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
+    allowsMocks: testSeams,
+    ...(mcpUrl !== undefined && { mcpUrl }),
+    ...(a2aUrl !== undefined && { a2aUrl }),
+  };
+}
+
+/** A signal of 0 tells whether a process is there; one of another user is. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+interface Outbound {
+  readonly peers: () => Promise<PeerHosts>;
+  readonly tools: () => Promise<ToolCaller>;
+  readonly chat: () => Promise<ChatModel>;
+}
+
+/** Each library is loaded with the first node that needs it. */
+function outboundOf({ privateOrigins, peerTokens, readVariable, ...models }: WorkflowOptions): Outbound {
+  const fetch = lazy(async (): Promise<SafeFetch> => {
+    const { createSafeFetch } = await import("../infra/http/safe-fetch.ts");
+    return createSafeFetch({
+      ...{ clock: systemClock, allowPrivate: privateOrigins },
+      ...{ timeoutMs: CALL_TIMEOUT_MS, bytesMax: CALL_BYTES_MAX },
+    });
+  });
+  const calls = { clock: systemClock, timeoutMs: CALL_TIMEOUT_MS };
+  return {
+    peers: lazy(async () => {
+      const { createPeerHosts } = await import("../infra/peer/peer-hosts.ts");
+      const { withTokens } = await import("../infra/http/tokens.ts");
+      const signed = withTokens(await fetch(), peerTokens, readVariable);
+      return createPeerHosts({ fetch: signed, clock: systemClock, charsMax: CALL_BYTES_MAX });
+    }),
+    tools: lazy(async () => {
+      const { createMcpCaller } = await import("../infra/mcp/mcp-caller.ts");
+      const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
+      const parts = { ...calls, fetch: await fetch() };
+      return { callMcp: createMcpCaller(parts), sendA2a: createA2aCaller(parts) };
+    }),
+    chat: lazy(async () => {
+      const { chat, model } = models;
+      if (chat) return chat;
+      if (!model) return noModel;
+      const { createChatModel } = await import("../infra/model/chat-model.ts");
+      return createChatModel({ config: model, fetch: await fetch(), clock: systemClock, readVariable });
+    }),
+  };
+}
+
+const noModel: ChatModel = {
+  complete: () =>
+    Promise.resolve({
+      kind: "refused",
+      code: "not_configured",
+      message: "no model is configured: say which with --model-url and --model",
+    }),
+};
+
+function lazy<T>(load: () => Promise<T>): () => Promise<T> {
+  let loaded: Promise<T> | undefined;
+  return () => (loaded ??= load());
+}

@@ -1,0 +1,147 @@
+/** Owns: putting the routes of the OpenWOP host together into something that answers requests, without a socket. */
+import { randomUUID } from "node:crypto";
+import { Hono, type Context } from "hono";
+import { cors } from "hono/cors";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { WorkflowHost } from "../../agents/coordination/runtime/workflows/workflow-host.ts";
+import { discoveryDocument, type Advertised, type DiscoveryDocument } from "./advertised.ts";
+import { bearerTokens, type BearerToken } from "./bearer-tokens.ts";
+import { failureOf, refuse, type HttpRefusal } from "./error-map.ts";
+import { openApiDocument } from "./openapi.ts";
+import { rateLimiter, type RateLimit } from "./rate-limit.ts";
+import type { Route } from "./route.ts";
+import { routesOf } from "./routes.ts";
+import { notFound, responseOf, serveRoute, type ServeParts } from "./serve-route.ts";
+import { streamHub } from "./stream-hub.ts";
+
+export interface OpenWopParts {
+  readonly host: WorkflowHost;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly advertised: Advertised;
+  /** Without any, nobody is let in. */
+  readonly tokens: readonly BearerToken[];
+  /** Of each tenant; absent: none. */
+  readonly rateLimit?: RateLimit;
+  /** Web pages of these origins may ask; absent: of none. */
+  readonly allowedOrigins?: readonly string[];
+  /** The routes of the conformance suite; absent: they are not there. */
+  readonly testSeams?: boolean;
+  readonly streamsMax?: number;
+  readonly newRunId?: () => CoordinationId;
+}
+
+export interface OpenWopApp {
+  readonly fetch: Hono["fetch"];
+  readonly request: Hono["request"];
+  /** Streams that are open now. */
+  readonly openStreams: () => number;
+  /** Ends all streams; their clients resume with the next process. */
+  closeStreams(): void;
+}
+
+/** Paths under which a client that forgot the version looks. */
+const UNVERSIONED = /^\/(runs|workflows|interrupts|agents|webhooks|openapi\.json)([/:]|$)/;
+
+/** @throws RangeError for tokens, tenants or limits that make no sense. */
+export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
+  const { host, clock, logger, advertised } = options;
+  const routes = routesOf(advertised, options.testSeams ?? false);
+  const streams = streamHub(clock, options.streamsMax);
+  const { name: title, version } = advertised.implementation;
+  const parts: ServeParts = {
+    ...{ host, clock, logger, advertised, streams },
+    authenticate: bearerTokens(options.tokens),
+    rates: rateLimiter(options.rateLimit, clock),
+    newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
+    discovery: currentDiscovery(advertised, host),
+    openapi: once(() => JSON.stringify(openApiDocument(routes, { title, version }))),
+  };
+  const app = new Hono();
+  if (options.allowedOrigins?.length) app.use("*", corsFor(options.allowedOrigins));
+  for (const route of routes) app.on(route.method, routerPath(route.path), serveRoute(route, parts));
+  const methods = methodsByPath(routes);
+  app.notFound((context) => responseOf(misdirected(context, methods)));
+  app.onError((error) => responseOf(failureOf(error, "the router", logger)));
+  return {
+    fetch: app.fetch,
+    request: app.request,
+    openStreams: () => streams.size,
+    closeStreams: () => {
+      streams.close();
+    },
+  };
+}
+
+function corsFor(origins: readonly string[]): ReturnType<typeof cors> {
+  return cors({
+    origin: [...origins],
+    allowMethods: ["GET", "POST"],
+    allowHeaders: [
+      "authorization",
+      "content-type",
+      "idempotency-key",
+      "last-event-id",
+      "traceparent",
+      "tracestate",
+    ],
+    exposeHeaders: ["etag", "retry-after", "openwop-idempotent-replay"],
+    maxAge: 600,
+  });
+}
+
+/** Which workflows there are may change while the host runs. */
+function currentDiscovery(advertised: Advertised, host: WorkflowHost): () => DiscoveryDocument {
+  let made: { readonly of: string; readonly document: DiscoveryDocument } | undefined;
+  return () => {
+    const fixtures = host.workflowIds().filter((id) => id.startsWith("conformance-"));
+    const of = fixtures.join(" ");
+    if (made?.of !== of) made = { of, document: discoveryDocument(advertised, host.hostId, fixtures) };
+    return made.document;
+  };
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => (made ??= { value: make() }).value;
+}
+
+/** `/v1/runs/{runId}:pause` as `/v1/runs/:runId{[^/]+:pause}`. */
+function routerPath(path: string): string {
+  return path.replace(/\{(\w+)\}(:[a-z-]+)?/g, (_all, name: string, verb?: string) =>
+    verb === undefined ? `:${name}` : `:${name}{[^/]+${verb}}`,
+  );
+}
+
+interface PathMethods {
+  readonly pattern: RegExp;
+  readonly methods: Set<string>;
+}
+
+function methodsByPath(routes: readonly Route[]): readonly PathMethods[] {
+  const found = new Map<string, PathMethods>();
+  for (const { path, method } of routes) {
+    const pattern = new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/\{\w+\}/g, "[^/:]+")}$`);
+    const entry = found.get(path) ?? { pattern, methods: new Set() };
+    entry.methods.add(method);
+    found.set(path, entry);
+  }
+  return [...found.values()];
+}
+
+function misdirected({ req }: Context, paths: readonly PathMethods[]): HttpRefusal {
+  if (UNVERSIONED.test(req.path))
+    return refuse(
+      "unversioned_path",
+      `The paths of this host begin with /v1: try /v1${req.path.slice(0, 100)}.`,
+    );
+  const methods = paths.filter(({ pattern }) => pattern.test(req.path)).flatMap((path) => [...path.methods]);
+  if (methods.length === 0) return notFound();
+  const allow = [...new Set(methods)].toSorted().join(", ");
+  return {
+    ...refuse("method_not_allowed", `Only ${allow} is possible here.`),
+    headers: { allow },
+  };
+}

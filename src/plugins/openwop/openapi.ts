@@ -1,0 +1,75 @@
+/** Owns: the OpenAPI document, from the same table that mounts the routes. */
+import { z } from "zod";
+import type { Route } from "./route.ts";
+import { errorSchema } from "./schemas.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const ERROR = { $ref: "#/components/schemas/Error" };
+
+export function openApiDocument(
+  routes: readonly Route[],
+  info: { readonly title: string; readonly version: string },
+): Json {
+  const paths: Record<string, Record<string, Json>> = {};
+  for (const route of routes) {
+    const methods = (paths[route.path] ??= {});
+    methods[route.method.toLowerCase()] = operation(route);
+  }
+  return {
+    openapi: "3.1.0",
+    info: { ...info, description: "A host of OpenWOP v1 (https://openwop.dev)." },
+    paths,
+    components: {
+      schemas: { Error: schemaOf(errorSchema, "output") },
+      securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
+    },
+  };
+}
+
+function operation(route: Route): Json {
+  const { operationId, summary, auth, body } = route;
+  return {
+    ...{ operationId, summary },
+    security: auth === "bearer" ? [{ bearer: [] }] : [],
+    parameters: parameters(route),
+    ...(body && { requestBody: { content: { "application/json": { schema: schemaOf(body, "input") } } } }),
+    responses: responses(route),
+  };
+}
+
+function parameters(route: Route): readonly Json[] {
+  const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
+    ...{ name, in: "path", required: true, schema: { type: "string" } },
+  }));
+  const inQuery = (route.queries ?? []).map(({ name, summary, schema }) => ({
+    ...{ name, in: "query", description: summary, schema },
+  }));
+  const inHeader = [
+    ...(route.method === "POST" && !route.path.includes("/host/sample/") ? ["Idempotency-Key"] : []),
+    ...(route.streams ? ["Last-Event-ID"] : []),
+    ...(route.operationId === "createRun" ? ["traceparent", "tracestate"] : []),
+  ].map((name) => ({ name, in: "header", schema: { type: "string" } }));
+  return [...inPath, ...inQuery, ...inHeader];
+}
+
+function responses(route: Route): Json {
+  const content: Record<string, Json> = { "application/json": { schema: schemaOf(route.answer, "output") } };
+  if (route.streams) content["text/event-stream"] = { schema: { type: "string" } };
+  const refused = [
+    ...(route.body || route.queries ? [400] : []),
+    ...(route.auth === "bearer" ? [401, 429] : []),
+    ...(route.refusals ?? []),
+    500,
+  ];
+  const errors = refused.map((status): [string, Json] => [
+    String(status),
+    { description: "Not done.", content: { "application/json": { schema: ERROR } } },
+  ]);
+  return { [String(route.status)]: { description: "Done.", content }, ...Object.fromEntries(errors) };
+}
+
+function schemaOf(schema: z.ZodType, io: "input" | "output"): Json {
+  const { $schema: _dialect, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: "any" });
+  return rest;
+}

@@ -1,0 +1,163 @@
+/**
+ * Owns: the socket of an OpenWOP host that runs by itself.
+ *
+ * W1 It listens on a loopback address only, unless it is told that others may reach it; then tokens are long, and every
+ *    tenant has a limit.
+ * W2 A client that sends slowly is cut off after bounded times; streams are not, for they only receive.
+ * W3 A stop ends the streams, lets what is under way finish for a bounded time, and cuts the rest.
+ */
+import { getRequestListener } from "@hono/node-server";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { BlockList, isIP, type AddressInfo, type Socket } from "node:net";
+import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "./app.ts";
+import { HTTP_BOUNDS } from "./http-bounds.ts";
+import type { RateLimit } from "./rate-limit.ts";
+
+export interface ServeOptions extends Omit<OpenWopParts, "rateLimit"> {
+  /** An IP address, or `localhost`. */
+  readonly hostname?: string;
+  /** 0: any that is free. */
+  readonly port: number;
+  /** Lets others than this machine reach it. */
+  readonly allowRemote?: boolean;
+  /** Absent: none on a loopback address, the usual one elsewhere. */
+  readonly rateLimit?: RateLimit | "none";
+  /** Absent: the usual ones. */
+  readonly timeouts?: Timeouts;
+}
+
+/** How long a request may take to arrive, and how often that is looked at. */
+export interface Timeouts {
+  readonly headersMs: number;
+  readonly requestMs: number;
+  readonly checkMs: number;
+}
+
+export interface OpenWopServer {
+  /** Such as `http://127.0.0.1:4096`. */
+  readonly baseUrl: string;
+  readonly port: number;
+  readonly app: OpenWopApp;
+  stop(): Promise<void>;
+}
+
+const REMOTE_RATE: RateLimit = { requestsPerSecond: 200, burst: 400 };
+const REMOTE_TOKEN_CHARS_MIN = 16;
+
+/** @throws RangeError where the options are unsafe or make no sense; the error of the socket where it cannot listen. */
+export async function startOpenWopServer(options: ServeOptions): Promise<OpenWopServer> {
+  const hostname = options.hostname ?? "127.0.0.1";
+  const isLocal = isLoopback(hostname);
+  if (!isLocal) checkRemote(options, hostname);
+  const app = createOpenWopApp(appParts(options, isLocal));
+  const { headersMs, requestMs, checkMs } = options.timeouts ?? TIMEOUTS;
+  const server = createServer(
+    {
+      maxHeaderSize: HTTP_BOUNDS.headerBytesMax,
+      connectionsCheckingInterval: checkMs,
+      headersTimeout: headersMs,
+      requestTimeout: requestMs,
+    },
+    openWopListener(app, { fast: true }),
+  );
+  server.keepAliveTimeout = HTTP_BOUNDS.keepAliveTimeoutMs;
+  server.maxConnections = HTTP_BOUNDS.connectionsMax;
+  server.on("clientError", refuseBroken);
+  const { port } = await listening(server, options.port, hostname);
+  const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
+  return { baseUrl: `http://${host}:${port}`, port, app, stop: () => stop(server, app) };
+}
+
+/**
+ * For a server that somebody else owns. `fast` replaces the global `Request` and `Response`, which only a process of its
+ * own may do.
+ */
+export function openWopListener(
+  app: OpenWopApp,
+  { fast = false }: { readonly fast?: boolean } = {},
+): (incoming: IncomingMessage, outgoing: ServerResponse) => void {
+  const listener = getRequestListener((request, env) => app.fetch(request, env), {
+    overrideGlobalObjects: fast,
+  });
+  return (incoming, outgoing) => void listener(incoming, outgoing);
+}
+
+const TIMEOUTS: Timeouts = {
+  headersMs: HTTP_BOUNDS.headersTimeoutMs,
+  requestMs: HTTP_BOUNDS.requestTimeoutMs,
+  checkMs: HTTP_BOUNDS.timeoutCheckMs,
+};
+
+function appParts({ rateLimit, ...options }: ServeOptions, isLocal: boolean): OpenWopParts {
+  const limit = rateLimit ?? (isLocal ? "none" : REMOTE_RATE);
+  return limit === "none" ? options : { ...options, rateLimit: limit };
+}
+
+function checkRemote({ allowRemote, tokens }: ServeOptions, hostname: string): void {
+  if (!allowRemote)
+    throw new RangeError(`${hostname} can be reached by others than this machine, which must be allowed`);
+  if (tokens.some(({ token }) => token.length < REMOTE_TOKEN_CHARS_MIN))
+    throw new RangeError(`tokens that others can try have at least ${REMOTE_TOKEN_CHARS_MIN} characters`);
+}
+
+function isLoopback(hostname: string): boolean {
+  if (hostname === "localhost") return true;
+  const loopback = new BlockList();
+  loopback.addSubnet("127.0.0.0", 8, "ipv4");
+  loopback.addAddress("::1", "ipv6");
+  const family = isIP(hostname);
+  return family !== 0 && loopback.check(hostname, family === 6 ? "ipv6" : "ipv4");
+}
+
+function listening(server: Server, port: number, hostname: string): Promise<AddressInfo> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, hostname, () => {
+      server.off("error", reject);
+      resolve(server.address() as AddressInfo);
+    });
+  });
+}
+
+/** What is no HTTP, or came too slowly or with too long headers, gets the same shape of answer as everything else. */
+function refuseBroken(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") {
+    socket.destroy();
+    return;
+  }
+  const { status, message } = brokenBy(error.code);
+  const body = JSON.stringify({ error: "validation_error", message });
+  socket.write(
+    `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  // Not `end`: the other side may keep its half open for ever.
+  socket.destroySoon();
+}
+
+function brokenBy(code: string | undefined): { readonly status: string; readonly message: string } {
+  if (code === "HPE_HEADER_OVERFLOW")
+    return { status: "431 Request Header Fields Too Large", message: "The headers are too long." };
+  if (code === "ERR_HTTP_REQUEST_TIMEOUT")
+    return { status: "408 Request Timeout", message: "The request came too slowly." };
+  return { status: "400 Bad Request", message: "This is not an HTTP request." };
+}
+
+async function stop(server: Server, app: OpenWopApp): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => {
+      resolve();
+    });
+  });
+  app.closeStreams();
+  // A connection becomes idle when its last answer is out, which may be after the first look.
+  const look = setInterval(() => {
+    server.closeIdleConnections();
+  }, HTTP_BOUNDS.stopCheckMs);
+  const cut = setTimeout(() => {
+    server.closeAllConnections();
+  }, HTTP_BOUNDS.stopMs);
+  await closed;
+  clearInterval(look);
+  clearTimeout(cut);
+}

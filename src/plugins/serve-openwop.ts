@@ -1,0 +1,92 @@
+/** Owns: an OpenWOP host in a process of its own: the runs, the socket, and ending both in the right order. */
+import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
+import { composeWorkflows, serveLogger, systemClock, type ModelOptions } from "./compose-workflows.ts";
+import { LEVEL_3 } from "./openwop/advertised.ts";
+import { startOpenWopServer } from "./openwop/serve.ts";
+
+export interface Serving {
+  readonly ledgerPath: string;
+  readonly tokens: readonly { readonly tenant: string; readonly token: string }[];
+  readonly definitions: readonly WorkflowDefinition[];
+  readonly version: string;
+  readonly port: number;
+  readonly hostname: string;
+  readonly allowRemote: boolean;
+  readonly testSeams: boolean;
+  readonly verbose: boolean;
+  readonly confidenceFloor: number;
+  readonly escalationThreshold: number;
+  readonly privateOrigins: readonly string[];
+  readonly peerTokens: Readonly<Record<string, string>>;
+  readonly hostId?: string;
+  readonly baseUrl?: string;
+  readonly allowedOrigins?: readonly string[];
+  readonly model?: ModelOptions;
+  readonly mcpUrl?: string;
+  readonly a2aUrl?: string;
+  readonly log: (line: string) => void;
+}
+
+export interface Served {
+  readonly baseUrl: string;
+  stop(): Promise<void>;
+}
+
+/** The protocol's suite wants a secret that must never be found again. */
+const SUITE_SECRETS = new Map([["conformance-test-secret", "openwop-conformance-canary-secret"]]);
+
+/** @throws CoordinationError as `openDatabase` does; RangeError where the options are unsafe. */
+export async function startServing(options: Serving): Promise<Served> {
+  const { tokens, version, port, hostname, allowRemote, testSeams, allowedOrigins } = options;
+  const logger = serveLogger(options.log, options.verbose);
+  let listening = options.baseUrl ?? "";
+  const running = await composeWorkflows({
+    ...options,
+    logger,
+    baseUrl: () => listening,
+    secrets: testSeams ? SUITE_SECRETS : new Map(),
+    readVariable: (name) => process.env[name],
+  });
+  try {
+    const server = await startOpenWopServer({
+      ...{ host: running.host, clock: systemClock, logger, tokens, port, hostname, allowRemote, testSeams },
+      advertised: {
+        ...LEVEL_3,
+        executionModel: { ...LEVEL_3.executionModel, confidenceEscalationFloor: options.confidenceFloor },
+        implementation: { name: "openclaw-coordination", version },
+      },
+      ...(allowedOrigins && { allowedOrigins }),
+    });
+    listening ||= server.baseUrl;
+    await running.host.start();
+    return {
+      baseUrl: listening,
+      stop: async () => {
+        await server.stop();
+        await running.close();
+      },
+    };
+  } catch (error) {
+    await running.close();
+    throw asCoordinationError(error, options);
+  }
+}
+
+/** What a person can mend is said in their words. */
+function asCoordinationError(error: unknown, { hostname, port }: Serving): unknown {
+  if (error instanceof RangeError)
+    return new CoordinationError("INPUT_INVALID", `${error.message} (--allow-remote, --token)`, {
+      cause: error,
+    });
+  const { code } = error as NodeJS.ErrnoException;
+  if (code === "EADDRINUSE" || code === "EACCES" || code === "EADDRNOTAVAIL")
+    return new CoordinationError(
+      "INPUT_INVALID",
+      `cannot listen on ${hostname}:${port} (${code}); take another --port`,
+      {
+        cause: error,
+      },
+    );
+  return error;
+}

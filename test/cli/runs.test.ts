@@ -1,0 +1,166 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Command } from "commander";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { addServe } from "../../src/plugins/cli/serve-command.ts";
+import { readTokens } from "../../src/plugins/cli/serve-tokens.ts";
+import { readWorkflowFolder } from "../../src/plugins/cli/workflow-folder.ts";
+import { COMPLETED, nodeStarted, started, workflowAuthor } from "../contract/workflow-store-tested.ts";
+import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { forge } from "./forge.ts";
+import { PLAIN, runCli } from "./run-cli.ts";
+
+let folder: TempFolder;
+const ledger = (): string => folder.file("ledger.sqlite");
+
+beforeAll(async () => {
+  folder = tempFolder();
+  const store = await openTestLedger(ledger());
+  for (const name of ["first", "second"]) {
+    const author = workflowAuthor(name);
+    await store.workflows.append(author.append([started(`wf-${name}`), nodeStarted("a")]));
+    if (name === "first") await store.workflows.append(author.append([COMPLETED], { status: "completed" }));
+  }
+  await store.close();
+});
+
+afterAll(() => {
+  folder[Symbol.dispose]();
+});
+
+describe("runs", () => {
+  test("lists workflow runs, newest first", async () => {
+    const { stdout, exitCode } = await runCli(["runs", "--ledger", ledger()]);
+    expect(exitCode).toBe(0);
+    const lines = stdout.trim().split("\n");
+    expect(lines).toEqual([
+      expect.stringMatching(/running +run-second {2}wf-second$/),
+      expect.stringMatching(/completed +run-first {2}wf-first$/),
+    ]);
+    const limited = await runCli(["runs", "--ledger", ledger(), "--limit", "1", "--json"]);
+    expect(JSON.parse(limited.stdout)).toMatchObject([{ runId: "run-second", status: "running", events: 2 }]);
+  });
+
+  test("shows the events of one, and all of them as JSON", async () => {
+    const { stdout } = await runCli(["runs", "run-first", "--ledger", ledger()]);
+    expect(stdout).toMatch(/run-first {2}wf-first {2}completed, 3 events\n/);
+    expect(stdout).toMatch(/ 1 {2}[\d:.]+ {2}node\.started +a\n/);
+    const json = await runCli(["runs", "run-first", "--ledger", ledger(), "--json"]);
+    expect(JSON.parse(json.stdout)).toMatchObject({
+      runId: "run-first",
+      log: [{ type: "run.started" }, { type: "node.started" }, { type: "run.completed" }],
+    });
+  });
+
+  test("says so where there is none of that id, or none at all", async () => {
+    expect((await runCli(["runs", "run-nobody", "--ledger", ledger()])).stderr).toContain("run-nobody");
+    using empty = tempFolder();
+    await (await openTestLedger(empty.file("ledger.sqlite"))).close();
+    const { stdout } = await runCli(["runs", "--ledger", empty.file("ledger.sqlite")]);
+    expect(stdout).toContain("no workflow has run in this ledger");
+  });
+
+  test("are folded by verify, which names the event where one is wrong", async () => {
+    const sound = await runCli(["verify", "--ledger", ledger(), "--json"]);
+    expect(JSON.parse(sound.stdout)).toEqual({
+      ...{ ok: true, problems: [], coordinations: 0, workflowRuns: 2, events: 5 },
+    });
+    using damaged = tempFolder();
+    const path = damaged.file("ledger.sqlite");
+    const store = await openTestLedger(path);
+    const author = workflowAuthor("told");
+    await store.workflows.append(author.append([started("wf-told"), nodeStarted("a")]));
+    await store.close();
+    forge(
+      path,
+      `drop trigger run_grows; update run set summary = replace(summary, '"running"', '"failed"'), ended = 1`,
+    );
+    const { stdout, exitCode } = await runCli(["verify", "--ledger", path, "--json"]);
+    expect(exitCode).toBe(1);
+    const { problems } = JSON.parse(stdout) as { problems: object[] };
+    expect(problems).toContainEqual(expect.objectContaining({ kind: "index_differs", runId: "run-told" }));
+  });
+});
+
+describe("serve", () => {
+  async function serve(
+    args: readonly string[],
+  ): Promise<{ readonly stderr: string; readonly exitCode: number }> {
+    let stderr = "";
+    let exitCode = 0;
+    const output = (write: (text: string) => void) => ({
+      terminal: PLAIN,
+      write: (text: string) => {
+        write(text);
+        return Promise.resolve(true);
+      },
+    });
+    const program = new Command("openclaw-coordination").exitOverride();
+    addServe(program, {
+      program: "openclaw-coordination",
+      stdout: output(() => undefined),
+      stderr: output((text) => (stderr += text)),
+      config: { read: () => Promise.reject(new Error("unused")) } as never,
+      nodeVersion: "24.21.0",
+      stateDir: () => Promise.resolve(folder.path),
+      now: () => 0 as never,
+      failWith: (code) => {
+        exitCode = code;
+      },
+    });
+    await program.parseAsync(["node", "openclaw-coordination", "serve", ...args]);
+    return { stderr, exitCode };
+  }
+
+  test.each([
+    [["--token", "t", "--port", "70000"], "--port: expected a whole number from 0 to 65535"],
+    [["--token", "t", "--confidence-floor", "0.4"], "--confidence-floor: expected a number from 0.5 to 1"],
+    [
+      ["--token", "t", "--escalation-threshold", "x"],
+      "--escalation-threshold: expected a number from 0 to 1",
+    ],
+    [["--token", "t", "--model", "m"], "--model-url and --model belong together"],
+    [["--token", "t", "--allow-private", "example"], "expected an origin such as"],
+    [["--token", "t", "--peer-token", "http://a"], "--peer-token: expected <origin>=<token>"],
+    [["--token", "t", "--workflows", "no-such-folder"], "no-such-folder: the folder cannot be read (ENOENT)"],
+    [["--token", "t", "--host", "0.0.0.0", "--port", "0"], "which must be allowed (--allow-remote, --token)"],
+  ])("refuses %j in a sentence", async (args, sentence) => {
+    const { stderr, exitCode } = await serve(args);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("INPUT_INVALID");
+    expect(stderr).toContain(sentence);
+  });
+
+  test("knows tokens by option, by the environment and by file, and refuses to serve nobody", () => {
+    const file = join(folder.path, "tokens.json");
+    writeFileSync(file, JSON.stringify({ acme: "one", other: "two" }));
+    expect(readTokens({ token: "t" }, {})).toEqual([{ tenant: "default", token: "t" }]);
+    expect(readTokens({}, { OPENWOP_API_KEY: "e" })).toEqual([{ tenant: "default", token: "e" }]);
+    expect(readTokens({ tokens: file }, {})).toEqual([
+      { tenant: "acme", token: "one" },
+      { tenant: "other", token: "two" },
+    ]);
+    expect(() => readTokens({}, {})).toThrow("there is no token");
+    writeFileSync(file, "[1]");
+    expect(() => readTokens({ tokens: file }, {})).toThrow("expected JSON of the form");
+  });
+
+  test("names every file of the folder that is no workflow, and why", async () => {
+    using workflows = tempFolder();
+    const node = (id: string) => ({ id, typeId: "core.noop" });
+    const write = (name: string, value: unknown): void => {
+      writeFileSync(workflows.file(name), typeof value === "string" ? value : JSON.stringify(value));
+    };
+    write("a.json", { id: "same", name: "a", version: "1", nodes: [node("n")] });
+    expect((await readWorkflowFolder(workflows.path)).map(({ id }) => id)).toEqual(["same"]);
+    write("b.json", { id: "same", name: "b", version: "1", nodes: [node("n")] });
+    write(
+      "c.yaml",
+      "id: c\nname: c\nversion: '1'\nnodes: [{ id: n, typeId: core.noop }]\nedges: [{ id: e, sourceNodeId: n, targetNodeId: gone }]\n",
+    );
+    write("d.json", { id: "d" });
+    await expect(readWorkflowFolder(workflows.path)).rejects.toThrow(
+      /b\.json: there is another workflow same[^]*c\.yaml: edge e names the node gone[^]*d\.json: /,
+    );
+  });
+});

@@ -1,0 +1,191 @@
+import { describe, expect, test } from "vitest";
+import { chain, edge, node, workflow, type Small } from "../support/workflow-definitions.ts";
+import { workflowScene } from "../support/workflow-scene.ts";
+
+/** What became of each node, in the order in which it was last started or skipped. */
+async function fates(small: Small, afterMs = 0): Promise<Record<string, string>> {
+  const scene = workflowScene({ definitions: [workflow("w", small)] });
+  const runId = await scene.run("w");
+  await scene.clock.advance(afterMs);
+  const { nodeStates } = (await scene.snapshot(runId)) as unknown as {
+    nodeStates: Record<string, { status: string; executions: number }>;
+  };
+  return Object.fromEntries(
+    Object.entries(nodeStates).map(([id, { status, executions }]) => [
+      id,
+      executions > 1 ? `${status} x${executions}` : status,
+    ]),
+  );
+}
+
+const NOOP = "core.noop";
+const FAIL = "core.fail";
+const no = { condition: { type: "equals", left: "nothing", right: 1 } } as const;
+
+/** Two nodes before one that joins them, by a rule; `skip` is one that its own edge leaves out. */
+function join(triggerRule: string, left: string, right: string): Small {
+  const typeOf = (kind: string): string => (kind === "failed" ? FAIL : NOOP);
+  const leave = (kind: string) => (kind === "skipped" ? no : {});
+  return {
+    nodes: [
+      node("start"),
+      node("left", typeOf(left)),
+      node("right", typeOf(right)),
+      node("join"),
+      // Takes the failures, so that the run goes on.
+      node("aside"),
+    ],
+    edges: [
+      edge("start>left", leave(left)),
+      edge("start>right", leave(right)),
+      edge("left>join", { triggerRule }),
+      edge("right>join", { triggerRule }),
+      edge("left>aside", { triggerRule: "all_complete" }),
+      edge("right>aside", { triggerRule: "all_complete" }),
+    ],
+  };
+}
+
+describe("the rule of the edges to a node", () => {
+  test.each([
+    ["all_success", "success", "success", "completed"],
+    ["all_success", "success", "failed", "skipped"],
+    ["all_success", "success", "skipped", "skipped"],
+    ["any_success", "success", "failed", "completed"],
+    ["any_success", "skipped", "success", "completed"],
+    ["any_success", "failed", "skipped", "skipped"],
+    ["any_failed", "success", "failed", "completed"],
+    ["any_failed", "success", "success", "skipped"],
+    ["any_failed", "skipped", "skipped", "skipped"],
+    ["all_complete", "success", "failed", "completed"],
+    ["all_complete", "skipped", "success", "completed"],
+    ["none_failed", "success", "skipped", "completed"],
+    ["none_failed", "success", "failed", "skipped"],
+    ["none_failed", "skipped", "skipped", "skipped"],
+  ])("%s with %s and %s: %s", async (rule, left, right, expected) => {
+    expect((await fates(join(rule, left, right)))["join"]).toBe(expected);
+    expect((await fates(join(rule, right, left)))["join"]).toBe(expected);
+  });
+
+  test("starts a node once, though a second edge arrives after it has ended", async () => {
+    const small: Small = {
+      nodes: [node("fast"), node("slow", "core.delay", { delayMs: 100 }), node("join")],
+      edges: [
+        edge("fast>join", { triggerRule: "any_success" }),
+        edge("slow>join", { triggerRule: "any_success" }),
+      ],
+    };
+    expect(await fates(small, 200)).toEqual({ fast: "completed", slow: "completed", join: "completed" });
+  });
+
+  test("that waits for all waits for the slow one", async () => {
+    const small: Small = {
+      nodes: [node("fast"), node("slow", "core.delay", { delayMs: 100 }), node("join")],
+      edges: [edge("fast>join"), edge("slow>join")],
+    };
+    expect(await fates(small, 99)).toEqual({ fast: "completed", slow: "running" });
+    expect(await fates(small, 101)).toEqual({ fast: "completed", slow: "completed", join: "completed" });
+  });
+
+  test("lets everything behind a skipped node be skipped", async () => {
+    const small: Small = {
+      nodes: ["a", "b", "c", "d"].map((id) => node(id)),
+      edges: [edge("a>b", no), ...chain("b>c>d")],
+    };
+    expect(await fates(small)).toEqual({ a: "completed", b: "skipped", c: "skipped", d: "skipped" });
+  });
+});
+
+describe("a condition", () => {
+  const outputs = { list: [1, { a: 2 }], word: "approved", count: 3, nested: { deep: true } };
+  test.each([
+    [{ type: "equals", left: "word", right: "approved" }, true],
+    [{ type: "equals", left: "output.word", right: "approved" }, true],
+    [{ type: "equals", left: "list", right: [1, { a: 2 }] }, true],
+    [{ type: "equals", left: "count", right: "3" }, false],
+    [{ type: "notEquals", left: "count", right: 4 }, true],
+    [{ type: "contains", left: "list", right: { a: 2 } }, true],
+    [{ type: "contains", left: "word", right: "prov" }, true],
+    [{ type: "contains", left: "count", right: 3 }, false],
+    [{ type: "regex", left: "word", right: "^app.*d$" }, true],
+    [{ type: "regex", left: "count", right: "3" }, false],
+    [{ type: "expression", expression: "nested.deep" }, true],
+    [{ type: "expression", expression: "!nested.deep" }, false],
+    [{ type: "expression", expression: "output.count === 3" }, true],
+    [{ type: "expression", expression: "word == 'approved'" }, true],
+    [{ type: "expression", expression: "word != 'approved'" }, false],
+    [{ type: "expression", expression: "constructor" }, false],
+    [{ expression: "missing" }, false],
+  ])("%o is %s", async (condition, holds) => {
+    const inputs = Object.fromEntries(
+      Object.entries(outputs).map(([port, value]) => [port, { type: "static", value }]),
+    );
+    const small: Small = {
+      nodes: [node("a", "core.identity", {}, { inputs }), node("b")],
+      edges: [edge("a>b", { condition })],
+    };
+    expect((await fates(small))["b"]).toBe(holds ? "completed" : "skipped");
+  });
+});
+
+describe("a loop", () => {
+  const again = { condition: { type: "equals", left: "go", right: true } };
+  const go = (value: unknown) =>
+    node("b", "core.identity", {}, { inputs: { go: { type: "static", value } } });
+
+  test("is gone through again while its edge's condition holds, and no further than its limit", async () => {
+    const small = (limit: number): Small => ({
+      nodes: [node("a"), go(true), node("c")],
+      edges: [...chain("a>b>c"), edge("b>a", again)],
+      settings: { maxLoopbackIterations: limit },
+    });
+    const scene = workflowScene({ definitions: [workflow("w", small(2))] });
+    const runId = await scene.run("w");
+    expect(await scene.snapshot(runId)).toMatchObject({
+      status: "failed",
+      error: { code: "loopback_limit_exceeded" },
+      nodeStates: { a: { executions: 3 } },
+    });
+    expect(scene.events(runId).find(({ type }) => type === "workflow.loopback-limit")?.payload).toEqual({
+      ...{ nodeId: "a", iterations: 3, limit: 2 },
+    });
+    expect(scene.types(runId).slice(-2)).toEqual(["workflow.loopback-limit", "run.failed"]);
+  });
+
+  test("whose condition does not hold is left, and what is behind it goes on", async () => {
+    const small: Small = {
+      nodes: [node("a"), go(false), node("c")],
+      edges: [...chain("a>b>c"), edge("b>a", again)],
+    };
+    expect(await fates(small)).toEqual({ a: "completed", b: "completed", c: "completed" });
+  });
+
+  test("from a node to itself ends at its limit", async () => {
+    expect(
+      await fates({ nodes: [node("a")], edges: [edge("a>a")], settings: { maxLoopbackIterations: 1 } }),
+    ).toEqual({ a: "completed x2" });
+  });
+
+  test("over a gate asks anew each time, under another key", async () => {
+    const scene = workflowScene({
+      definitions: [
+        workflow("w", {
+          nodes: [node("start"), node("gate", "core.approvalGate"), node("revise")],
+          edges: [
+            edge("start>gate", { triggerRule: "any_success" }),
+            edge("gate>revise", { triggerRule: "any_failed" }),
+            edge("revise>gate", { triggerRule: "any_success" }),
+          ],
+          settings: { maxLoopbackIterations: 2 },
+        }),
+      ],
+    });
+    const runId = await scene.run("w");
+    await scene.answer(runId, "gate", { action: "reject" });
+    await scene.answer(runId, "gate", { action: "reject" });
+    await scene.answer(runId, "gate", { action: "accept" });
+    const keys = scene.payloads(runId, "interrupt.requested").map(({ key }) => key);
+    expect(new Set(keys).size).toBe(3);
+    expect(await scene.status(runId)).toBe("completed");
+  });
+});

@@ -1,0 +1,365 @@
+import { describe, expect, test } from "vitest";
+import {
+  edge,
+  nextWorker,
+  node,
+  supervised,
+  TERMINATE,
+  worker,
+  workflow,
+} from "../support/workflow-definitions.ts";
+import { fakeClock } from "../support/fake-clock.ts";
+import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
+import { checkLog } from "../support/workflow-plays.ts";
+import {
+  ALICE,
+  codeOf,
+  eventsIn,
+  workflowScene,
+  type SceneOptions,
+  type WorkflowScene,
+} from "../support/workflow-scene.ts";
+
+const slow = workflow("slow", { nodes: [node("wait", "core.delay", { delayMs: 10_000 })] });
+const gated = workflow("gated", {
+  nodes: [node("gate", "core.approvalGate"), node("after")],
+  edges: [edge("gate>after")],
+});
+const asking = workflow("asking", { nodes: [node("model", "core.ai.callPrompt", { prompt: "?" })] });
+const parent = supervised("parent", [nextWorker("slow"), TERMINATE]);
+
+/** Two processes over one ledger, each of which knows that the other one lives. */
+function two(options: SceneOptions = {}): readonly [WorkflowScene, WorkflowScene] {
+  const shared = {
+    ...{ ledger: memoryWorkflowLedger(), clock: fakeClock(), alive: new Set([1, 2]) },
+    definitions: [slow, gated, asking, parent],
+    ...options,
+  };
+  return [workflowScene({ ...shared, pid: 1 }), workflowScene({ ...shared, pid: 2 })];
+}
+
+const answered = {
+  kind: "answered",
+  text: "said",
+  finishReason: "stop",
+  model: "m",
+  provider: "p",
+  usage: {},
+} as const;
+
+describe("two processes over one ledger", () => {
+  test("see each other's runs, and the newest of what they drive themselves", async () => {
+    const [one, other] = two();
+    const runId = await one.run("slow");
+    expect(await other.status(runId)).toBe("running");
+    await other.host.cancel(ALICE, runId, {});
+    expect(await one.status(runId)).toBe("cancelled");
+    expect(codeOf(await one.host.pause(ALICE, runId, {}))).toBe("run_not_pausable");
+    await one.clock.advance(20_000);
+    expect(one.types(runId).at(-1)).toBe("run.cancelled");
+  });
+
+  test("tell a watcher of what the other one appended, also between reading and the first look", async () => {
+    const [one, other] = two();
+    for (const [watcher, actor] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      const runId = await one.run("slow");
+      let wakes = 0;
+      const forget = watcher.host.watch(runId, () => (wakes += 1));
+      await actor.host.cancel(ALICE, runId, {});
+      await watcher.clock.advance(250);
+      expect(wakes).toBeGreaterThan(0);
+      forget();
+      await watcher.clock.advance(10_000);
+      expect(watcher.clock.pending).toBe(0);
+    }
+  });
+
+  test("cost nothing while nothing happens", async () => {
+    const [one, other] = two();
+    const runId = await one.run("gated");
+    let wakes = 0;
+    other.host.watch(runId, () => (wakes += 1));
+    await other.clock.advance(60_000);
+    expect(wakes).toBeLessThanOrEqual(1);
+  });
+
+  test("answered at once by both have one outcome, and the other is told so", async () => {
+    const [one, other] = two();
+    const runId = await one.run("gated");
+    const codes = (
+      await Promise.all([
+        one.host.resolve(ALICE, runId, "gate", { action: "accept" }),
+        other.host.resolve(ALICE, runId, "gate", { action: "reject" }),
+        one.host.resolve(ALICE, runId, "gate", { action: "reject" }),
+        other.host.resolve(ALICE, runId, "gate", { action: "accept" }),
+      ])
+    ).map(codeOf);
+    expect(codes.toSorted()).toEqual(["done", ...Array<string>(3).fill("interrupt_already_resolved")]);
+    await one.settle();
+    checkLog(one.events(runId));
+    expect(one.payloads(runId, "interrupt.resolved")).toHaveLength(1);
+  });
+
+  test("answer what the other one asked since, though they drive the run themselves", async () => {
+    const gates = workflow("gates", {
+      nodes: [node("first", "core.approvalGate", { timeoutMs: 60_000 }), node("second", "core.approvalGate")],
+      edges: [edge("first>second")],
+    });
+    const [one, other] = two({ definitions: [gates] });
+    const runId = await one.run("gates");
+    await other.answer(runId, "first", { action: "accept" });
+    expect(codeOf(await one.answer(runId, "second", { action: "accept" }))).toBe("done");
+    expect(await other.status(runId)).toBe("completed");
+  });
+
+  test("cancelled by one and answered at the other end once", async () => {
+    const [one, other] = two();
+    const runId = await one.run("gated");
+    await Promise.all([
+      one.host.cancel(ALICE, runId, {}),
+      other.host.resolve(ALICE, runId, "gate", { action: "accept" }),
+    ]);
+    await one.settle();
+    checkLog(one.events(runId));
+    expect(["cancelled", "completed"]).toContain(await one.status(runId));
+  });
+
+  test("create one run for one id, which both say is theirs", async () => {
+    const [one, other] = two();
+    const request = {
+      workflowId: "slow",
+      inputs: {},
+      transport: "rest",
+      runId: "run-same" as never,
+    } as const;
+    const created = await Promise.all([one, other, one].map((scene) => scene.host.create(ALICE, request)));
+    expect(created.map(codeOf)).toEqual(["done", "done", "done"]);
+    await one.clock.advance(10_000);
+    expect(one.types("run-same").filter((type) => type === "run.started")).toHaveLength(1);
+    expect(await other.status("run-same")).toBe("completed");
+  });
+
+  test("a child that another process drives and ends is noticed by its parent's", async () => {
+    const [one, other] = two();
+    const runId = await one.run("parent");
+    const childRunId = one.payloads(runId, "node.dispatched")[0]?.childRunId ?? "";
+    await other.host.cancel(ALICE, childRunId, {});
+    await one.clock.advance(500);
+    expect(await one.status(runId)).toBe("completed");
+    checkLog(one.events(runId));
+  });
+});
+
+describe("a process that is gone", () => {
+  test("leaves its runs to one that notices by its silence, though its number is in use", async () => {
+    const [one, other] = two();
+    await one.host.start();
+    await other.host.start();
+    const runId = await one.run("slow");
+    one.die();
+    await other.clock.advance(14_000);
+    expect(await other.status(runId)).toBe("running");
+    await other.clock.advance(4_000);
+    expect(await other.status(runId)).toBe("completed");
+    await other.host.stop();
+  });
+
+  test("leaves a cancelled parent's children to be ended, and those nobody waited for alone", async () => {
+    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
+    const definitions = [
+      gated,
+      workflow("top", { nodes: [node("sub", "core.subWorkflow", { workflowId: "gated" })] }),
+      workflow("free", {
+        nodes: [
+          node("sub", "core.subWorkflow", { workflowId: "gated", waitForCompletion: false }),
+          node("gate", "core.approvalGate"),
+        ],
+      }),
+    ];
+    const one: WorkflowScene = workflowScene({
+      ...{ ...shared, definitions, pid: 1 },
+      // Dies with the parent's end on disk.
+      faults: {
+        after: ({ events }) => {
+          if (events.at(-1)?.type === "run.cancelled") one.die();
+        },
+      },
+    });
+    const top = await one.run("top");
+    const child = one.payloads(top, "node.dispatched")[0]?.childRunId ?? "";
+    const free = await one.run("free");
+    const freed = one.payloads(free, "node.dispatched")[0]?.childRunId ?? "";
+    await one.host.cancel(ALICE, top, {}).catch(() => undefined);
+    const other = workflowScene({ ...shared, definitions, pid: 2 });
+    await other.host.cancel(ALICE, free, {});
+    await other.host.start();
+    await other.settle();
+    expect(await other.status(child)).toBe("cancelled");
+    expect(other.payloads(child, "run.cancelled")[0]).toMatchObject({
+      reason: "parent-cancelled",
+      parentRunId: top,
+    });
+    expect(await other.status(freed)).toBe("waiting-approval");
+    await other.host.stop();
+  });
+
+  test("whose runs wait for people has them looked at once, and not with every beat", async () => {
+    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
+    const one = workflowScene({ ...shared, definitions: [gated], pid: 1 });
+    const runId = await one.run("gated");
+    one.die();
+    const other = workflowScene({ ...shared, definitions: [gated], pid: 2 });
+    await other.host.start();
+    await other.clock.advance(60_000);
+    expect(other.said).toEqual(['goes on with the runs of a process that is gone {"runs":1}']);
+    expect(other.types(runId)).not.toContain("run.resuming");
+    await other.answer(runId, "gate", { action: "accept" });
+    expect(await other.status(runId)).toBe("completed");
+    await other.host.stop();
+  });
+
+  test("with one run whose definition is lost leaves the others to be gone on with", async () => {
+    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
+    const one = workflowScene({ ...shared, definitions: [slow, gated], pid: 1 });
+    const lost = await one.run("slow");
+    const gone = workflow("slow", { nodes: [node("wait", "core.delay", { delayMs: 10_001 })] });
+    const kept = workflowScene({ ...shared, definitions: [gone], pid: 1 });
+    const found = await kept.run("slow");
+    one.die();
+    kept.die();
+    for (const [sha256, text] of shared.ledger.definitions)
+      if (text.includes('"delayMs":10000')) shared.ledger.definitions.delete(sha256);
+    const other = workflowScene({ ...shared, pid: 2 });
+    await other.host.start();
+    await other.clock.advance(11_000);
+    expect(eventsIn(shared.ledger, found).at(-1)?.type).toBe("run.completed");
+    expect(eventsIn(shared.ledger, lost).at(-1)?.type).toBe("node.started");
+    await other.host.stop();
+  });
+
+  test("leaves a child that is known, though its workflow is not there any more", async () => {
+    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
+    const one = workflowScene({ ...shared, definitions: [slow, parent], pid: 1 });
+    const runId = await one.run("parent");
+    one.die();
+    const other = workflowScene({ ...shared, definitions: [parent], pid: 2 });
+    await other.host.start();
+    await other.clock.advance(10_000);
+    expect(other.payloads(runId, "core.workflowChain.event").map(({ phase }) => phase)).toEqual([
+      ...["dispatch.began", "dispatch.succeeded", "child.completed"],
+    ]);
+    await other.host.stop();
+  });
+});
+
+describe("a host that stops", () => {
+  test("fails no run whose model or tool it was waiting for; the next process asks again", async () => {
+    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock(), definitions: [asking] };
+    const one = workflowScene({
+      ...{ ...shared, pid: 1 },
+      chat: {
+        complete: ({ signal }) =>
+          new Promise((resolve) => {
+            signal.addEventListener("abort", () => {
+              resolve({ kind: "unknown", code: "aborted", message: "aborted" });
+            });
+          }),
+      },
+    });
+    const runId = await one.run("asking");
+    await one.host.stop();
+    await one.settle();
+    expect(one.types(runId)).toEqual(["run.started", "node.started"]);
+    const other = workflowScene({
+      ...{ ...shared, pid: 2 },
+      chat: { complete: () => Promise.resolve(answered) },
+    });
+    await other.host.start();
+    await other.settle();
+    expect(await other.status(runId)).toBe("completed");
+    await other.host.stop();
+  });
+
+  test("does not cancel what it began on another host", async () => {
+    const cancelled: string[] = [];
+    const scene = workflowScene({
+      definitions: [
+        workflow("far", {
+          nodes: [node("sub", "core.subWorkflow", { workflowId: "w", peerUrl: "http://peer" })],
+        }),
+      ],
+      peers: {
+        createRun: () => Promise.resolve({ kind: "created", runId: "run-far", status: "running" }),
+        awaitEnd: (_url, _runId, signal) =>
+          new Promise((resolve) => {
+            signal.addEventListener("abort", () => {
+              resolve({ kind: "unknown", code: "aborted", message: "aborted" });
+            });
+          }),
+        cancel: (_url, runId) => {
+          cancelled.push(runId);
+          return Promise.resolve({ kind: "cancelling", status: "cancelled" });
+        },
+      },
+    });
+    const stays = await scene.run("far");
+    const ends = await scene.run("far");
+    await scene.host.cancel(ALICE, ends, {});
+    await scene.settle();
+    expect(cancelled).toEqual(["run-far"]);
+    await scene.host.stop();
+    await scene.settle();
+    expect(cancelled).toEqual(["run-far"]);
+    expect(scene.types(stays)).toEqual(["run.started", "node.started", "node.dispatched"]);
+  });
+});
+
+describe("an effect that fails without an answer", () => {
+  test("is tried again a second later, and not over and over", async () => {
+    let calls = 0;
+    const scene = workflowScene({
+      definitions: [asking],
+      chat: {
+        complete: () => {
+          calls += 1;
+          return calls < 3 ? Promise.reject(new Error("broken")) : Promise.resolve(answered);
+        },
+      },
+    });
+    const runId = await scene.run("asking");
+    expect(calls).toBe(1);
+    await scene.clock.advance(999);
+    expect(calls).toBe(1);
+    await scene.clock.advance(1_001);
+    expect(calls).toBe(3);
+    expect(await scene.status(runId)).toBe("completed");
+  });
+
+  test("is not done a second time when its run is asked for again", async () => {
+    let calls = 0;
+    const scene = workflowScene({
+      definitions: [asking],
+      chat: {
+        complete: () => {
+          calls += 1;
+          return new Promise(() => undefined);
+        },
+      },
+    });
+    const runId = (await scene.run("asking")) as never;
+    await scene.run("asking", { runId });
+    expect(calls).toBe(1);
+  });
+
+  test("does not hold up another run", async () => {
+    const scene = workflowScene({
+      definitions: [asking, worker("plain")],
+      chat: { complete: () => Promise.reject(new Error("broken")) },
+    });
+    await scene.run("asking");
+    expect(await scene.status(await scene.run("plain"))).toBe("completed");
+  });
+});

@@ -1,0 +1,82 @@
+import { describe, expect, it } from "vitest";
+import { ADVERTISED, BEARER, fakeFace, post, type FakeFace } from "./http-fake-host.ts";
+
+async function get(face: FakeFace, path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return await face.app.request(path, { headers: { ...BEARER, ...headers } });
+}
+
+describe("discovery", () => {
+  it("needs no token, can be kept, and says when it has changed", async () => {
+    const { app } = fakeFace();
+    const first = await app.request("/.well-known/openwop");
+    expect([first.status, first.headers.get("cache-control")]).toEqual([200, "public, max-age=60"]);
+    const etag = first.headers.get("etag")!;
+    const headers = { "if-none-match": `"other", W/${etag}` };
+    const second = await app.request("/.well-known/openwop", { headers });
+    expect([second.status, await second.text()]).toEqual([304, ""]);
+    expect((await app.request("/.well-known/openwop", { headers: { "if-none-match": '"x"' } })).status).toBe(
+      200,
+    );
+  });
+
+  it("says only what works", async () => {
+    const document = (await (await fakeFace().app.request("/.well-known/openwop")).json()) as Record<
+      string,
+      unknown
+    >;
+    expect(document).toMatchObject({
+      ...{ protocolVersion: "1.1", fixtures: ["conformance-noop"] },
+      multiAgent: { executionModel: { version: 3, crossHostCausation: { hostId: "https://host.test" } } },
+    });
+    expect(document["capabilities"]).toMatchObject({ multiAgent: document["multiAgent"] });
+    for (const word of ["replay", "verifier", "statefulResume", '"edit"', "liveRuntime", "manifestRuntime"])
+      expect(JSON.stringify(document)).not.toContain(word);
+  });
+
+  it("does not show ancestry where the level is lower", async () => {
+    const executionModel = { ...ADVERTISED.executionModel, version: 2 as const };
+    const face = fakeFace({ advertised: { ...ADVERTISED, executionModel, agentInventory: true } });
+    face.host.put("run-1");
+    expect((await get(face, "/v1/runs/run-1/ancestry")).status).toBe(404);
+    expect(await (await get(face, "/v1/agents")).json()).toEqual({ agents: [], total: 0 });
+    expect((await get(face, "/v1/agents/a")).status).toBe(404);
+  });
+
+  it("lets web pages ask only from origins that are allowed", async () => {
+    const origin = "https://app.test";
+    const preflight = { method: "OPTIONS", headers: { origin, "access-control-request-method": "POST" } };
+    const open = fakeFace({ allowedOrigins: [origin] }).app;
+    const allowed = await open.request("/v1/runs", preflight);
+    expect([allowed.status, allowed.headers.get("access-control-allow-origin")]).toEqual([204, origin]);
+    const refusal = await open.request("/v1/runs/x", { headers: { origin } });
+    expect([refusal.status, refusal.headers.get("access-control-allow-origin")]).toEqual([401, origin]);
+    const other = await open.request("/v1/runs/x", { headers: { origin: "https://evil.test" } });
+    expect(other.headers.get("access-control-allow-origin")).toBeNull();
+    const closed = await fakeFace().app.request("/v1/runs", preflight);
+    expect([closed.status, closed.headers.get("access-control-allow-origin")]).toEqual([405, null]);
+  });
+});
+
+describe("test seams", () => {
+  it("register workflows and show events by type where they were asked for", async () => {
+    const face = fakeFace({ testSeams: true });
+    face.host.put("run-1");
+    face.host.append("run-1", "node.started");
+    const seams = "/v1/host/sample";
+    const registered = await face.app.request(`${seams}/workflows`, post({ workflowId: "w", nodes: [] }));
+    expect([registered.status, await registered.json()]).toEqual([201, { workflowId: "w" }]);
+    const events = await get(face, `${seams}/test/runs/run-1/events?type=node.started`);
+    expect(await events.json()).toMatchObject({ events: [{ type: "node.started" }] });
+    expect((await face.app.request(`${seams}/test/reset`, post({}))).status).toBe(200);
+    expect((await face.app.request(`${seams}/test/capability-toggle`, post({}))).status).toBe(404);
+    expect((await face.app.request(`${seams}/workflows`, { method: "POST" })).status).toBe(401);
+  });
+
+  it("deliver once what is claimed several times at once", async () => {
+    const { app } = fakeFace({ testSeams: true });
+    const path = "/v1/host/sample/test/idempotency/concurrent-claim";
+    const body = (await (await app.request(path, post({ executors: 5 }))).json()) as { mintedIds: string[] };
+    expect(body).toMatchObject({ attempted: 5, delivered: 1 });
+    expect([body.mintedIds.length, new Set(body.mintedIds).size]).toEqual([5, 1]);
+  });
+});

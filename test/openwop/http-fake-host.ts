@@ -1,0 +1,267 @@
+/** Owns: a workflow host that holds runs in memory and does only what a test tells it to, for the rules of HTTP. */
+import type { CoordinationId, EventId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import {
+  hasRunEnded,
+  type WorkflowStatus,
+} from "../../src/agents/coordination/contracts/workflow-summary.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { Begun, KeptAnswer, RequestLog } from "../../src/agents/coordination/ports/workflow-store.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
+import type {
+  Answered,
+  Caller,
+  CreatedRun,
+  CreateRun,
+  HostErrorCode,
+  HostRefusal,
+  WorkflowHost,
+} from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "../../src/plugins/openwop/app.ts";
+import { LEVEL_3 } from "../../src/plugins/openwop/advertised.ts";
+import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
+
+export const TOKEN = "alpha-token-0123456789";
+export const OTHER_TOKEN = "beta-token-0123456789";
+export const BEARER = { authorization: `Bearer ${TOKEN}` };
+
+export interface FakeRun {
+  readonly runId: string;
+  readonly tenant: string;
+  status: WorkflowStatus;
+  readonly events: WorkflowEvent[];
+}
+
+export interface FakeHost extends WorkflowHost {
+  readonly runs: Map<string, FakeRun>;
+  /** What was asked, in order. */
+  readonly created: { readonly caller: Caller; readonly request: CreateRun }[];
+  readonly watching: () => number;
+  /** How often events were read. */
+  readonly reads: () => number;
+  /** Appends an event, and wakes who watches. */
+  append(runId: string, type: string, payload?: unknown): void;
+  /** Throws from now on where it is asked for anything. */
+  fail(error: unknown): void;
+  put(runId: string, tenant?: string): FakeRun;
+}
+
+function refused(code: HostErrorCode, message: string, details?: Record<string, unknown>): HostRefusal {
+  return { kind: "refused", code, message, ...(details && { details }) };
+}
+
+function done<T>(value: T): Answered<T> {
+  return { kind: "done", value };
+}
+
+const NOWHERE = refused("not_found", "There is no such run.");
+
+const NOOP = {
+  ...{ id: "conformance-noop", name: "noop", version: "1.0.0", edges: [], triggers: [], variables: [] },
+  nodes: [
+    { id: "noop", typeId: "core.noop", name: "noop", position: { x: 0, y: 0 }, config: {}, inputs: {} },
+  ],
+  ...{ metadata: {}, settings: {} },
+} as WorkflowDefinition;
+
+export function fakeHost(): FakeHost {
+  const runs = new Map<string, FakeRun>();
+  const watchers = new Map<string, Set<() => void>>();
+  const created: { caller: Caller; request: CreateRun }[] = [];
+  let failure: { readonly error: unknown } | undefined;
+  let reads = 0;
+  let made = 0;
+  const own = (caller: Caller, runId: string): FakeRun | undefined => {
+    if (failure) throw failure.error;
+    const run = runs.get(runId);
+    return run?.tenant === caller.tenant ? run : undefined;
+  };
+  const withRun = <T>(
+    caller: Caller,
+    runId: string,
+    use: (run: FakeRun) => Answered<T>,
+  ): Promise<Answered<T>> =>
+    Promise.resolve().then(() => {
+      const run = own(caller, runId);
+      return run ? use(run) : NOWHERE;
+    });
+  const shown = ({ runId, status }: FakeRun): Answered<CreatedRun> =>
+    done({ runId: runId as CoordinationId, status });
+  const move = (run: FakeRun, status: WorkflowStatus, type: string): Answered<CreatedRun> => {
+    run.status = status;
+    host.append(run.runId, type);
+    return shown(run);
+  };
+  const host: FakeHost = {
+    ...{ hostId: "https://host.test", runs, created, requests: memoryRequests() },
+    watching: () => [...watchers.values()].reduce((sum, { size }) => sum + size, 0),
+    reads: () => reads,
+    fail: (error) => {
+      failure = { error };
+    },
+    put: (runId, tenant = "alpha") => {
+      const run: FakeRun = { runId, tenant, status: "running", events: [] };
+      runs.set(runId, run);
+      host.append(runId, "run.started", { workflowId: "conformance-noop" });
+      return run;
+    },
+    append: (runId, type, payload = {}) => {
+      const { events } = runs.get(runId)!;
+      const sequence = events.length;
+      const timestamp = "2026-01-02T03:04:05.678Z";
+      const eventId = `${runId}:${sequence}` as EventId;
+      events.push({ eventId, runId, sequence, type, timestamp, payload } as unknown as WorkflowEvent);
+      for (const wake of watchers.get(runId) ?? []) wake();
+    },
+    create: async (caller, request) => {
+      await Promise.resolve();
+      if (failure) throw failure.error;
+      if (request.workflowId !== "conformance-noop")
+        return refused("workflow_not_found", "No such workflow.");
+      created.push({ caller, request });
+      const runId = request.runId ?? `run-${(made += 1)}`;
+      return shown(runs.get(runId) ?? host.put(runId, caller.tenant));
+    },
+    snapshot: (caller, runId) =>
+      withRun(caller, runId, ({ status }) => done({ runId, workflowId: "conformance-noop", status })),
+    events: (caller, runId, { from, limit }) =>
+      withRun(caller, runId, ({ events, status }) => {
+        reads += 1;
+        const page = events.slice(from, from + limit);
+        return done({ events: page, isComplete: hasRunEnded(status) && from + limit >= events.length });
+      }),
+    watch: (runId, wake) => {
+      const all = watchers.get(runId) ?? new Set();
+      watchers.set(runId, all.add(wake));
+      return () => {
+        all.delete(wake);
+      };
+    },
+    cancel: (caller, runId) =>
+      withRun(caller, runId, (run) =>
+        hasRunEnded(run.status) ? shown(run) : move(run, "cancelled", "run.cancelled"),
+      ),
+    pause: (caller, runId) =>
+      withRun(caller, runId, (run) =>
+        run.status === "running"
+          ? move(run, "paused", "run.paused")
+          : refused("run_not_pausable", "The run does not run.", { runStatus: run.status }),
+      ),
+    resume: (caller, runId) =>
+      withRun(caller, runId, (run) =>
+        run.status === "paused"
+          ? move(run, "running", "run.resumed")
+          : refused("run_not_paused", "The run is not paused.", { runStatus: run.status }),
+      ),
+    resolve: (caller, runId, nodeId) =>
+      withRun(caller, runId, ({ status }) =>
+        nodeId === "gate"
+          ? done({ runId, nodeId, interruptId: "i1", status })
+          : refused("not_found", "No interrupt."),
+      ),
+    inspectToken: (token) =>
+      Promise.resolve(
+        token === "good"
+          ? done({
+              ...{ interruptId: "i1", runId: "run-1", nodeId: "gate", kind: "approval", key: "gate:1" },
+              data: { artifactId: "a", artifactType: "t", title: "Go?", actions: ["accept"] },
+            })
+          : refused("not_found", "No such interrupt."),
+      ),
+    resolveToken: (token) =>
+      Promise.resolve(
+        token === "good"
+          ? done({ runId: "run-1", nodeId: "gate", interruptId: "i1", status: "running" as const })
+          : refused("interrupt_expired", "It is too late."),
+      ),
+    ancestry: (caller, runId) =>
+      withRun(caller, runId, () => done({ runId, hostId: "https://host.test", parent: null })),
+    workflow: (_caller, workflowId) =>
+      Promise.resolve(
+        workflowId === NOOP.id ? done(NOOP) : refused("workflow_not_found", "No such workflow."),
+      ),
+    workflowIds: () => [NOOP.id],
+    register: (_caller, definition) =>
+      Promise.resolve(done({ workflowId: (definition as { workflowId: string }).workflowId })),
+    memory: () => Promise.resolve([]),
+    start: () => Promise.resolve(),
+    stop: () => Promise.resolve(),
+  };
+  return host;
+}
+
+function memoryRequests(): RequestLog {
+  const kept = new Map<string, { digest: string; runId: CoordinationId; answer?: KeptAnswer }>();
+  const at = (key: { tenant: string; endpoint: string; key: string }): string =>
+    JSON.stringify([key.tenant, key.endpoint, key.key]);
+  return {
+    begin: (request): Promise<Begun> => {
+      const found = kept.get(at(request));
+      if (!found) {
+        kept.set(at(request), { digest: request.digest, runId: request.runId });
+        return Promise.resolve({ kind: "new", runId: request.runId });
+      }
+      if (found.digest !== request.digest) return Promise.resolve({ kind: "mismatch" });
+      const { answer } = found;
+      return Promise.resolve(answer ? { kind: "answered", answer } : { kind: "in_flight" });
+    },
+    finish: (key, answer) => {
+      kept.get(at(key))!.answer = answer;
+      return Promise.resolve();
+    },
+    release: (key) => {
+      kept.delete(at(key));
+      return Promise.resolve();
+    },
+    deleteBefore: () => Promise.resolve(0),
+  };
+}
+
+export interface FakeFace {
+  readonly app: OpenWopApp;
+  readonly host: FakeHost;
+  readonly clock: FakeClock;
+  readonly logged: { readonly fields: unknown; readonly message: string }[];
+}
+
+export const ADVERTISED = { ...LEVEL_3, implementation: { name: "test", version: "0.0.0" } };
+
+export const TOKENS = [
+  { token: TOKEN, tenant: "alpha" },
+  { token: OTHER_TOKEN, tenant: "beta", principal: "bob" },
+];
+
+export function fakeFace(options: Partial<OpenWopParts> & { readonly clock?: Clock } = {}): FakeFace {
+  const host = fakeHost();
+  const clock = fakeClock();
+  const { logger, logged } = recordingLogger();
+  const app = createOpenWopApp({
+    ...{ host, clock, logger, advertised: ADVERTISED, tokens: TOKENS },
+    ...options,
+  });
+  return { app, host, clock, logged };
+}
+
+export function recordingLogger(): { logger: Logger; logged: { fields: unknown; message: string }[] } {
+  const logged: { fields: unknown; message: string }[] = [];
+  const log = (fields: unknown, message: string): void => {
+    logged.push({ fields, message });
+  };
+  return { logger: { debug: log, info: log, warn: log, error: log }, logged };
+}
+
+/** A POST with a token and a JSON body. */
+export function post(body: unknown, headers: Record<string, string> = {}): RequestInit {
+  return {
+    method: "POST",
+    body: typeof body === "string" ? body : JSON.stringify(body),
+    headers: { ...BEARER, "content-type": "application/json", ...headers },
+  };
+}
+
+export interface ErrorBody {
+  readonly error: string;
+  readonly message: string;
+  readonly details?: Readonly<Record<string, unknown>>;
+}

@@ -1,0 +1,306 @@
+import { describe, expect, it } from "vitest";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import {
+  BEARER,
+  fakeFace,
+  OTHER_TOKEN,
+  post,
+  TOKEN,
+  type ErrorBody,
+  type FakeFace,
+} from "./http-fake-host.ts";
+
+const NOOP = { workflowId: "conformance-noop" };
+
+async function error(response: Response): Promise<ErrorBody & { readonly status: number }> {
+  const body = (await response.json()) as ErrorBody;
+  expect(Object.keys(body).filter((key) => !["error", "message", "details"].includes(key))).toEqual([]);
+  expect(body.message).toMatch(/\S/);
+  expect(response.headers.get("content-type")).toBe("application/json");
+  return { status: response.status, ...body };
+}
+
+async function get(face: FakeFace, path: string, headers: Record<string, string> = {}): Promise<Response> {
+  return await face.app.request(path, { headers: { ...BEARER, ...headers } });
+}
+
+describe("runs", () => {
+  it("are created with 201 and the paths to follow them", async () => {
+    const face = fakeFace();
+    const response = await face.app.request("/v1/runs", post({ ...NOOP, inputs: { a: 1 }, tags: ["t"] }));
+    expect(response.status).toBe(201);
+    expect(await response.json()).toEqual({
+      ...{ runId: "run-1", status: "running" },
+      ...{ eventsUrl: "/v1/runs/run-1/events", statusUrl: "/v1/runs/run-1" },
+    });
+    const [{ caller, request } = expect.fail("nothing was created")] = face.host.created;
+    expect(caller).toEqual({
+      tenant: "alpha",
+      principal: expect.stringMatching(/^token-[0-9a-f]{12}$/) as string,
+    });
+    expect(request).toEqual({ ...NOOP, inputs: { a: 1 }, tags: ["t"], transport: "rest" });
+  });
+
+  it("of a workflow that is not there are bad requests", async () => {
+    const face = fakeFace();
+    const response = await face.app.request("/v1/runs", post({ workflowId: "nope" }));
+    expect(await error(response)).toMatchObject({ status: 400, error: "validation_error" });
+  });
+
+  it("take the trace context of the request, and none that is not valid", async () => {
+    const face = fakeFace();
+    const trace = "4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7";
+    const asked = [
+      [`00-${trace}-01`, "vendor=1"],
+      [`cc-${trace}-01-what-comes-later`, undefined],
+      [`00-${trace}-01-extra`, "vendor=1"],
+      [`00-${"0".repeat(32)}-00f067aa0ba902b7-01`, undefined],
+      [`ff-${trace}-01`, undefined],
+      ["nonsense", "vendor=1"],
+    ] as const;
+    for (const [traceparent, tracestate] of asked)
+      await face.app.request("/v1/runs", post(NOOP, { traceparent, ...(tracestate && { tracestate }) }));
+    expect(face.host.created.map(({ request }) => [request.traceparent, request.tracestate])).toEqual([
+      [`00-${trace}-01`, "vendor=1"],
+      [`00-${trace}-01`, undefined],
+      ...Array.from({ length: 4 }, () => [undefined, undefined]),
+    ]);
+  });
+
+  it("know the run of another host that started them", async () => {
+    const face = fakeFace();
+    const parent = {
+      ...{ runId: "run-9", hostId: "https://other.test", cause: "core.dispatch" },
+      wellKnownUrl: "https://other.test/.well-known/openwop",
+    };
+    await face.app.request("/v1/runs", post(NOOP, { "openwop-parent": JSON.stringify(parent) }));
+    await face.app.request("/v1/runs", post(NOOP, { "openwop-parent": "{" }));
+    expect(face.host.created.map(({ request }) => request.parent)).toEqual([parent, undefined]);
+  });
+
+  it("are paused and resumed with 202, and refuse it with how they are", async () => {
+    const face = fakeFace();
+    face.host.put("run-1");
+    const paused = await face.app.request("/v1/runs/run-1:pause", post({ drainPolicy: "immediate" }));
+    expect(paused.status).toBe(202);
+    expect(await paused.json()).toEqual({
+      ...{ runId: "run-1", status: "paused", pausedAt: "2026-01-02T03:04:05.678Z" },
+    });
+    const again = await error(await face.app.request("/v1/runs/run-1:pause", post({})));
+    expect(again).toMatchObject({ status: 409, details: { runStatus: "paused" } });
+    const resumed = await face.app.request("/v1/runs/run-1:resume", post({}));
+    expect(resumed.status).toBe(202);
+    expect(await resumed.json()).toMatchObject({ runId: "run-1", status: "running" });
+    expect(await error(await face.app.request("/v1/runs/run-1:resume", post({})))).toMatchObject({
+      status: 409,
+    });
+    expect(await error(await face.app.request("/v1/runs/nope:pause", post({})))).toMatchObject({
+      status: 404,
+    });
+  });
+
+  it("are cancelled, also after they have ended, and also without a body", async () => {
+    const face = fakeFace();
+    face.host.put("run-1");
+    for (const init of [post({ reason: "enough" }), { method: "POST", headers: BEARER }]) {
+      const response = await face.app.request("/v1/runs/run-1/cancel", init);
+      expect([response.status, await response.json()]).toEqual([
+        200,
+        { runId: "run-1", status: "cancelled" },
+      ]);
+    }
+  });
+
+  it("are cancelled in bulk, each by itself and in the order that was asked", async () => {
+    const face = fakeFace();
+    face.host.put("run-1");
+    face.host.put("run-2").status = "completed";
+    face.host.put("run-3", "beta");
+    const runIds = ["nope", "run-2", "run-1", "run-3"];
+    const response = await face.app.request("/v1/runs:bulk-cancel", post({ runIds }));
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      results: [
+        { runId: "nope", ok: false, error: { code: "not_found" } },
+        { runId: "run-2", ok: false, status: "completed", error: { code: "run_terminal" } },
+        { runId: "run-1", ok: true, status: "cancelled" },
+        { runId: "run-3", ok: false, error: { code: "not_found" } },
+      ],
+    });
+  });
+
+  it.each([[{}], [{ runIds: [] }], [{ runIds: [1] }], [{ runIds: "run-1" }]])(
+    "are not cancelled in bulk for %j",
+    async (body) => {
+      const response = await fakeFace().app.request("/v1/runs:bulk-cancel", post(body));
+      expect(await error(response)).toMatchObject({ status: 400, error: "validation_error" });
+    },
+  );
+
+  it("are cancelled at most a hundred at once", async () => {
+    const runIds = Array.from({ length: 101 }, (_, index) => `run-${index}`);
+    const response = await fakeFace().app.request("/v1/runs:bulk-cancel", post({ runIds }));
+    expect(await error(response)).toMatchObject({ status: 400, details: { maxRunIds: 100 } });
+  });
+
+  it("of another tenant are not there", async () => {
+    const face = fakeFace();
+    face.host.put("run-1", "beta");
+    for (const path of ["", "/events", "/events/poll?timeout=0", "/ancestry"])
+      expect(await error(await get(face, `/v1/runs/run-1${path}`))).toMatchObject({
+        ...{ status: 404, error: "not_found" },
+      });
+    expect((await get(face, "/v1/runs/run-1", { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(200);
+  });
+});
+
+describe("interrupts", () => {
+  it("are answered by node", async () => {
+    const face = fakeFace();
+    face.host.put("run-1");
+    const path = "/v1/runs/run-1/interrupts";
+    const answered = await face.app.request(`${path}/gate`, post({ resumeValue: { action: "accept" } }));
+    expect([answered.status, await answered.json()]).toEqual([
+      200,
+      { runId: "run-1", nodeId: "gate", interruptId: "i1", status: "running" },
+    ]);
+    expect(await error(await face.app.request(`${path}/nope`, post({ resumeValue: 1 })))).toMatchObject({
+      status: 404,
+    });
+    expect(await error(await face.app.request(`${path}/gate`, post({})))).toMatchObject({ status: 400 });
+  });
+
+  it("are shown and answered to whoever has a good token, and nobody learns more without one", async () => {
+    const { app } = fakeFace();
+    const shown = await app.request("/v1/interrupts/good");
+    expect(Object.keys((await shown.json()) as object)).toEqual(["kind", "key", "data"]);
+    const anonymous = { authorization: "" };
+    expect((await app.request("/v1/interrupts/good", post({ resumeValue: 1 }, anonymous))).status).toBe(200);
+    expect(await error(await app.request("/v1/interrupts/good", post({}, anonymous)))).toMatchObject({
+      status: 400,
+    });
+    expect(await error(await app.request("/v1/interrupts/x", post({ correlation: 1 })))).toMatchObject({
+      status: 404,
+    });
+    expect(await error(await app.request("/v1/interrupts/late", post({ resumeValue: 1 })))).toMatchObject({
+      ...{ status: 410, error: "interrupt_expired" },
+    });
+  });
+});
+
+describe("who asks", () => {
+  it.each([
+    ["nobody", undefined],
+    ["an unknown token", "Bearer nope"],
+    ["a part of a token", `Bearer ${TOKEN.slice(0, -1)}`],
+    ["another scheme", `Basic ${TOKEN}`],
+    ["two tokens", `Bearer ${TOKEN} ${TOKEN}`],
+    ["an endless token", `Bearer ${"a".repeat(9_000)}`],
+  ])("is refused as %s", async (_who, authorization) => {
+    const { app } = fakeFace();
+    const headers: Record<string, string> = authorization === undefined ? {} : { authorization };
+    for (const [path, method] of [
+      ["/v1/runs", "POST"],
+      ["/v1/runs/run-1", "GET"],
+      ["/v1/workflows/conformance-noop", "GET"],
+    ] as const) {
+      const response = await app.request(path, { method, headers });
+      expect(response.headers.get("www-authenticate")).toMatch(/^Bearer realm="openwop"/);
+      expect(await error(response)).toMatchObject({ status: 401, error: "unauthenticated" });
+    }
+  });
+
+  it("is let in whatever the case of the scheme, and never shown as a token", async () => {
+    const face = fakeFace();
+    await face.app.request("/v1/runs", post(NOOP, { authorization: `bEARER   ${OTHER_TOKEN}` }));
+    await face.app.request("/v1/runs", post(NOOP));
+    expect(face.host.created.map(({ caller }) => caller.principal)).toEqual([
+      "bob",
+      expect.stringMatching(/^token-/),
+    ]);
+    expect(JSON.stringify(face.host.created)).not.toContain(TOKEN);
+  });
+
+  it("is nobody where there are no tokens", async () => {
+    const { app } = fakeFace({ tokens: [] });
+    expect((await app.request("/v1/runs", post(NOOP))).status).toBe(401);
+  });
+
+  it.each([
+    [{ token: "", tenant: "a" }],
+    [{ token: "with space", tenant: "a" }],
+    [{ token: "good", tenant: "@interrupt" }],
+  ])("cannot be %j", (token) => {
+    expect(() => fakeFace({ tokens: [token] })).toThrow(RangeError);
+  });
+
+  it("may ask as often as the tenant's limit says, and learns when again", async () => {
+    const face = fakeFace({ rateLimit: { requestsPerSecond: 2, burst: 3 } });
+    face.host.put("run-1");
+    const statuses = [];
+    for (let turn = 0; turn < 4; turn += 1) statuses.push((await get(face, "/v1/runs/run-1")).status);
+    expect(statuses).toEqual([200, 200, 200, 429]);
+    const refused = await get(face, "/v1/runs/run-1");
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(await error(refused)).toMatchObject({
+      ...{ error: "rate_limited", details: { retryAfterMs: 500, scope: "tenant" } },
+    });
+    expect((await get(face, "/v1/runs/run-1", { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(404);
+    expect((await get(face, "/.well-known/openwop")).status).toBe(200);
+    await face.clock.advance(500);
+    expect((await get(face, "/v1/runs/run-1")).status).toBe(200);
+    expect((await get(face, "/v1/runs/run-1")).status).toBe(429);
+  });
+});
+
+describe("a request that fails", () => {
+  it("says nothing of the inside, and the log has the rest under one id", async () => {
+    const face = fakeFace();
+    face.host.fail(new Error("secret path /var/lib"));
+    const body = await error(await get(face, "/v1/runs/run-1"));
+    expect(body).toMatchObject({ status: 500, error: "internal_error" });
+    expect(JSON.stringify(body)).not.toContain("secret");
+    expect(face.logged).toHaveLength(1);
+    expect(JSON.stringify(face.logged)).toContain(String(body.details?.["correlationId"]));
+    expect(JSON.stringify(face.logged)).not.toContain("secret");
+  });
+
+  it("is to be tried again where the ledger is busy", async () => {
+    const face = fakeFace();
+    face.host.fail(new CoordinationError("LEDGER_BUSY", "locked"));
+    const response = await get(face, "/v1/runs/run-1");
+    expect(response.headers.get("retry-after")).toBe("1");
+    expect(await error(response)).toMatchObject({ status: 503, error: "unavailable" });
+  });
+
+  it("has the shape of an error also where there is no route, or not this method", async () => {
+    const face = fakeFace();
+    const cases = [
+      ["GET", "/v1/nothing", 404, "not_found"],
+      ["GET", "/", 404, "not_found"],
+      ["GET", "/v1/runs/run-1/artifacts/a", 404, "not_found"],
+      ["POST", "/v1/runs/run-1/approvals/gate", 404, "not_found"],
+      ["POST", "/v1/webhooks", 404, "not_found"],
+      ["DELETE", "/v1/webhooks/w", 404, "not_found"],
+      ["GET", "/v1/agents", 404, "not_found"],
+      ["POST", "/v1/runs/run-1:archive", 404, "not_found"],
+      ["GET", "/v1/runs/run-1:diff?against=run-2", 404, "not_found"],
+      ["POST", "/v1/host/sample/workflows", 404, "not_found"],
+      ["GET", "/runs/run-1", 400, "unversioned_path"],
+      ["GET", "/v1/runs", 405, "method_not_allowed"],
+      ["DELETE", "/v1/runs/run-1", 405, "method_not_allowed"],
+      ["OPTIONS", "/v1/runs", 405, "method_not_allowed"],
+      ["PUT", "/v1/runs/run-1:pause", 405, "method_not_allowed"],
+    ] as const;
+    for (const [method, path, status, code] of cases) {
+      const response = await face.app.request(path, { method, headers: BEARER });
+      expect([method, path, (await error(response)).error, response.status]).toEqual([
+        method,
+        path,
+        code,
+        status,
+      ]);
+    }
+    expect((await face.app.request("/v1/runs", { headers: BEARER })).headers.get("allow")).toBe("POST");
+  });
+});

@@ -1,0 +1,179 @@
+/** Owns: that what the HTTP face sends is what the official schemas describe, where these lie beside this repository. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { describe, expect, it } from "vitest";
+import { ERROR_CODES } from "../../src/agents/coordination/contracts/errors.ts";
+import { discoveryDocument } from "../../src/plugins/openwop/advertised.ts";
+import {
+  COORDINATION_ERROR,
+  FACE_ERROR_STATUS,
+  HOST_ERROR_STATUS,
+  statusOf,
+} from "../../src/plugins/openwop/error-map.ts";
+import { ADVERTISED, BEARER, fakeFace, post } from "./http-fake-host.ts";
+
+const FOLDER = join(import.meta.dirname, "../../../shared/openwop/schemas");
+const isThere = existsSync(FOLDER);
+const problemsOf = isThere ? officialSchemas() : () => [];
+
+function officialSchemas(): (name: string, value: unknown) => readonly string[] {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  (addFormats as unknown as (target: Ajv2020) => void)(ajv);
+  for (const file of readdirSync(FOLDER).filter((name) => name.endsWith(".schema.json")))
+    ajv.addSchema(JSON.parse(readFileSync(join(FOLDER, file), "utf8")) as object);
+  return (name, value) => {
+    const validate = ajv.getSchema(`https://openwop.dev/spec/v1/${name}.schema.json`);
+    if (!validate) throw new Error(`there is no OpenWOP schema ${name}`);
+    return validate(value) ? [] : [`${name}: ${ajv.errorsText(validate.errors)}`];
+  };
+}
+
+type Operation = Readonly<{
+  operationId: string;
+  security: unknown[];
+  parameters: { name: string; in: string }[];
+  requestBody?: { content: Record<string, { schema: Record<string, unknown> }> };
+  responses: Record<string, { content: Record<string, { schema: Record<string, unknown> }> }>;
+}>;
+interface OpenApi {
+  readonly openapi: string;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+async function openApi(testSeams = false): Promise<OpenApi> {
+  const response = await fakeFace({ testSeams }).app.request("/v1/openapi.json");
+  return (await response.json()) as OpenApi;
+}
+
+describe("the discovery document", () => {
+  const reasoning = { verbosity: "full", streaming: true } as const;
+  it.each([
+    ["as it is", ADVERTISED],
+    ["with all there is", { ...ADVERTISED, agentInventory: true, reasoning, runtimeCapabilities: ["x"] }],
+    ["of level 1", { ...ADVERTISED, executionModel: { ...ADVERTISED.executionModel, version: 1 as const } }],
+  ])("is one of the official schema %s", (_how, advertised) => {
+    const { text } = discoveryDocument(advertised, "https://host.test", ["conformance-noop"]);
+    expect(problemsOf("capabilities", JSON.parse(text))).toEqual([]);
+  });
+
+  it("has another tag when it says something else", () => {
+    const tags = [[], ["conformance-noop"]].map((ids) => discoveryDocument(ADVERTISED, "h", ids).etag);
+    expect(new Set(tags).size).toBe(2);
+  });
+});
+
+describe("answers", () => {
+  it("are what the official schemas say", async () => {
+    const face = fakeFace();
+    face.host.put("run-1");
+    const checks = [
+      ["run-snapshot", "/v1/runs/run-1"],
+      ["run-ancestry-response", "/v1/runs/run-1/ancestry"],
+      ["workflow-definition", "/v1/workflows/conformance-noop"],
+      ["suspend-request", "/v1/interrupts/good"],
+      ["error-envelope", "/v1/runs/nope"],
+      ["error-envelope", "/v1/nothing"],
+      ["error-envelope", "/v1/interrupts/nope"],
+      ["error-envelope", "/v1/runs/run-1/events?streamMode=nope"],
+    ] as const;
+    for (const [name, path] of checks) {
+      const body: unknown = await (await face.app.request(path, { headers: BEARER })).json();
+      expect([path, ...problemsOf(name, body)]).toEqual([path]);
+    }
+    const bad: unknown = await (await face.app.request("/v1/runs", post({}))).json();
+    expect(problemsOf("error-envelope", bad)).toEqual([]);
+    const { app } = fakeFace({ advertised: { ...ADVERTISED, agentInventory: true } });
+    const agents: unknown = await (await app.request("/v1/agents", { headers: BEARER })).json();
+    expect(problemsOf("agent-inventory-response", agents)).toEqual([]);
+  });
+});
+
+describe("the OpenAPI document", () => {
+  it("describes every route once, with parameters, bodies and the shape of errors", async () => {
+    const { openapi, paths } = await openApi();
+    expect(openapi).toMatch(/^3\.1\./);
+    const operations = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.values(methods).map((operation) => ({ path, operation })),
+    );
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { path, operation } of operations) {
+      const named = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+      const params = operation.parameters.filter((each) => each.in === "path").map(({ name }) => name);
+      expect([path, params]).toEqual([path, named]);
+      expect(operation.responses["500"]?.content["application/json"]?.schema).toEqual({
+        $ref: "#/components/schemas/Error",
+      });
+    }
+    expect(ids.toSorted()).toMatchInlineSnapshot(`
+      [
+        "bulkCancelRuns",
+        "cancelRun",
+        "createRun",
+        "forkRun",
+        "getCapabilities",
+        "getOpenApi",
+        "getRun",
+        "getRunAncestry",
+        "getWorkflow",
+        "inspectInterruptToken",
+        "pauseRun",
+        "pollRunEvents",
+        "resolveInterrupt",
+        "resolveInterruptToken",
+        "resumeRun",
+        "streamRunEvents",
+      ]
+    `);
+  });
+
+  it("has schemas that can be used", async () => {
+    const { paths } = await openApi(true);
+    const ajv = new Ajv2020({ strict: false });
+    const schemas = Object.values(paths)
+      .flatMap((methods) => Object.values(methods))
+      .flatMap(({ requestBody, responses }) => [
+        ...Object.values(requestBody?.content ?? {}),
+        ...Object.values(responses).flatMap(({ content }) => Object.values(content)),
+      ])
+      .map(({ schema }) => schema)
+      .filter((schema) => !("$ref" in schema));
+    for (const schema of schemas) expect(() => ajv.compile(schema)).not.toThrow();
+    const create = paths["/v1/runs"]!["post"]!.requestBody!.content["application/json"]!.schema;
+    const validate = ajv.compile(create);
+    expect([{ workflowId: "a" }, {}, { workflowId: "a", more: 1 }].map((body) => validate(body))).toEqual([
+      ...[true, false, false],
+    ]);
+    const resolve =
+      paths["/v1/interrupts/{token}"]!["post"]!.requestBody!.content["application/json"]!.schema;
+    expect(ajv.compile(resolve)({})).toBe(false);
+  });
+
+  it("has only routes that are there, and seams only where they are", async () => {
+    const { paths } = await openApi();
+    const seams = (await openApi(true)).paths;
+    expect(Object.keys(paths).filter((path) => path.includes("/host/sample/"))).toEqual([]);
+    expect(Object.keys(seams).length).toBeGreaterThan(Object.keys(paths).length);
+    const face = fakeFace({ testSeams: true });
+    for (const [path, methods] of Object.entries(seams))
+      for (const method of Object.keys(methods)) {
+        const url = path.replace(/\{\w+\}/g, "x");
+        const response = await face.app.request(url, { method: method.toUpperCase() });
+        expect([path, method, [404, 405].includes(response.status) && !path.includes("token")]).toEqual([
+          ...[path, method, false],
+        ]);
+      }
+  });
+});
+
+describe("the tables of errors", () => {
+  it("have a status for every code, and none that means that all is well", () => {
+    const statuses = [...Object.values(HOST_ERROR_STATUS), ...Object.values(FACE_ERROR_STATUS)];
+    expect(statuses.every((status) => status >= 400 && status < 600)).toBe(true);
+    expect(Object.keys(COORDINATION_ERROR).toSorted()).toEqual(Object.keys(ERROR_CODES).toSorted());
+    const outcomes = Object.values(COORDINATION_ERROR).map((code) => statusOf(code));
+    expect([...new Set(outcomes)].toSorted()).toEqual([400, 404, 409, 500, 503]);
+  });
+});

@@ -1,0 +1,110 @@
+/** Owns: the workflows of the tests of levels 1 to 3. Every one is this project's own. */
+import {
+  workflowDefinitionSchema,
+  type WorkflowDefinition,
+} from "../../src/agents/coordination/contracts/workflow-definition.ts";
+
+type Config = Readonly<Record<string, unknown>>;
+
+interface NodeParts {
+  readonly config?: Config;
+  readonly inputs?: Readonly<Record<string, unknown>>;
+  readonly agent?: Readonly<Record<string, unknown>>;
+}
+
+export interface NodeDraft extends NodeParts {
+  readonly id: string;
+  readonly typeId: string;
+}
+
+export function node(id: string, typeId: string, parts: NodeParts = {}): NodeDraft {
+  return { id, typeId, ...parts };
+}
+
+interface Parts {
+  readonly nodes: readonly NodeDraft[];
+  /** Absent: each node leads to the next. */
+  readonly edges?: readonly (readonly [from: string, to: string, more?: Config])[];
+  /** Their defaults; `undefined` for one that has none. */
+  readonly variables?: Readonly<Record<string, unknown>>;
+  readonly settings?: Config;
+}
+
+export function workflow(id: string, { nodes, edges, variables = {}, settings }: Parts): WorkflowDefinition {
+  const inLine = nodes.slice(1).map(({ id: to }, index) => [nodes[index]?.id ?? "", to] as const);
+  return workflowDefinitionSchema.parse({
+    ...{ id, name: id, version: "1", nodes, triggers: [], metadata: {} },
+    edges: (edges ?? inLine).map(([sourceNodeId, targetNodeId, more = {}], index) => ({
+      ...{ id: `e${index}`, sourceNodeId, targetNodeId },
+      ...more,
+    })),
+    variables: Object.entries(variables).map(([name, defaultValue]) => ({
+      ...{ name, type: typeOf(defaultValue) },
+      ...(defaultValue !== undefined && { defaultValue }),
+    })),
+    settings: settings ?? {},
+  });
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return "array";
+  return ["string", "number", "boolean", "object"].find((type) => typeof value === type) ?? "string";
+}
+
+export const work = (nextWorkerIds: readonly string[], confidence?: number) =>
+  ({ kind: "next-worker", nextWorkerIds, ...(confidence !== undefined && { confidence }) }) as const;
+export const end = (confidence?: number) =>
+  ({ kind: "terminate", reason: "done", ...(confidence !== undefined && { confidence }) }) as const;
+
+interface Loop extends Omit<Parts, "nodes" | "edges"> {
+  readonly plan: readonly unknown[];
+  readonly dispatch?: Config;
+  readonly supervisor?: Config;
+  /** Run before the loop begins. */
+  readonly first?: NodeDraft;
+}
+
+/** A supervisor that decides by a script, and a dispatch that leads back to it. */
+export function loop(
+  id: string,
+  { plan, dispatch = {}, supervisor = {}, first, ...rest }: Loop,
+): WorkflowDefinition {
+  const config = { mockDispatchPlan: plan, ...supervisor };
+  return workflow(id, {
+    nodes: [
+      ...(first ? [first] : []),
+      node("boss", "core.orchestrator.supervisor", { config }),
+      node("handing", "core.dispatch", { config: dispatch }),
+    ],
+    edges: [...(first ? [[first.id, "boss"] as const] : []), ["boss", "handing"], ["handing", "boss"]],
+    ...rest,
+  });
+}
+
+export const noop = (id: string): NodeDraft => node(id, "core.noop");
+export const pause = (id: string, delayMs: number): NodeDraft =>
+  node(id, "core.delay", { config: { delayMs } });
+
+/** Waits as long as the run's input `delayMs` says. */
+export const delayed = (id: string, otherwiseMs: number): WorkflowDefinition =>
+  workflow(id, {
+    nodes: [
+      node("wait", "core.delay", { inputs: { delayMs: { type: "variable", variableName: "delayMs" } } }),
+    ],
+    variables: { delayMs: otherwiseMs },
+  });
+
+/** The workers of loops, by what becomes of them. */
+export const WORKERS: readonly WorkflowDefinition[] = [
+  workflow("worker-good", { nodes: [noop("only")], variables: { found: "gold" } }),
+  workflow("worker-other", { nodes: [noop("only")], variables: { found: "silver" } }),
+  workflow("worker-bad", {
+    nodes: [node("only", "core.fail", { config: { code: "mine_flooded", message: "there is water" } })],
+    variables: { found: "mud" },
+  }),
+  delayed("worker-slow", 60_000),
+  workflow("worker-gated", {
+    nodes: [node("gate", "core.approvalGate", { config: { title: "Dig?" } })],
+    variables: { found: "buried" },
+  }),
+];

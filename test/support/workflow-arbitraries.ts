@@ -1,0 +1,247 @@
+/** Owns: workflows that fast-check makes up, and a world that answers their effects in an order of its own. */
+import fc from "fast-check";
+import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
+import { eventIdAt, isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type {
+  WorkflowDraft,
+  WorkflowEvent,
+} from "../../src/agents/coordination/contracts/workflow-events.ts";
+import { answerInterrupt } from "../../src/agents/coordination/workflow/answer-interrupt.ts";
+import { settleEffect } from "../../src/agents/coordination/workflow/commands.ts";
+import { evolveWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
+import { compileWorkflow, type NodeGraph } from "../../src/agents/coordination/workflow/graph.ts";
+import type {
+  EffectOutcome,
+  NodeEffect,
+  WorkflowSettings,
+} from "../../src/agents/coordination/workflow/node-type.ts";
+import { progress, type Progress } from "../../src/agents/coordination/workflow/progress.ts";
+import { isEndedPhase, type WorkflowRun } from "../../src/agents/coordination/workflow/state.ts";
+import { START_MS } from "./fake-clock.ts";
+import { edge, nextWorker, node, TERMINATE, workflow } from "./workflow-definitions.ts";
+
+const RULES = ["all_success", "any_success", "all_complete", "none_failed", "any_failed"] as const;
+
+const body = fc.constantFrom<readonly [string, Readonly<Record<string, unknown>>]>(
+  ["core.noop", {}],
+  ["core.identity", {}],
+  ["core.delay", { delayMs: 40 }],
+  ["core.delay", { delayMs: 5 }],
+  ["core.fail", {}],
+  ["core.approvalGate", { timeoutMs: 60 }],
+  ["core.clarificationGate", {}],
+  ["core.subWorkflow", { workflowId: "child", onChildFailure: "absorb", outputMapping: { v: "result" } }],
+  ["core.subWorkflow", { workflowId: "child" }],
+  ["openclaw.memory.write", { content: "x" }],
+  ["core.ai.callPrompt", { prompt: "?" }],
+);
+
+interface Shape {
+  readonly bodies: readonly (readonly [string, Readonly<Record<string, unknown>>])[];
+  readonly forward: readonly {
+    readonly from: number;
+    readonly to: number;
+    readonly rule: string;
+    readonly isLeft: boolean;
+  }[];
+  readonly back: readonly { readonly from: number; readonly to: number; readonly rule: string }[];
+  readonly retries: number;
+  readonly loopbacks: number;
+}
+
+function definitionOf({ bodies, forward, back, retries, loopbacks }: Shape): WorkflowDefinition {
+  const ids = bodies.map((_, index) => `n${index}`);
+  const arrow = (from: number, to: number): string => `${ids[from] ?? ""}>${ids[to] ?? ""}`;
+  const edges = new Map<string, Readonly<Record<string, unknown>>>();
+  for (const { from, to, rule, isLeft } of forward) {
+    const [low, high] = [Math.min(from, to) % ids.length, Math.max(from, to) % ids.length];
+    if (low >= high) continue;
+    const left = { condition: { type: "equals", left: "nothing", right: 1 } };
+    edges.set(arrow(low, high), edge(arrow(low, high), { triggerRule: rule, ...(isLeft && left) }));
+  }
+  for (const { from, to, rule } of back) {
+    const [low, high] = [Math.min(from, to) % ids.length, Math.max(from, to) % ids.length];
+    if (low <= high) edges.set(arrow(high, low), edge(arrow(high, low), { triggerRule: rule }));
+  }
+  return workflow("made-up", {
+    nodes: bodies.map(([typeId, config], index) => node(`n${index}`, typeId, config)),
+    edges: [...edges.values()],
+    settings: { maxRetries: retries, maxLoopbackIterations: loopbacks },
+  });
+}
+
+const place = fc.nat({ max: 6 });
+const rule = fc.constantFrom(...RULES);
+
+/** Graphs, with edges that close loops where `loops` says so. */
+export function workflows({ loops }: { readonly loops: boolean }): fc.Arbitrary<WorkflowDefinition> {
+  return fc
+    .record({
+      bodies: fc.array(body, { minLength: 1, maxLength: 7 }),
+      forward: fc.array(fc.record({ from: place, to: place, rule, isLeft: fc.boolean() }), { maxLength: 10 }),
+      back: loops
+        ? fc.array(fc.record({ from: place, to: place, rule }), { minLength: 1, maxLength: 2 })
+        : fc.constant([]),
+      retries: fc.nat({ max: 2 }),
+      loopbacks: fc.integer({ min: 1, max: 3 }),
+    })
+    .map(definitionOf);
+}
+
+const decision = fc.oneof(
+  fc
+    .record({
+      workers: fc.array(fc.constantFrom("a", "b"), { minLength: 1, maxLength: 3 }),
+      confidence: fc.option(fc.constantFrom(0.1, 0.49, 0.5, 0.9), { nil: undefined }),
+    })
+    .map(({ workers, confidence }) => ({
+      ...nextWorker(...workers),
+      ...(confidence !== undefined && { confidence }),
+    })),
+  fc.constant({ kind: "ask-user", prompt: "?" }),
+  fc.constant({ ...TERMINATE, confidence: 0.2 }),
+);
+
+export const supervisedWorkflows: fc.Arbitrary<WorkflowDefinition> = fc
+  .record({ plan: fc.array(decision, { maxLength: 4 }), isMapped: fc.boolean(), hasOther: fc.boolean() })
+  .map(({ plan, isMapped, hasOther }) =>
+    workflow("made-up", {
+      nodes: [
+        node("s", "core.orchestrator.supervisor", { mockDispatchPlan: plan }),
+        node("d", "core.dispatch", isMapped ? { outputMapping: { v: "result" } } : {}),
+        ...(hasOther ? [node("other", "core.delay", { delayMs: 30 })] : []),
+      ],
+      edges: [edge("s>d"), edge("d>s")],
+    }),
+  );
+
+export const PLAY_SETTINGS: WorkflowSettings = {
+  ...{ hostId: "h", confidenceFloor: 0.5, escalationThreshold: 0.7, nodeExecutionsMax: 60 },
+  ...{ loopIterationsMax: 20, runDurationMsMax: 600_000, allowsMocks: true },
+};
+
+const DEADLINE_MS = START_MS + PLAY_SETTINGS.runDurationMsMax;
+
+export interface Played {
+  readonly graph: NodeGraph;
+  readonly run: WorkflowRun;
+  readonly events: readonly WorkflowEvent[];
+}
+
+export type OnProgress = (planned: Progress, world: World) => void;
+
+export interface World {
+  readonly graph: NodeGraph;
+  readonly events: readonly WorkflowEvent[];
+  readonly now: EpochMs;
+}
+
+interface Play {
+  readonly onProgress?: OnProgress;
+  /** What has begun is always let end before the run's time is over. */
+  readonly patient?: boolean;
+}
+
+/** Plays a run to its end. `picks` says what happens next where several things may; what each leads to it does not say. */
+export function playOut(
+  definition: WorkflowDefinition,
+  picks: readonly number[],
+  { onProgress, patient = false }: Play = {},
+): Played {
+  const compiled = compileWorkflow(definition, "0".repeat(64));
+  if (!compiled.ok) throw new Error(compiled.problems.join());
+  const { graph } = compiled;
+  const first = startedEvent();
+  const events: WorkflowEvent[] = [first];
+  let now = START_MS as EpochMs;
+  let planned = step(evolveWorkflow(undefined, first), []);
+  for (let turn = 0; !isEndedPhase(planned.run.phase); turn += 1) {
+    if (turn > 2_000) throw new Error("the run does not end");
+    const next = choices(planned);
+    const chosen = next[(picks[turn % picks.length] ?? 0) % next.length];
+    if (!chosen) throw new Error("nothing can happen any more, and the run has not ended");
+    const { drafts, atMs } = chosen(now);
+    now = Math.max(now, atMs) as EpochMs;
+    planned = step(planned.run, drafts(planned.run, now));
+  }
+  return { graph, run: planned.run, events };
+
+  function step(run: WorkflowRun, drafts: readonly WorkflowDraft[]): Progress {
+    const result = progress(run, { graph, settings: PLAY_SETTINGS, now }, drafts);
+    events.push(...result.events);
+    onProgress?.(result, { graph, events, now });
+    return result;
+  }
+
+  function choices({ run, effects, wakeAtMs }: Progress): Choice[] {
+    const parts = (at: EpochMs) => ({ graph, settings: PLAY_SETTINGS, now: at });
+    return [
+      ...effects.map((effect): Choice => (at) => ({
+        atMs: at,
+        drafts: (state, when) => settleEffect(state, parts(when), { effect, outcome: outcomeOf(effect) }),
+      })),
+      ...answers(run),
+      ...(wakeAtMs === undefined || (patient && wakeAtMs >= DEADLINE_MS)
+        ? []
+        : [(): Chosen => ({ atMs: wakeAtMs, drafts: () => [] })]),
+    ];
+  }
+}
+
+interface Chosen {
+  readonly atMs: EpochMs;
+  readonly drafts: (run: WorkflowRun, now: EpochMs) => readonly WorkflowDraft[];
+}
+type Choice = (now: EpochMs) => Chosen;
+
+function startedEvent(): WorkflowEvent {
+  const runId = "run-made-up" as CoordinationId;
+  return {
+    ...{ eventId: eventIdAt(runId, 0), runId, sequence: 0, type: "run.started" },
+    timestamp: isoTimestamp(START_MS as EpochMs),
+    payload: {
+      ...{
+        workflowId: "made-up",
+        inputs: {},
+        transport: "rest",
+        definition: "0".repeat(64),
+        memoryScope: runId,
+      },
+      owner: { tenant: "t", principal: "p" },
+    },
+  };
+}
+
+/** The same for the same effect, whenever it comes. */
+function outcomeOf(effect: NodeEffect): EffectOutcome {
+  const isOdd = effect.id.length % 2 === 1;
+  switch (effect.kind) {
+    case "run_child":
+      if (effect.childRunId === undefined) return { kind: "child_created", childRunId: `child-${effect.id}` };
+      return isOdd || effect.workflowId === "b"
+        ? { kind: "child_ended", status: "failed", variables: {}, error: { code: "odd", message: "why" } }
+        : { kind: "child_ended", status: "completed", variables: { result: effect.id } };
+    case "read_memory":
+      return { kind: "memory_read", entries: [[]] };
+    case "ask_model":
+      return { kind: "model_answered", text: "said", model: "m", usage: {} };
+    case "call_tool":
+    case "send_message":
+      return { kind: "tool_answered", ok: true, text: "", content: null };
+  }
+}
+
+const ANSWERS: Readonly<Record<string, unknown>> = { clarification: { answers: { q1: "x" } } };
+
+function answers(run: WorkflowRun): Choice[] {
+  return [...run.nodes.values()].flatMap((own) => {
+    const { interrupt } = own;
+    if (!interrupt) return [];
+    // Every third time somebody says no.
+    const action = own.interrupts % 3 === 2 ? "reject" : "accept";
+    const value = ANSWERS[interrupt.kind] ?? { action };
+    const answered = answerInterrupt(run, { node: own, interrupt, value, by: "p" });
+    return answered.ok ? [(now: EpochMs): Chosen => ({ atMs: now, drafts: () => answered.drafts })] : [];
+  });
+}

@@ -1,0 +1,82 @@
+/** Owns: small workflow definitions for tests. */
+import {
+  workflowDefinitionSchema,
+  type WorkflowDefinition,
+} from "../../src/agents/coordination/contracts/workflow-definition.ts";
+
+type Given = Readonly<Record<string, unknown>>;
+
+/** `id` or `id:typeId`; without a type, `core.noop`. */
+export function node(id: string, typeId = "core.noop", config: Given = {}, more: Given = {}): Given {
+  return { id, typeId, config, ...more };
+}
+
+/** `a>b`, with what else the edge says. */
+export function edge(arrow: string, more: Given = {}): Given {
+  const [sourceNodeId, targetNodeId] = arrow.split(">");
+  return { id: arrow, sourceNodeId, targetNodeId, ...more };
+}
+
+/** Edges from each to the next: `a>b>c`. */
+export function chain(arrows: string): Given[] {
+  const ids = arrows.split(">");
+  return ids.slice(1).map((id, index) => edge(`${ids[index] ?? ""}>${id}`));
+}
+
+export interface Small {
+  readonly nodes: readonly Given[];
+  readonly edges?: readonly Given[];
+  /** Defaults by name; `undefined` for a variable that has none. */
+  readonly variables?: Given;
+  readonly settings?: Given;
+}
+
+export function workflow(
+  id: string,
+  { nodes, edges = [], variables = {}, settings = {} }: Small,
+): WorkflowDefinition {
+  return workflowDefinitionSchema.parse({
+    ...{ id, name: id, version: "1", nodes, edges, settings },
+    variables: Object.entries(variables).map(([name, defaultValue]) => ({
+      ...{ name, type: "string" },
+      ...(defaultValue !== undefined && { defaultValue }),
+    })),
+  });
+}
+
+/** A supervisor that decides as scripted, and a dispatch that goes back to it. */
+export function supervised(
+  id: string,
+  plan: readonly unknown[],
+  {
+    dispatch = {},
+    supervisor = {},
+    variables = {},
+    settings = {},
+  }: {
+    readonly dispatch?: Given;
+    readonly supervisor?: Given;
+    readonly variables?: Given;
+    readonly settings?: Given;
+  } = {},
+): WorkflowDefinition {
+  return workflow(id, {
+    nodes: [
+      node("supervisor", "core.orchestrator.supervisor", { mockDispatchPlan: plan, ...supervisor }),
+      node("dispatch", "core.dispatch", dispatch),
+    ],
+    edges: [edge("supervisor>dispatch"), edge("dispatch>supervisor")],
+    ...{ variables, settings },
+  });
+}
+
+export function nextWorker(...nextWorkerIds: readonly string[]): Given {
+  return { kind: "next-worker", nextWorkerIds };
+}
+
+export const TERMINATE = { kind: "terminate", reason: "done" } as const;
+
+/** A worker whose variables are there to be harvested. */
+export function worker(id: string, variables: Given = { result: `${id} did it` }): WorkflowDefinition {
+  return workflow(id, { nodes: [node("work")], variables });
+}

@@ -1,0 +1,226 @@
+/**
+ * Owns: a host of workflow runs over a ledger in memory and a clock that the test moves, with everything else scripted. Every
+ * event that a host appends, and every snapshot that a test sees, is held against the official schemas where they are there.
+ */
+import { hash } from "node:crypto";
+import { afterEach, expect } from "vitest";
+import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
+import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type {
+  WorkflowEvent,
+  WorkflowPayloads,
+} from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
+import type { ChatModel, PeerHosts, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
+import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
+import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflows/create-workflow-host.ts";
+import type {
+  Answered,
+  Caller,
+  CreateRun,
+  RunSnapshot,
+  WorkflowHost,
+} from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-type.ts";
+import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
+import { fakeClock, settled, type FakeClock } from "./fake-clock.ts";
+import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
+
+export const ALICE: Caller = { tenant: "acme", principal: "alice" };
+export const BOB: Caller = { tenant: "acme", principal: "bob" };
+export const MALLORY: Caller = { tenant: "other", principal: "mallory" };
+
+const KEY = new Uint8Array(32).fill(7);
+const READ_MAX = 10_000;
+const schemas = loadOpenWopSchemas();
+const problems: string[] = [];
+
+afterEach(() => {
+  expect(problems.splice(0), "what breaks the official schemas").toEqual([]);
+});
+
+/** What becomes of an append: asked before it is made, and told when it is on disk. `throw` there is a fault. */
+export interface AppendFaults {
+  before?(request: WorkflowAppend): void;
+  after?(request: WorkflowAppend): void;
+}
+
+export interface SceneOptions {
+  readonly definitions?: readonly WorkflowDefinition[];
+  readonly ledger?: MemoryWorkflowLedger;
+  readonly clock?: FakeClock;
+  /** The process; those in `alive` are there. */
+  readonly pid?: number;
+  readonly alive?: ReadonlySet<number>;
+  readonly settings?: Partial<WorkflowSettings>;
+  readonly secrets?: ReadonlyMap<string, string>;
+  readonly chat?: Partial<ChatModel>;
+  readonly tools?: Partial<ToolCaller>;
+  readonly peers?: Partial<PeerHosts>;
+  readonly faults?: AppendFaults;
+}
+
+export interface WorkflowScene {
+  readonly host: WorkflowHost;
+  readonly clock: FakeClock;
+  readonly ledger: MemoryWorkflowLedger;
+  readonly isAlive: boolean;
+  /** What the host logged above `debug`. */
+  readonly said: string[];
+  /** Creates a run, lets everything that needs no time happen, and returns its id. */
+  run(workflowId: string, request?: Partial<CreateRun>, caller?: Caller): Promise<string>;
+  events(runId: string): WorkflowEvent[];
+  types(runId: string): string[];
+  payloads<T extends WorkflowEvent["type"]>(runId: string, type: T): WorkflowPayloads[T][];
+  snapshot(runId: string, caller?: Caller): Promise<RunSnapshot>;
+  status(runId: string): Promise<string>;
+  /** Answers an open interrupt; the answer of the host, everything settled. */
+  answer(runId: string, nodeId: string, value: unknown, caller?: Caller): Promise<Answered<unknown>>;
+  /** Lets everything that needs no time happen. */
+  settle(): Promise<void>;
+  /** The process dies: nothing of it reaches the ledger any more, and nothing wakes it. */
+  die(): void;
+}
+
+let scenes = 0;
+
+export function workflowScene(options: SceneOptions = {}): WorkflowScene {
+  const { ledger = memoryWorkflowLedger(), clock = fakeClock(), pid = 1, alive = new Set([pid]) } = options;
+  const said: string[] = [];
+  const life = { isOver: false };
+  const log = (fields: unknown, message: string): void =>
+    void said.push(`${message} ${JSON.stringify(fields)}`);
+  let runs = 0;
+  const scene = (scenes += 1);
+  const host = createWorkflowHost({
+    store: mortal(checking(ledger.open(), options.faults ?? {}), life),
+    clock: mortalClock(clock, life),
+    logger: { debug: () => undefined, info: log, warn: log, error: log },
+    settings: { ...SETTINGS, ...options.settings },
+    definitions: options.definitions ?? [],
+    newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
+    driver: { id: `driver-${scene}`, pid },
+    isAlive: (other) => alive.has(other),
+    sha256: (text) => hash("sha256", text),
+    tokens: interruptTokens(KEY),
+    baseUrl: () => "http://127.0.0.1:1",
+    contract: () => Promise.resolve(ajvOutputContract()),
+    peers: () => Promise.resolve((options.peers ?? {}) as PeerHosts),
+    tools: () => Promise.resolve((options.tools ?? {}) as ToolCaller),
+    chat: () => Promise.resolve((options.chat ?? {}) as ChatModel),
+    secrets: options.secrets ?? new Map(),
+    testSeams: true,
+  });
+  const eventsOf = (runId: string): WorkflowEvent[] => eventsIn(ledger, runId);
+  return {
+    ...{ host, clock, ledger, said },
+    get isAlive() {
+      return !life.isOver;
+    },
+    run: async (workflowId, request = {}, caller = ALICE) => {
+      const created = await host.create(caller, { workflowId, inputs: {}, transport: "rest", ...request });
+      await settled();
+      return valueOf(created).runId;
+    },
+    events: eventsOf,
+    types: (runId) => eventsOf(runId).map(({ type }) => type),
+    payloads: <T extends WorkflowEvent["type"]>(runId: string, type: T) =>
+      eventsOf(runId).flatMap((event) => (event.type === type ? [event.payload as WorkflowPayloads[T]] : [])),
+    snapshot: (runId, caller = ALICE) => snapshotOf(host, runId, caller),
+    status: async (runId) => (await snapshotOf(host, runId, ALICE)).status,
+    answer: async (runId, nodeId, value, caller = ALICE) => {
+      const answered = await host.resolve(caller, runId, nodeId, value);
+      await settled();
+      return answered;
+    },
+    settle: settled,
+    die: () => {
+      life.isOver = true;
+    },
+  };
+}
+
+const SETTINGS: WorkflowSettings = {
+  hostId: "host-a",
+  confidenceFloor: 0.5,
+  escalationThreshold: 0.7,
+  nodeExecutionsMax: 1_000,
+  loopIterationsMax: 100,
+  runDurationMsMax: 600_000,
+  allowsMocks: true,
+};
+
+/** @throws Error where the host refused. */
+export function valueOf<T>(answered: Answered<T>): T {
+  if (answered.kind === "refused") throw new Error(`${answered.code}: ${answered.message}`);
+  return answered.value;
+}
+
+/** The code of a refusal. */
+export function codeOf(answered: Answered<unknown>): string {
+  return answered.kind === "refused" ? answered.code : answered.kind;
+}
+
+/** The whole log of a run, as it lies in the ledger. */
+export function eventsIn(ledger: MemoryWorkflowLedger, runId: string): WorkflowEvent[] {
+  const texts = ledger.runs.get(runId as CoordinationId)?.events ?? [];
+  return texts.slice(0, READ_MAX).map((text) => JSON.parse(text) as WorkflowEvent);
+}
+
+async function snapshotOf(host: WorkflowHost, runId: string, caller: Caller): Promise<RunSnapshot> {
+  const snapshot = valueOf(await host.snapshot(caller, runId));
+  problems.push(...schemas.problemsOfSnapshot(snapshot));
+  return snapshot;
+}
+
+function checking(store: WorkflowStore, faults: AppendFaults): WorkflowStore {
+  return {
+    ...store,
+    append: async (request) => {
+      faults.before?.(request);
+      await store.append(request);
+      problems.push(...request.events.flatMap((event) => schemas.problemsOfWorkflow(event)));
+      faults.after?.(request);
+    },
+  };
+}
+
+interface Life {
+  isOver: boolean;
+}
+
+/** Of a process that is dead nothing is written, and nothing comes back to it. */
+function mortal<T extends object>(part: T, life: Life): T {
+  return new Proxy(part, {
+    get: (target, key) => {
+      const value: unknown = Reflect.get(target, key);
+      if (typeof value === "object" && value !== null) return mortal(value, life);
+      if (typeof value !== "function") return value;
+      return async (...given: unknown[]): Promise<unknown> => {
+        alive(life);
+        const answer: unknown = await Reflect.apply(value, target, given);
+        alive(life);
+        return answer;
+      };
+    },
+  });
+}
+
+function alive({ isOver }: Life): void {
+  if (isOver) throw new CoordinationError("LEDGER_CLOSED", "the process is dead");
+}
+
+function mortalClock(clock: Clock, life: Life): Clock {
+  return {
+    now: () => clock.now(),
+    wakeAt: (atMs, run) =>
+      life.isOver
+        ? () => undefined
+        : clock.wakeAt(atMs, () => {
+            if (!life.isOver) run();
+          }),
+  };
+}

@@ -15,6 +15,9 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   scale: () => import("./scale.ts"),
   hooks: () => import("./hooks.ts"),
   gateway: () => import("./gateway.ts"),
+  openwop: () => import("./openwop.ts"),
+  "openwop-scale": () => import("./openwop-scale.ts"),
+  "openwop-streams": () => import("./openwop-streams.ts"),
 };
 
 const { values } = parseArgs({

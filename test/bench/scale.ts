@@ -4,7 +4,7 @@
  * The ledgers are real ones, made by the core and `store.append`: coordinations of two steps, 22 events each, all ended
  * but one in a thousand. The three sizes are measured in turn in every round.
  */
-import { closeSync, copyFileSync, fsyncSync, openSync, statSync } from "node:fs";
+import { copyFileSync, statSync } from "node:fs";
 import Database from "better-sqlite3";
 import type { CoordinationId, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
@@ -21,6 +21,7 @@ import {
 } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { flushFile } from "./flush-file.ts";
 
 const SIZES = { full: [10_000, 100_000, 1_000_000], quick: [1_000, 10_000] } as const;
 const APPENDS_UNDER_WAY = 200;
@@ -63,17 +64,10 @@ async function buildLedgers(folder: TempFolder, sizes: readonly number[]): Promi
     await store.close();
     const path = folder.file(`${size}.sqlite`);
     copyFileSync(growing, path);
-    flush(path);
+    flushFile(path);
     ledgers.push({ path, events, coordinations });
   }
   return ledgers;
-}
-
-/** What is still on its way to the disk would weigh on the commits that are measured next. */
-function flush(path: string): void {
-  const file = openSync(path, "r+");
-  fsyncSync(file);
-  closeSync(file);
 }
 
 function coordinationOf(number: number): AppendRequest {

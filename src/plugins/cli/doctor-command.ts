@@ -20,6 +20,7 @@ import {
   type Check,
 } from "./doctor-checks.ts";
 import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
+import { openWopChecks } from "./openwop-service.ts";
 import { paintFor, type Tone } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { runningCoordinations } from "./running.ts";
@@ -54,9 +55,11 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
   const read = await host.config.read().catch(() => undefined);
   const path = await ledgerPathFor(host, options);
   const { readHealthBeside } = await loadComposition();
+  const switches = read && readSwitches(read.config);
   return [
     nodeCheck(host.nodeVersion),
-    ...configChecks(read && readSwitches(read.config), host.program),
+    ...configChecks(switches, host.program),
+    ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
     ...fileChecks(path),
     ...(await ledgerChecks(host, options)),
     healthCheck(readHealthBeside(path)),

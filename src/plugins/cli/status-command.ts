@@ -6,6 +6,7 @@ import type { LedgerReader } from "../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
 import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
+import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { bytes, count, duration, instant } from "./quantities.ts";
@@ -42,8 +43,10 @@ async function statusOf(host: CliHost, options: ReaderOptions) {
   const { readHealthBeside } = await loadComposition();
   const health = readHealthBeside(path) ?? { state: "ok" as const, uncoordinatedSpawns: 0 };
   const { coordinations, error, ...open } = await contentsOf(host, options);
+  const switches = read && readSwitches(read.config);
   return {
-    ...switchesOf(read && readSwitches(read.config)),
+    ...switchesOf(switches),
+    openwop: openWopStatus(read, switches, process.env),
     ledger: { path, exists: existsSync(path), bytes: sizeOf(path), coordinations, ...(error && { error }) },
     ...open,
     health,
@@ -105,7 +108,7 @@ const CONFLICTS_MAX = 1_000;
 async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Contents> {
   try {
     return await withLedger(host, options, async (reader) => {
-      const [newest] = await reader.list({ limit: 1 });
+      const { coordinations } = await reader.counts();
       let running = 0;
       let openSteps = 0;
       for await (const { summary } of runningCoordinations(reader)) {
@@ -113,7 +116,6 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
         openSteps += summary.steps.open;
       }
       const open = await newestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
-      const coordinations = newest?.ordinal ?? 0;
       const questions = await openQuestionsOf(reader);
       return { coordinations, running, openSteps, openConflicts: open.length, ...questions };
     });
@@ -154,6 +156,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
   const lines = [
     ...alarm(status, paint, terminal),
     field("coordination", switchText(status, paint)),
+    ...openWopLines(status).map((text) => field("OpenWOP", text)),
     field("ledger", ledgerText(status, paint)),
     ...(contents === undefined ? [] : [field("running", contents)]),
     ...(questions === undefined ? [] : [field("questions", questions)]),
@@ -161,6 +164,11 @@ function render(status: Status, terminal: Terminal, now: number): string {
     ...(configPath === undefined ? [] : [field("config", configPath)]),
   ];
   return `${lines.join("\n")}\n`;
+}
+
+/** Nothing where nobody wants it. */
+function openWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): string[] {
+  return served ? [`${url} for ${count(tenants, "tenant")}`] : [];
 }
 
 function alarm({ health }: Status, paint: Paint, terminal: Terminal): string[] {

@@ -81,6 +81,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
         try {
           await runtime.coordinator();
           runtime.health.succeeded();
+          void runtime.openwop?.start();
         } catch (error) {
           runtime.health.failed(error, 0);
         }

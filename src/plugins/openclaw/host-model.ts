@@ -36,7 +36,7 @@ interface Agents {
 }
 
 /** As the host has it: the one that is marked, or the only one; of several it takes none by itself. */
-function defaultAgent(runtime: HostRuntime): AgentId | undefined {
+export function defaultAgent(runtime: HostRuntime): AgentId | undefined {
   const { agents = {} } = runtime.config.current() as { readonly agents?: Agents };
   const ids = Object.keys(agents.entries ?? {});
   const marked = agents.ownership === "explicit" ? [] : ids.filter((id) => agents.entries?.[id]?.default);

@@ -10,6 +10,7 @@ import { registerCoordinationCli } from "./register-cli.ts";
 import { registerCoordinationCommands } from "./register-commands.ts";
 import { registerCoordinationMethods } from "./register-gateway-methods.ts";
 import { registerHostHooks } from "./register-hooks.ts";
+import { registerOpenWopRoute } from "./register-openwop-route.ts";
 import { registerCoordinationTools } from "./register-tools.ts";
 import { definePluginEntry, type OpenClawPluginApi } from "./sdk.ts";
 
@@ -25,6 +26,7 @@ export default definePluginEntry({
     registerCoordinationMethods(api);
     registerCoordinationCommands(api);
     registerAnswerRoute(api);
+    registerOpenWopRoute(api);
   },
 });
 

@@ -9,6 +9,7 @@ import {
   ledgerPathIn,
   readHealthBeside,
   systemClock,
+  VERSION,
   type ComposeOptions,
   type RunningCoordinator,
 } from "../compose.ts";
@@ -22,6 +23,7 @@ import { hostModel } from "./host-model.ts";
 import { healthRecord } from "./health-record.ts";
 import { hostLogger } from "./host-logger.ts";
 import { within } from "./host-runs.ts";
+import { openWopFace } from "./openwop-face.ts";
 import { hostRunner } from "./host-runner.ts";
 import { ownerRunner } from "./owner-runner.ts";
 import { recent } from "./recent.ts";
@@ -44,7 +46,18 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const sink = healthSinkBeside(ledgerPath);
   const runner = hostRunner(api.runtime, logger);
   const hooks = hookHost({ clock: systemClock, logger });
-  const opened = openOnce(() => composeForHost(api, { ledgerPath, config, logger, hooks, observer: runner }));
+  const opened = openOnce(() =>
+    composeForHost(api, {
+      ...{ ledgerPath, config, logger, hooks, observer: runner },
+      ...(openwop && { onAppended: openwop.appended }),
+    }),
+  );
+  const openwop = config.openwop.enabled
+    ? openWopFace({
+        ...{ runtime: api.runtime, config, logger, ledgerPath, version: VERSION },
+        coordinator: opened.get,
+      })
+    : undefined;
   return {
     hooks,
     gateOfAgent: (agentId) =>
@@ -65,7 +78,12 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
     get closed() {
       return opened.closed();
     },
-    close: opened.close,
+    ...(openwop && { openwop }),
+    close: async () => {
+      // Its runs are in the same ledger.
+      await openwop?.close();
+      await opened.close();
+    },
   };
 }
 
@@ -78,7 +96,7 @@ const MIRROR_STOP_MS_MAX = 5_000;
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   { runtime }: OpenClawPluginApi,
-  given: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer">,
+  given: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended">,
 ): Promise<RunningCoordinator> {
   const { logger } = given;
   const mirror = createFlowMirror({

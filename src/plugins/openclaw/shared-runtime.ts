@@ -14,6 +14,7 @@ import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { RunningCoordinator } from "../compose.ts";
 import type { HookHost } from "../hooks/hook-host.ts";
 import type { HealthRecord } from "./health-record.ts";
+import type { OpenWopFace } from "./openwop-face.ts";
 import { outsideCalls } from "./outside-calls.ts";
 import type { Recent } from "./recent.ts";
 import type { WorkingFolders } from "./working-folder.ts";
@@ -37,6 +38,8 @@ export interface SharedRuntime {
   readonly requests: Recent<string>;
   /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */
   coordinator(): Promise<RunningCoordinator>;
+  /** Absent where the operator does not want OpenWOP served. */
+  readonly openwop?: OpenWopFace;
   readonly closed: boolean;
   close(): Promise<void>;
 }

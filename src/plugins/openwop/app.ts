@@ -29,6 +29,8 @@ export interface OpenWopParts {
   readonly allowedOrigins?: readonly string[];
   /** The routes of the conformance suite; absent: they are not there. */
   readonly testSeams?: boolean;
+  /** Where a server of somebody else mounts the app, without a slash at its end. */
+  readonly pathPrefix?: string;
   readonly streamsMax?: number;
   readonly newRunId?: () => CoordinationId;
 }
@@ -53,6 +55,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   const { name: title, version } = advertised.implementation;
   const parts: ServeParts = {
     ...{ host, clock, logger, advertised, streams },
+    pathPrefix: options.pathPrefix ?? "",
     authenticate: bearerTokens(options.tokens),
     rates: rateLimiter(options.rateLimit, clock),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),

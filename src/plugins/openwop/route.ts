@@ -61,6 +61,8 @@ export interface RouteParts {
   readonly advertised: Advertised;
   readonly streams: StreamHub;
   readonly rates: RateLimiter;
+  /** What stands before the protocol's paths, where somebody else's server mounts them. */
+  readonly pathPrefix: string;
   /** The discovery document as it is now, with its tag. */
   readonly discovery: () => { readonly text: string; readonly etag: string };
   readonly openapi: () => string;

@@ -100,13 +100,13 @@ function stated(body: { readonly reason?: string | undefined }): { readonly reas
   return body.reason === undefined ? {} : { reason: body.reason };
 }
 
-async function createRun(ask: Ask<CreateBody>, { host }: RouteParts): Promise<Answer> {
+async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteParts): Promise<Answer> {
   const request = readCreate(ask);
   if ("kind" in request) return request;
   const created = await host.create(ask.caller, request);
   if (created.kind === "refused") return asInvalid(created);
   const { runId, status } = created.value;
-  const statusUrl = `/v1/runs/${encodeURIComponent(runId)}`;
+  const statusUrl = `${pathPrefix}/v1/runs/${encodeURIComponent(runId)}`;
   return json(201, { runId, status, eventsUrl: `${statusUrl}/events`, statusUrl });
 }
 

@@ -127,4 +127,7 @@ export const BOUNDS = {
   withheldTextsMax: 64,
   webhooksMax: 32,
   verifiersMax: 64,
+  openWopTokensMax: 64,
+  openWopFoldersMax: 16,
+  openWopOriginsMax: 64,
 } as const;

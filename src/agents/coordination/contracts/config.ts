@@ -2,6 +2,7 @@ import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { escalationsSchema, gatesSchema } from "./gates-config.ts";
 import { agentIdSchema } from "./ids.ts";
+import { openWopSchema } from "./openwop-config.ts";
 import { arbiterPolicySchema, conflictStrategySchema } from "./plan.ts";
 import { programFields } from "./program-fields.ts";
 import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "./validation.ts";
@@ -201,6 +202,7 @@ const phase1Schema = z.strictObject({
     .refine((agents) => Object.keys(agents).length <= BOUNDS.acpAgentsMax)
     .default({})
     .describe("Agents of plan steps that are programs speaking the Agent Client Protocol over stdio, by id."),
+  openwop: openWopSchema.prefault({}),
 });
 
 /** The plugin's configuration, `plugins.entries.coordination.config`. The manifest's JSON Schema is generated from it. */
@@ -220,7 +222,7 @@ export function parsePluginConfig(value: unknown): Phase1Config {
   throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(withoutSecrets)));
 }
 
-const SECRETS = ["acpAgents", "verifiers", "webhooks"];
+const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop"];
 
 /** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
 function withoutSecrets(problem: ValidationProblem): ValidationProblem {

@@ -296,9 +296,15 @@ export function decodeWorkflowEvent(value: unknown): WorkflowEvent {
   if (!envelope.ok) throw unreadable("event", describeProblems(envelope.problems));
   const { eventId, type, payload } = envelope.value;
   if (!isWorkflowEventType(type)) throw unreadable(eventId, `unknown type ${JSON.stringify(type)}`);
-  const parsed = parseBounded(WORKFLOW_PAYLOADS[type] as z.ZodType, payload, BOUNDS);
-  if (!parsed.ok) throw unreadable(eventId, `payload of ${type}: ${describeProblems(parsed.problems)}`);
+  const problem = payloadProblem(type, payload);
+  if (problem !== undefined) throw unreadable(eventId, `payload of ${type}: ${problem}`);
   return value as WorkflowEvent;
+}
+
+/** Why a log could not be read with such a payload in it; `undefined` where it can. */
+export function payloadProblem(type: WorkflowEventType, payload: unknown): string | undefined {
+  const parsed = parseBounded(WORKFLOW_PAYLOADS[type] as z.ZodType, payload, BOUNDS);
+  return parsed.ok ? undefined : describeProblems(parsed.problems);
 }
 
 function isWorkflowEventType(type: string): type is WorkflowEventType {

@@ -14,7 +14,7 @@ import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import { childOf, type Coordination, type Step } from "../ledger/state.ts";
 
 /** The OpenWOP workflow id of a coordination whose steps were observed rather than planned. */
-const WORKFLOW_IDS = {
+export const WORKFLOW_IDS = {
   observed: "openclaw.observed-coordination",
   plan: "openclaw.coordination-plan",
 } as const;
@@ -253,7 +253,7 @@ function lowConfidence(
 }
 
 /** What is asked, in the shape that OpenWOP demands for its kind; free of content. */
-function questionOf({
+export function questionOf({
   escalationId,
   stepId,
   cause,

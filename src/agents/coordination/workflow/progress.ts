@@ -19,6 +19,7 @@ import type {
   WorkflowSettings,
 } from "./node-type.ts";
 import { nodeTypeOf } from "./node-types.ts";
+import { firstUnfit, type Unfit } from "./fit-for-log.ts";
 import { earlyEnd, endRun, isOverTime, overTime, runDeadlineMs, stopped } from "./run-end.ts";
 import { isAtWork, isEndedPhase, type NodeRun, type WorkflowRun } from "./state.ts";
 
@@ -59,14 +60,24 @@ export function progress(
   return { run: going.run, events: going.events, memory: going.memory, ...outstanding(going) };
 }
 
-/** Drafts as events of the run, which it is folded from. */
-function append(going: Going, drafts: readonly WorkflowDraft[]): void {
-  for (const draft of drafts) {
-    if (isEndedPhase(going.run.phase)) return;
+/** Drafts as events of the run, which it is folded from. False where one could not be read again: then it fails instead. */
+function append(going: Going, drafts: readonly WorkflowDraft[]): boolean {
+  const unfit = firstUnfit(drafts);
+  for (const draft of unfit ? insteadOf(going, unfit) : drafts) {
+    if (isEndedPhase(going.run.phase)) break;
     const event = eventOf(going.run, draft, going.now);
     going.events.push(event);
     going.run = evolveWorkflow(going.run, event);
   }
+  return unfit === undefined;
+}
+
+/** What a node, a model, a tool or a peer made may be too large, or of another form than the log can hold. */
+function insteadOf(going: Going, { draft, problem }: Unfit): WorkflowDraft[] {
+  const error = { code: "value_not_recordable", message: `${draft.type} cannot be recorded: ${problem}` };
+  const view = draft.nodeId === undefined ? undefined : viewOf(going, draft.nodeId);
+  if (view && isAtWork(view.own)) return failure(going, view, error);
+  return [...stopped(going.run, error.message), { type: "run.failed", payload: { error } }];
 }
 
 export function eventOf(
@@ -218,11 +229,12 @@ function taken(going: Going, view: NodeView, step: NodeStep): boolean {
     case "fail":
       append(going, [...(step.before ?? []), ...failure(going, view, step.error)]);
       return true;
-    case "record":
-      for (const [index, note] of (step.memory ?? []).entries())
-        going.memory.push({ ...note, sequence: going.run.nextSequence + index });
-      append(going, step.drafts);
+    case "record": {
+      const { nextSequence } = going.run;
+      const notes = (step.memory ?? []).map((note, index) => ({ ...note, sequence: nextSequence + index }));
+      if (append(going, step.drafts)) going.memory.push(...notes);
       return true;
+    }
     case "suspend":
       append(going, [...(step.before ?? []), ...suspension(view, step.interrupt)]);
       return true;
@@ -286,6 +298,7 @@ const NOT_RETRIED: ReadonlySet<string> = new Set([
   "not_configured",
   "memory_action_unknown",
   "envelope_refused_by_provider",
+  "value_not_recordable",
 ]);
 
 function suspension({ run, own }: NodeView, asked: NewInterrupt): WorkflowDraft[] {

@@ -2,7 +2,12 @@
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { eventIdAt, isoTimestamp } from "../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
-import type { ParentRun, WorkflowEvent, WorkflowPayloads } from "../../contracts/workflow-events.ts";
+import {
+  payloadProblem,
+  type ParentRun,
+  type WorkflowEvent,
+  type WorkflowPayloads,
+} from "../../contracts/workflow-events.ts";
 import { evolveWorkflow } from "../../workflow/evolve.ts";
 import type { NodeGraph } from "../../workflow/graph.ts";
 import { isMockType, nodeTypeOf } from "../../workflow/node-types.ts";
@@ -32,8 +37,10 @@ export async function createRun(
   const refusal = refusalOf(parts, workflow) ?? (await refusedOptions(parts, workflow, asked));
   if (refusal) return refusal;
   const runId = asked.runId ?? parts.newRunId();
-  await parts.book.store(workflow);
   const first = startedEvent(parts, { runId, caller, asked, graph: workflow.graph });
+  const problem = payloadProblem(first.type, first.payload);
+  if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
+  await parts.book.store(workflow);
   const run = evolveWorkflow(undefined, first);
   const begun = await parts.driver.begin(first, { run, graph: workflow.graph });
   if (begun) return { kind: "done", value: begun };

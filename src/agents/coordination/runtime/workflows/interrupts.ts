@@ -3,6 +3,7 @@ import { isoTimestamp, type CoordinationId, type EpochMs } from "../../contracts
 import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
 import type { TokenPayload } from "../../ports/token-signer.ts";
 import { answerInterrupt } from "../../workflow/answer-interrupt.ts";
+import { firstUnfit } from "../../workflow/fit-for-log.ts";
 import { statusOf, waitingNode } from "../../workflow/run-view.ts";
 import { isEndedPhase, type Interrupt, type NodeRun, type WorkflowRun } from "../../workflow/state.ts";
 import { isRecord } from "../../workflow/values.ts";
@@ -85,7 +86,11 @@ export async function answer(parts: InterruptParts, given: Answer): Promise<Answ
     if ("kind" in place) return { refused: place };
     interruptId = place.interrupt.interruptId;
     const answered = answerInterrupt(run, { ...place, value: given.value, by: given.by });
-    return answered.ok ? { drafts: answered.drafts } : { refused: refuse(answered.code, answered.message) };
+    if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
+    const unfit = firstUnfit(answered.drafts);
+    return unfit
+      ? { refused: refuse("validation_error", `the answer cannot be kept: ${unfit.problem}`) }
+      : { drafts: answered.drafts };
   });
   if (!asked) return refuse("not_found", `there is no run ${given.runId}`);
   if (asked.refused) return asked.refused;

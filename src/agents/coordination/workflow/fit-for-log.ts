@@ -1,0 +1,26 @@
+/** Owns: that what is appended can be read again: a log with one event that cannot is lost as a whole. */
+import { payloadProblem, type WorkflowDraft } from "../contracts/workflow-events.ts";
+
+export interface Unfit {
+  readonly draft: WorkflowDraft;
+  readonly problem: string;
+}
+
+const PROBLEM_CHARS_MAX = 300;
+
+/** Made of what a definition or another event said already. */
+const ALWAYS_FIT: ReadonlySet<WorkflowDraft["type"]> = new Set([
+  "node.started",
+  "node.skipped",
+  "node.cancelled",
+  "run.resumed",
+  "run.resuming",
+]);
+
+export function firstUnfit(drafts: readonly WorkflowDraft[]): Unfit | undefined {
+  for (const draft of drafts) {
+    const problem = ALWAYS_FIT.has(draft.type) ? undefined : payloadProblem(draft.type, draft.payload);
+    if (problem !== undefined) return { draft, problem: problem.slice(0, PROBLEM_CHARS_MAX) };
+  }
+  return undefined;
+}

@@ -1,0 +1,171 @@
+/**
+ * Owns: an OpenWOP host inside of another process, over a ledger that is open there. Load it lazily.
+ *
+ * O1 The runs go on from the start; the HTTP face is made with the first request. O2 An end closes the face first, so that
+ * nobody asks runs that are being stopped.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { isAbsolute, join } from "node:path";
+import type { Phase1Config } from "../agents/coordination/contracts/config.ts";
+import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { OpenWopConfig } from "../agents/coordination/contracts/openwop-config.ts";
+import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
+import type { Logger } from "../agents/coordination/ports/logger.ts";
+import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
+import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
+import { resolved, type ReadVariable } from "../infra/http/tokens.ts";
+import {
+  composeWorkflows,
+  systemClock,
+  type RunningWorkflows,
+  type WorkflowOptions,
+} from "./compose-workflows.ts";
+import type { OpenWopApp } from "./openwop/app.ts";
+import type { BearerToken } from "./openwop/bearer-tokens.ts";
+import type { RateLimit } from "./openwop/rate-limit.ts";
+
+export interface OpenWopOptions {
+  readonly config: Pick<Phase1Config, "openwop" | "gates">;
+  readonly ledgerPath: string;
+  /** Where relative folders of workflows are. */
+  readonly stateDir: string;
+  readonly store: WorkflowStore;
+  readonly coordinations: Omit<NonNullable<WorkflowOptions["coordinations"]>, "tenant">;
+  readonly chat: ChatModel;
+  readonly logger: Logger;
+  readonly version: string;
+  readonly baseUrl: string;
+  readonly readVariable: ReadVariable;
+}
+
+export interface ServedOpenWop {
+  /** The path of the request is one of the protocol. Resolves when the answer is on its way; a stream may go on. */
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Of each tenant: a gateway has other things to do, and may be reached by other machines. */
+const RATE: RateLimit = { requestsPerSecond: 200, burst: 400 };
+
+/** @throws CoordinationError `CONFIG_INVALID`, `INPUT_INVALID` for a folder of workflows */
+export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenWop> {
+  const { config, ledgerPath, store, coordinations, chat, logger, baseUrl, readVariable } = options;
+  const { openwop, gates } = config;
+  const tokens = bearerTokensOf(openwop, readVariable);
+  const definitions = await definitionsIn(openwop, options.stateDir);
+  const running = await composeWorkflows({
+    ...{ ledgerPath, store, definitions, chat, logger, readVariable },
+    baseUrl: () => baseUrl,
+    ...(openwop.hostId !== undefined && { hostId: openwop.hostId }),
+    testSeams: false,
+    confidenceFloor: gates.decisionFloor,
+    escalationThreshold: gates.confidenceThreshold,
+    privateOrigins: openwop.allowPrivate,
+    peerTokens: openwop.peerTokens,
+    secrets: new Map(),
+    coordinations: { ...coordinations, tenant: openwop.coordinationsTenant },
+  });
+  await running.host.start();
+  const { workflows, tenants } = { workflows: definitions.length, tenants: tenantsOf(tokens) };
+  logger.info({ baseUrl, workflows, tenants }, "serves OpenWOP");
+  return served(
+    running,
+    lazy(() => faceOf(options, { running, tokens })),
+  );
+}
+
+interface Face {
+  readonly app: OpenWopApp;
+  readonly listen: (request: IncomingMessage, response: ServerResponse) => void;
+}
+
+function served(running: RunningWorkflows, face: Lazy<Face>): ServedOpenWop {
+  return {
+    handle: async (request, response) => {
+      (await face.get()).listen(request, response);
+    },
+    close: async () => {
+      (await face.made()?.catch(() => undefined))?.app.closeStreams();
+      await running.close();
+    },
+  };
+}
+
+async function faceOf(
+  { config, logger, version, baseUrl }: OpenWopOptions,
+  { running, tokens }: { readonly running: RunningWorkflows; readonly tokens: readonly BearerToken[] },
+): Promise<Face> {
+  const [{ createOpenWopApp }, { openWopListener }, { LEVEL_3 }] = await Promise.all([
+    import("./openwop/app.ts"),
+    import("./openwop/serve.ts"),
+    import("./openwop/advertised.ts"),
+  ]);
+  const { decisionFloor } = config.gates;
+  const app = createOpenWopApp({
+    ...{ host: running.host, clock: systemClock, logger, tokens, rateLimit: RATE },
+    pathPrefix: new URL(baseUrl).pathname.replace(/\/+$/, ""),
+    advertised: {
+      ...LEVEL_3,
+      executionModel: { ...LEVEL_3.executionModel, confidenceEscalationFloor: decisionFloor },
+      implementation: { name: "openclaw-coordination", version },
+    },
+  });
+  return { app, listen: openWopListener(app) };
+}
+
+/**
+ * A variable that is not set must not become a token that everybody knows.
+ *
+ * @throws CoordinationError `CONFIG_INVALID`
+ */
+export function bearerTokensOf({ tokens }: OpenWopConfig, readVariable: ReadVariable): BearerToken[] {
+  const known = tokens.map(({ token: given, tenant, principal }) => {
+    const token = resolved(given, readVariable) ?? "";
+    if (!USABLE.test(token)) throw invalid(`the variable for a token of tenant ${tenant} ${UNUSABLE}`);
+    return { token, tenant, ...(principal !== undefined && { principal }) };
+  });
+  if (new Set(known.map(({ token }) => token)).size < known.length)
+    throw invalid("two tokens are the same, so that nobody could tell their holders apart");
+  return known;
+}
+
+const USABLE = /^[\x21-\x7e]{16,4096}$/;
+const UNUSABLE = "is not set, or is not a word of at least 16 visible ASCII characters";
+
+function invalid(problem: string): CoordinationError {
+  return new CoordinationError("CONFIG_INVALID", `coordination.phase1.openwop.tokens: ${problem}`);
+}
+
+/** @throws CoordinationError `INPUT_INVALID` with every file that is no workflow, and why */
+export async function definitionsIn(
+  { workflows }: Pick<OpenWopConfig, "workflows">,
+  stateDir: string,
+): Promise<WorkflowDefinition[]> {
+  if (workflows.length === 0) return [];
+  const { readWorkflowFolder } = await import("./cli/workflow-folder.ts");
+  const found = new Map<string, WorkflowDefinition>();
+  for (const given of workflows) {
+    const folder = isAbsolute(given) ? given : join(stateDir, given);
+    for (const definition of await readWorkflowFolder(folder)) {
+      if (found.has(definition.id))
+        throw new CoordinationError("INPUT_INVALID", `${folder}: there is another workflow ${definition.id}`);
+      found.set(definition.id, definition);
+    }
+  }
+  return [...found.values()];
+}
+
+function tenantsOf(tokens: readonly BearerToken[]): number {
+  return new Set(tokens.map(({ tenant }) => tenant)).size;
+}
+
+interface Lazy<T> {
+  get(): Promise<T>;
+  /** Where it was asked for. */
+  made(): Promise<T> | undefined;
+}
+
+function lazy<T>(load: () => Promise<T>): Lazy<T> {
+  let loaded: Promise<T> | undefined;
+  return { get: () => (loaded ??= load()), made: () => loaded };
+}

@@ -1,0 +1,24 @@
+/** Owns: offering OpenWOP to the host, where the operator wants it. Its code is loaded with the first request. */
+import { OPENWOP_PATH } from "./openwop-address.ts";
+import type { OpenClawPluginApi } from "./sdk.ts";
+
+export function registerOpenWopRoute(api: OpenClawPluginApi): void {
+  if (!isWanted(api)) return;
+  api.registerHttpRoute({
+    path: OPENWOP_PATH,
+    match: "prefix",
+    // Its own bearer tokens are the authority, not the gateway's token.
+    auth: "plugin",
+    handler: async (request, response) => {
+      const { takeOpenWopRequest } = await import("./openwop-request.ts");
+      await takeOpenWopRequest(api, request, response);
+      return true;
+    },
+  });
+}
+
+function isWanted({ pluginConfig }: OpenClawPluginApi): boolean {
+  const coordination = pluginConfig?.["coordination"] as
+    { phase1?: { openwop?: { enabled?: unknown } } } | undefined;
+  return coordination?.phase1?.openwop?.enabled === true;
+}

@@ -1,0 +1,130 @@
+/**
+ * What a long history costs the OpenWOP host: opening, running no-ops and reading old runs over HTTP with 10^4, 10^5 and 10^6
+ * runs in the ledger. A host for each size; all are measured in turn in every round.
+ */
+import { copyFileSync, statSync } from "node:fs";
+import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
+import { flushFile } from "./flush-file.ts";
+import type { LoadFigures } from "./openwop-load.ts";
+import { putLoad, startHost } from "./openwop-servers.ts";
+import { NOOP } from "./openwop-workflows.ts";
+import { runForJson } from "./run-for-json.ts";
+
+const SIZES = { full: [10_000, 100_000, 1_000_000], quick: [1_000, 10_000] } as const;
+const FILL = new URL("openwop-fill.ts", import.meta.url);
+/** A b-tree of a hundred times the rows is one or two levels deeper, and less of it is in the page cache. */
+const FLAT_RATIO = 1.5;
+/** The budget of a ledger of coordinations. */
+const OPENING_MS = 1_000;
+
+interface Sized {
+  readonly path: string;
+  readonly runs: number;
+}
+
+interface Sample {
+  readonly openMs: number;
+  readonly noop: LoadFigures;
+  readonly reads: LoadFigures;
+}
+
+export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
+  using folder = tempFolder();
+  const ledgers = await fill(folder, quick ? SIZES.quick : SIZES.full);
+  const samples = new Map<Sized, Sample[]>(ledgers.map((ledger) => [ledger, []]));
+  for (let index = 0; index < (quick ? 1 : 5); index += 1)
+    for (const [ledger, found] of samples) found.push(await sample(ledger, folder, quick));
+  const [smallest] = ledgers;
+  const largest = ledgers.at(-1);
+  if (!smallest || !largest) return [];
+  const of = (ledger: Sized, figure: (sample: Sample) => number): number =>
+    median((samples.get(ledger) ?? []).map(figure));
+  const sides = { ledgers, smallest, largest, of };
+  return [
+    openingRow(sides),
+    flatRow(sides, "no-op runs at 16 clients", ({ noop }) => 1_000 / noop.perSecond),
+    flatRow(sides, "p50 of a snapshot of an old run, 1 client", ({ reads }) => reads.p50Ms),
+    bytesRow(largest),
+  ];
+}
+
+async function fill(folder: TempFolder, sizes: readonly number[]): Promise<Sized[]> {
+  const growing = folder.file("growing.sqlite");
+  const ledgers: Sized[] = [];
+  let filled = 0;
+  for (const runs of sizes) {
+    await runForJson(FILL, [growing, String(filled), String(runs)]);
+    filled = runs;
+    const path = folder.file(`${runs}.sqlite`);
+    copyFileSync(growing, path);
+    flushFile(path);
+    ledgers.push({ path, runs });
+  }
+  return ledgers;
+}
+
+/** The host is started anew each time, so that none has the runs of another round in memory. */
+async function sample({ path, runs }: Sized, folder: TempFolder, quick: boolean): Promise<Sample> {
+  const opened = await runForJson<{ openMs: number }>(FILL, [path, String(runs), String(runs)]);
+  const host = await startHost(path, folder);
+  try {
+    const noop = await putLoad(host, {
+      ...{ workflowId: NOOP.id, clients: 16, warmups: quick ? 50 : 2_000, runs: quick ? 200 : 6_000 },
+    });
+    const reads = await putLoad(host, {
+      ...{ workflowId: "", clients: 1, warmups: quick ? 20 : 200, runs: quick ? 100 : 1_500, readsOf: runs },
+    });
+    return { openMs: opened?.openMs ?? Number.NaN, noop, reads };
+  } finally {
+    await host.stop();
+  }
+}
+
+interface Sides {
+  readonly ledgers: readonly Sized[];
+  readonly smallest: Sized;
+  readonly largest: Sized;
+  readonly of: (ledger: Sized, figure: (sample: Sample) => number) => number;
+}
+
+function openingRow({ ledgers, largest, of }: Sides): BenchRow {
+  const figure = ({ openMs }: Sample): number => openMs;
+  return {
+    name: `OpenWOP: opening a ledger of ${largest.runs.toLocaleString("en")} runs, until its host has started`,
+    compares: "open, check, prepare and look for runs that a process left behind, in a process of its own",
+    value: round(of(largest, figure)),
+    unit: "ms",
+    target: { is: "at most", value: OPENING_MS },
+    detail: bySize(ledgers, (ledger) => of(ledger, figure)),
+  };
+}
+
+function flatRow(
+  { ledgers, smallest, largest, of }: Sides,
+  what: string,
+  figure: (sample: Sample) => number,
+): BenchRow {
+  const sizes = `${largest.runs.toLocaleString("en")} to ${smallest.runs.toLocaleString("en")}`;
+  return {
+    name: `OpenWOP: ${what}, ${sizes} runs in the ledger`,
+    compares: "milliseconds at the most by those at the fewest, hosts in turn; details in milliseconds",
+    value: round(of(largest, figure) / of(smallest, figure)),
+    unit: "times",
+    target: { is: "at most", value: FLAT_RATIO },
+    detail: bySize(ledgers, (ledger) => of(ledger, figure)),
+  };
+}
+
+function bySize(ledgers: readonly Sized[], value: (ledger: Sized) => number): Record<string, number> {
+  return Object.fromEntries(ledgers.map((ledger) => [`at${ledger.runs}`, round(value(ledger))]));
+}
+
+function bytesRow({ path, runs }: Sized): BenchRow {
+  return {
+    name: "OpenWOP: bytes of a no-op run in the ledger",
+    compares: "size of the file by its runs, of 4 events each",
+    value: Math.round(statSync(path).size / runs),
+    unit: "bytes",
+  };
+}

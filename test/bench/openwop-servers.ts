@@ -1,0 +1,96 @@
+/** Owns: the processes that the OpenWOP benchmarks measure, and asking the load client for its figures. */
+import { spawn, type ChildProcessByStdio } from "node:child_process";
+import { mkdirSync, writeFileSync } from "node:fs";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import type { TempFolder } from "../support/temp-ledger.ts";
+import type { Load, LoadFigures } from "./openwop-load.ts";
+import { TOKEN, WORKFLOWS } from "./openwop-workflows.ts";
+import { runForJson } from "./run-for-json.ts";
+
+const CLI = fileURLToPath(new URL("../../src/plugins/cli/main.ts", import.meta.url));
+const ECHO = fileURLToPath(new URL("openwop-echo.ts", import.meta.url));
+const OPENWORKFLOW = fileURLToPath(new URL("openworkflow/serve.mjs", import.meta.url));
+const LOAD = new URL("openwop-load.ts", import.meta.url);
+/** Of a program whose peer is not installed. */
+const NOT_INSTALLED = 3;
+
+type Told = Readonly<Record<string, unknown>> & { readonly baseUrl: string };
+
+export interface Running {
+  readonly baseUrl: string;
+  readonly pid: number;
+  /** What it said when it listened. */
+  readonly told: Told;
+  stop(): Promise<void>;
+}
+
+/** The product: `openclaw-coordination serve`, as people start it. */
+export async function startHost(
+  ledger: string,
+  folder: TempFolder,
+  nodeOptions: readonly string[] = [],
+): Promise<Running> {
+  const workflows = folder.file("workflows");
+  mkdirSync(workflows, { recursive: true });
+  for (const workflow of WORKFLOWS)
+    writeFileSync(`${workflows}/${workflow.id}.json`, JSON.stringify(workflow));
+  const serve = ["serve", "--port", "0", "--token", TOKEN, "--workflows", workflows, "--ledger", ledger];
+  // A process that is inspected says so, over and over.
+  return installed(await start([...nodeOptions, CLI, ...serve, "--json"], nodeOptions.length === 0));
+}
+
+/** A bare `node:http` server, which says what the machine, Node.js and the client make of HTTP. */
+export async function startEcho(): Promise<Running> {
+  return installed(await start([ECHO]));
+}
+
+/** `undefined` where the peer is not installed. */
+export function startOpenWorkflow(file: string): Promise<Running | undefined> {
+  return start([OPENWORKFLOW, file]);
+}
+
+export async function putLoad(
+  { baseUrl }: Running,
+  load: Omit<Load, "baseUrl" | "token">,
+): Promise<LoadFigures> {
+  const found = await runForJson<LoadFigures>(LOAD, [JSON.stringify({ ...load, baseUrl, token: TOKEN })]);
+  if (!found) throw new Error("the load client printed nothing");
+  return found;
+}
+
+async function start(args: readonly string[], isHeard = true): Promise<Running | undefined> {
+  const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", isHeard ? "inherit" : "ignore"] });
+  const told = await firstObject(child);
+  if (!told) return undefined;
+  const { baseUrl } = told;
+  const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
+  return {
+    ...{ baseUrl, told, pid: child.pid ?? 0 },
+    stop: async () => {
+      child.kill("SIGTERM");
+      await ended;
+    },
+  };
+}
+
+function installed(running: Running | undefined): Running {
+  if (!running) throw new Error("a server of the product's own cannot be missing");
+  return running;
+}
+
+/** JSON that it prints once it listens; `undefined` where it says that it is not installed. */
+function firstObject(child: ChildProcessByStdio<null, Readable, null>): Promise<Told | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Told | undefined>();
+  let printed = "";
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    printed += text;
+    if (printed.trimEnd().endsWith("}")) resolve(JSON.parse(printed) as Told);
+  });
+  child.once("error", reject);
+  child.once("exit", (code) => {
+    if (code === NOT_INSTALLED) resolve(undefined);
+    else reject(new Error(`a server ended with code ${code} before it listened: ${printed}`));
+  });
+  return promise;
+}

@@ -1,0 +1,319 @@
+/** Owns: that runs which a served host accepted outlive it, however it ends, and are shared by all that serve one ledger. */
+import { setTimeout as passed } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { end, loop, node, noop, pause, work, workflow } from "../openwop/levels-workflows.ts";
+import { ofType, only, type Client, type Event } from "../openwop/levels-world.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
+
+const gate = node("gate", "core.approvalGate", { config: { title: "Go on?" } });
+
+const DEFINITIONS = [
+  workflow("quick", { nodes: [noop("only")], variables: { found: "gold" } }),
+  workflow("slow", { nodes: [pause("wait", 80)], variables: { found: "silver" } }),
+  workflow("delays", { nodes: [pause("first", 60), noop("between"), pause("second", 60)] }),
+  workflow("waits-long", { nodes: [pause("wait", 60_000)] }),
+  workflow("approves", { nodes: [noop("before"), gate, noop("after")] }),
+  workflow("calls", {
+    nodes: [
+      noop("before"),
+      node("call", "core.subWorkflow", { config: { workflowId: "slow", outputMapping: { got: "found" } } }),
+    ],
+  }),
+  loop("hands-over", {
+    plan: [work(["quick", "slow"]), work(["quick"]), end()],
+    dispatch: { outputMapping: { got: "found" } },
+  }),
+  loop("doubts", { plan: [work(["quick"]), work(["slow"], 0.2), end()] }),
+];
+
+/** How many children a run of each workflow has in the end. */
+const CHILDREN: Readonly<Record<string, number>> = {
+  ...{ quick: 0, slow: 0, delays: 0, approves: 0, "waits-long": 0 },
+  ...{ calls: 1, "hands-over": 3, doubts: 2 },
+};
+const GATES: Readonly<Record<string, string>> = { approves: "gate", doubts: "boss" };
+const ACCEPT = { action: "accept" };
+
+/** Numbers that look like any, and are the same every time. */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+interface Accepted {
+  readonly runId: string;
+  readonly workflowId: string;
+}
+
+/** Starts one run of each of these workflows; those that were accepted are added to the list. */
+function startAll(client: Client, workflowIds: readonly string[], accepted: Accepted[]): Promise<unknown> {
+  return Promise.allSettled(
+    workflowIds.map(async (workflowId) => {
+      accepted.push({ runId: await client.start(workflowId), workflowId });
+    }),
+  );
+}
+
+/** Says yes to whatever waits for people; a host that is gone meanwhile is nobody's fault. */
+async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<void> {
+  await Promise.allSettled(
+    runs.map(async ({ runId, workflowId }) => {
+      const gateId = GATES[workflowId];
+      if (gateId !== undefined) await client.resolve(runId, gateId, ACCEPT);
+    }),
+  );
+}
+
+async function untilAllEnded(client: Client, runs: readonly Accepted[], timeoutMs = 60_000): Promise<void> {
+  await waitFor(
+    async () => {
+      await acceptAll(client, runs);
+      const snapshots = await Promise.all(runs.map(({ runId }) => client.snapshot(runId)));
+      const open = snapshots.filter(({ status }) => status !== "completed");
+      if (open.length > 0)
+        throw new Error(JSON.stringify(open.map(({ runId, status, error }) => [runId, status, error])));
+      return true;
+    },
+    { what: "every accepted run to complete", timeoutMs, everyMs: 100 },
+  );
+}
+
+/** Every run of the ledger has ended, and has as many children as its workflow starts: none is missing, none is double. */
+async function checkLedger(stage: ServeStage): Promise<void> {
+  const runs = await stage.runs();
+  const childrenOf = (runId: string) => runs.filter(({ summary }) => summary.parent?.runId === runId);
+  for (const { runId, summary } of runs) {
+    expect([runId, summary.status]).toEqual([runId, "completed"]);
+    expect([summary.workflowId, childrenOf(runId).length]).toEqual([
+      summary.workflowId,
+      CHILDREN[summary.workflowId],
+    ]);
+    const log = await stage.log(runId);
+    expect(log.map(({ sequence }) => sequence)).toEqual(log.map((_, index) => index));
+    expect(ofType(log, "node.dispatched")).toHaveLength(CHILDREN[summary.workflowId] ?? 0);
+    const resolved = ofType(log, "interrupt.resolved");
+    expect(resolved).toHaveLength(summary.workflowId in GATES ? 1 : 0);
+  }
+  expect(await stage.verify()).toMatchObject({ ok: true, problems: [], exitCode: 0 });
+}
+
+const decisionsOf = (events: readonly Event[]): unknown[] =>
+  ofType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
+
+describe("kill -9 of a host", () => {
+  const ROUNDS = 24;
+
+  it(`at ${ROUNDS} moments: every run that was accepted reaches its end, and no child is there twice`, async () => {
+    await using stage = serveStage(DEFINITIONS);
+    const next = random(20_261_122);
+    const accepted: Accepted[] = [];
+    const kinds = ["hands-over", "approves", "delays", "calls", "doubts", "quick"];
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const serve = await stage.serve();
+      const moment = passed(Math.floor(next() ** 2 * 400));
+      const asked = startAll(serve.client, kinds, accepted);
+      const answered = acceptAll(serve.client, [...accepted]);
+      await moment;
+      await serve.kill9();
+      await Promise.all([asked, answered]);
+    }
+    expect(accepted.length).toBeGreaterThan(ROUNDS);
+    const last = await stage.serve();
+    const all = (await stage.runs()).map(({ runId, summary: { workflowId } }) => ({ runId, workflowId }));
+    expect(all.map(({ runId }) => runId)).toEqual(expect.arrayContaining(accepted.map(({ runId }) => runId)));
+    await untilAllEnded(last.client, all);
+    const logs = await Promise.all(accepted.map(({ runId }) => last.client.events(runId)));
+    // Else the moments were none at which a kill could have harmed.
+    expect(logs.filter((log) => ofType(log, "run.resuming").length > 0).length).toBeGreaterThan(10);
+    await last.stop();
+    await checkLedger(stage);
+  });
+
+  it("while a decision is held, and while it is agreed to: it is executed once, in the same iteration", async () => {
+    await using stage = serveStage(DEFINITIONS);
+    const next = random(7);
+    let serve = await stage.serve();
+    const held = await Promise.all(Array.from({ length: 6 }, () => serve.client.start("doubts")));
+    for (const runId of held) await serve.client.until(runId, "waiting-approval");
+    await serve.kill9();
+    for (const runId of held) {
+      serve = await stage.serve();
+      const log = await serve.client.events(runId);
+      expect(decisionsOf(log)).toEqual([1]);
+      const answered = serve.client.resolve(runId, "boss", ACCEPT).catch(() => undefined);
+      await passed(Math.floor(next() * 30));
+      await serve.kill9();
+      await answered;
+    }
+    serve = await stage.serve();
+    await untilAllEnded(
+      serve.client,
+      held.map((runId) => ({ runId, workflowId: "doubts" })),
+    );
+    for (const runId of held) {
+      const log = await serve.client.events(runId);
+      expect(decisionsOf(log)).toEqual([1, 2, 3]);
+      expect(ofType(log, "core.workflowChain.confidence-escalated")).toHaveLength(1);
+      const began = ofType(log, "core.workflowChain.event").filter(
+        ({ payload }) => payload["phase"] === "dispatch.began" && payload["workerId"] === "slow",
+      );
+      expect(began).toHaveLength(1);
+      expect(began[0]?.sequence).toBeGreaterThan(only(log, "interrupt.resolved").sequence);
+    }
+    await serve.stop();
+    await checkLedger(stage);
+  });
+
+  it("whose children are on another one: each is created there once, and its end comes back", async () => {
+    await using there = serveStage(DEFINITIONS);
+    await using here = serveStage([loop("hands-far", { plan: [work(["slow"]), end()] })]);
+    const { baseUrl: peerUrl } = await there.serve();
+    const options = ["--allow-private", peerUrl, "--peer-token", `${peerUrl}=${TOKEN}`];
+    const next = random(40);
+    const accepted: Accepted[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      const serve = await here.serve(options);
+      const asked = Promise.allSettled(
+        Array.from({ length: 3 }, async () => {
+          const runId = await serve.client.start("hands-far", { inputs: { peerUrl } });
+          accepted.push({ runId, workflowId: "hands-far" });
+        }),
+      );
+      await passed(Math.floor(next() * 250));
+      await serve.kill9();
+      await asked;
+    }
+    const last = await here.serve(options);
+    const all = await here.runs();
+    await untilAllEnded(
+      last.client,
+      all.map(({ runId }) => ({ runId, workflowId: "hands-far" })),
+    );
+    const children = await there.runs();
+    for (const { runId } of all) {
+      const own = children.filter(({ summary }) => summary.parent?.runId === runId);
+      expect(own.map(({ summary }) => summary.status)).toEqual(["completed"]);
+      const log = await last.client.events(runId);
+      expect(only(log, "node.dispatched").payload["childRunId"]).toBe(own[0]?.runId);
+      expect(ofType(log, "core.workflowChain.event").map(({ payload }) => payload["phase"])).toEqual([
+        "dispatch.began",
+        "dispatch.succeeded",
+        "child.completed",
+      ]);
+    }
+    expect(await here.verify()).toMatchObject({ ok: true, problems: [] });
+    expect(await there.verify()).toMatchObject({ ok: true, problems: [] });
+  });
+
+  it("leaves a delay its time: what was over meanwhile is over at once", async () => {
+    await using stage = serveStage(DEFINITIONS);
+    const first = await stage.serve();
+    const runId = await first.client.start("delays");
+    await first.kill9();
+    const second = await stage.serve();
+    await second.client.until(runId, "completed");
+    const log = await second.client.events(runId);
+    expect(ofType(log, "node.started").map(({ nodeId }) => nodeId)).toEqual(["first", "between", "second"]);
+    await second.stop();
+    await checkLedger(stage);
+  });
+});
+
+/** The ids and events of a stream, when the host has closed it. */
+async function followed({ baseUrl }: Serve, runId: string): Promise<Event[]> {
+  const response = await fetch(`${baseUrl}/v1/runs/${runId}/events?streamMode=debug`, {
+    headers: { accept: "text/event-stream", authorization: `Bearer ${TOKEN}` },
+    signal: AbortSignal.timeout(30_000),
+  });
+  expect(response.status).toBe(200);
+  const frames = (await response.text()).split("\n\n");
+  return frames.flatMap((frame) => {
+    const data = /^data: (.*)$/mu.exec(frame)?.[1];
+    return data === undefined ? [] : [JSON.parse(data) as Event];
+  });
+}
+
+describe("two hosts on one ledger", () => {
+  const KINDS = ["hands-over", "approves", "delays", "calls", "doubts", "quick"];
+
+  it("share every run: each is followed, and answered, at the other one, without a gap in its log", async () => {
+    await using stage = serveStage(DEFINITIONS);
+    const hosts = await Promise.all([stage.serve(), stage.serve()]);
+    const following: Promise<readonly [runId: string, events: Event[]]>[] = [];
+    const runs: Accepted[] = [];
+    for (const [index, { client }] of hosts.entries()) {
+      const other = hosts[1 - index] ?? expect.fail("there are two");
+      for (const workflowId of [...KINDS, ...KINDS]) {
+        const runId = await client.start(workflowId);
+        runs.push({ runId, workflowId });
+        following.push(followed(other, runId).then((events) => [runId, events] as const));
+        const gateId = GATES[workflowId];
+        if (gateId === undefined) continue;
+        await other.client.until(runId, "waiting-approval");
+        expect((await other.client.resolve(runId, gateId, ACCEPT)).status).toBe(200);
+      }
+    }
+    for (const [runId, events] of await Promise.all(following)) {
+      expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
+      expect(events.at(-1)?.type).toBe("run.completed");
+      for (const { client } of hosts) expect(await client.events(runId)).toEqual(events);
+    }
+    for (const { client } of hosts) await untilAllEnded(client, runs, 5_000);
+    for (const host of hosts) await host.stop();
+    await checkLedger(stage);
+  });
+
+  it("tell at each what was done at the other: a cancel, a pause, a resumption", async () => {
+    await using stage = serveStage(DEFINITIONS);
+    const [one, two] = await Promise.all([stage.serve(), stage.serve()]);
+    const cancelled = await one.client.start("waits-long");
+    const stream = followed(one, cancelled);
+    await two.client.until(cancelled, "running");
+    expect((await two.client.post(`/v1/runs/${cancelled}/cancel`)).status).toBe(200);
+    await one.client.until(cancelled, "cancelled");
+    expect((await stream).at(-1)?.type).toBe("run.cancelled");
+    const paused = await one.client.start("waits-long");
+    const pausing = await two.client.post(`/v1/runs/${paused}:pause`, { drainPolicy: "immediate" });
+    expect(pausing.status).toBe(202);
+    await one.client.until(paused, "paused");
+    expect((await one.client.post(`/v1/runs/${paused}:resume`)).status).toBe(202);
+    await two.client.until(paused, "running");
+    await one.client.post(`/v1/runs/${paused}/cancel`);
+    await two.client.until(paused, "cancelled");
+  });
+
+  it("cancel the children of a run that the other one drives", async () => {
+    await using stage = serveStage([
+      ...DEFINITIONS,
+      workflow("calls-long", {
+        nodes: [node("call", "core.subWorkflow", { config: { workflowId: "waits-long" } })],
+      }),
+    ]);
+    const [one, two] = await Promise.all([stage.serve(), stage.serve()]);
+    const runId = await one.client.start("calls-long");
+    const child = await waitFor(
+      async () => only(await two.client.events(runId), "node.dispatched").payload["childRunId"],
+      { what: "the child" },
+    );
+    await two.client.post(`/v1/runs/${runId}/cancel`);
+    for (const { client } of [one, two])
+      for (const id of [runId, String(child)]) await client.until(id, "cancelled");
+  });
+
+  it("outlive one another: when one is killed, the other goes on with its runs within 20 seconds", async () => {
+    await using stage = serveStage(DEFINITIONS);
+    const [one, two] = await Promise.all([stage.serve(), stage.serve()]);
+    const accepted: Accepted[] = [];
+    await startAll(one.client, KINDS, accepted);
+    await startAll(two.client, KINDS, accepted);
+    expect(accepted).toHaveLength(2 * KINDS.length);
+    await one.kill9();
+    await untilAllEnded(two.client, accepted, 20_000);
+    await two.stop();
+    await checkLedger(stage);
+  });
+});

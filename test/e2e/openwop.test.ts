@@ -1,0 +1,309 @@
+/** OpenWOP as a route of the real gateway: workflows, a live model, and the coordinations of its agents as runs. */
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
+import type { Json } from "../support/gateway.ts";
+import { script, type Rule } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { node, supervised, worker, workflow } from "../support/workflow-definitions.ts";
+import { hasEnded, openStage, PHASE1, pluginConfig, type Known, type Stage } from "./stage.ts";
+import { turnFlag } from "./turn-flag.ts";
+
+const TOKEN = "e2e-token-of-the-default-tenant";
+const OTHER_TOKEN = "e2e-token-of-another-tenant";
+const PATH = "/coordination/openwop";
+
+const LIVE = supervised("e2e-live", [], {
+  supervisor: { mockDispatchPlan: undefined, prompt: "Get it done.", workers: ["e2e-worker"] },
+  dispatch: { outputMapping: { result: "found" } },
+  variables: { found: undefined },
+});
+
+const WORKFLOWS = [
+  workflow("e2e-noop", { nodes: [node("only")] }),
+  workflow("e2e-gated", { nodes: [node("gate", "core.approvalGate", { title: "Go on?" }), node("after")] }),
+  worker("e2e-worker"),
+  LIVE,
+];
+
+/** The model as a supervisor: it is told the turn, and nothing else decides. */
+const SUPERVISOR: readonly Rule[] = [
+  {
+    when: (text) => text.includes('{"turn":1,'),
+    turns: [{ say: '```json\n{"kind":"next-worker","nextWorkerIds":["e2e-worker"],"confidence":0.9}\n```' }],
+  },
+  { when: (text) => text.includes('{"turn":2,'), turns: [{ say: '{"kind":"terminate","reason":"done"}' }] },
+];
+
+let stage: Stage;
+let folder: string;
+const schemas = loadOpenWopSchemas();
+
+function openwop(more: Json = {}): Json {
+  const tokens = [{ token: "${COORDINATION_E2E_TOKEN}" }, { token: OTHER_TOKEN, tenant: "other" }];
+  return { enabled: true, tokens, workflows: [folder], ...more };
+}
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "coordination-workflows-"));
+  for (const definition of WORKFLOWS)
+    writeFileSync(join(folder, `${definition.id}.json`), JSON.stringify(definition));
+  stage = await openStage(
+    { pluginConfig: pluginConfig(PHASE1), env: { COORDINATION_E2E_TOKEN: TOKEN } },
+    SUPERVISOR,
+  );
+});
+
+afterAll(async () => {
+  await stage.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Request {
+  readonly method?: string;
+  readonly token?: string | undefined;
+  readonly body?: unknown;
+  readonly accept?: string;
+}
+
+function ask(path: string, { method, token = TOKEN, body, accept }: Request = {}): Promise<Response> {
+  return fetch(`http://127.0.0.1:${stage.gateway.port}${PATH}${path}`, {
+    method: method ?? (body === undefined ? "GET" : "POST"),
+    headers: {
+      ...(token && { authorization: `Bearer ${token}` }),
+      ...(body !== undefined && { "content-type": "application/json" }),
+      ...(accept && { accept }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+}
+
+async function told(path: string, request: Request = {}): Promise<Json> {
+  const response = await ask(path, request);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${path} answered ${response.status}: ${text.slice(0, 500)}`);
+  return JSON.parse(text) as Json;
+}
+
+async function begin(workflowId: string, inputs: Json = {}): Promise<string> {
+  return String((await told("/v1/runs", { body: { workflowId, inputs } }))["runId"]);
+}
+
+const ENDS: ReadonlySet<string> = new Set(["completed", "failed", "cancelled"]);
+
+async function untilRun(runId: string, status: string): Promise<Json> {
+  const snapshot = await waitFor(
+    async () => {
+      const snapshot = await told(`/v1/runs/${runId}`);
+      const isOver = ENDS.has(String(snapshot["status"]));
+      return snapshot["status"] === status || isOver ? snapshot : undefined;
+    },
+    { what: `${runId} to be ${status}`, timeoutMs: 30_000, everyMs: 50 },
+  );
+  // Why it ended otherwise.
+  if (snapshot["status"] !== status) expect(snapshot["error"]).toEqual({ status });
+  return snapshot;
+}
+
+async function eventsOf<E>(runId: string): Promise<E[]> {
+  const page = await told(`/v1/runs/${runId}/events`, { accept: "application/json" });
+  expect(page["isComplete"]).toBe(true);
+  return page["events"] as E[];
+}
+
+/** Ids and types of server-sent events, as they come. */
+async function* streamed(runId: string, lastEventId?: string): AsyncGenerator<string> {
+  const response = await fetch(
+    `http://127.0.0.1:${stage.gateway.port}${PATH}/v1/runs/${runId}/events?streamMode=debug`,
+    {
+      headers: {
+        ...{ authorization: `Bearer ${TOKEN}`, accept: "text/event-stream" },
+        ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
+      },
+    },
+  );
+  expect(response.headers.get("content-type")).toContain("text/event-stream");
+  let text = "";
+  for await (const chunk of response.body ?? []) {
+    text += Buffer.from(chunk as Uint8Array).toString("utf8");
+    const blocks = text.split("\n\n");
+    text = blocks.pop() ?? "";
+    for (const block of blocks) {
+      const id = /^id: (\d+)$/mu.exec(block)?.[1];
+      const type = /^event: (\S+)$/mu.exec(block)?.[1];
+      if (id !== undefined && type !== undefined) yield `${id} ${type}`;
+    }
+  }
+}
+
+async function untilServed(): Promise<void> {
+  const isServed = async (): Promise<boolean> => {
+    const response = await ask("/.well-known/openwop");
+    return response.status === 200 && (response.headers.get("content-type") ?? "").includes("json");
+  };
+  await waitFor(isServed, { what: "the discovery document", timeoutMs: 30_000, everyMs: 250 });
+}
+
+const approve = { body: { resumeValue: { action: "accept" } } };
+
+function waitsFor(label: string, text: string, say = "result"): string {
+  return script({ spawn: [{ label, task: script({ say: text, delayMs: 1_500 }) }] }, { say });
+}
+
+describe("OpenWOP in the gateway, off", () => {
+  it("answers nothing of the protocol, and opens nothing", async () => {
+    const response = await ask("/.well-known/openwop");
+    expect(response.headers.get("content-type") ?? "").not.toContain("json");
+    await stage.gateway.agent({ message: script({ say: "ok" }) });
+    expect(existsSync(join(dirname(stage.ledgerPath), "interrupt-key"))).toBe(false);
+    const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({ openwop: { served: false } });
+  });
+});
+
+describe("OpenWOP in the gateway, on", () => {
+  beforeAll(async () => {
+    await turnFlag(stage, { enabled: true, phase1: { openwop: openwop() } });
+    await untilServed();
+  });
+
+  it("tells what it can do to everybody, and nothing else to those without a token", async () => {
+    const discovery = await told("/.well-known/openwop", { token: "" });
+    expect(discovery).toMatchObject({
+      implementation: { name: "openclaw-coordination" },
+      multiAgent: { executionModel: { version: 3, confidenceEscalationFloor: 0.5 } },
+    });
+    expect((await ask("/v1/workflows/e2e-noop", { token: "" })).status).toBe(401);
+    expect((await ask("/v1/workflows/e2e-noop", { token: "not-the-token-of-anybody" })).status).toBe(401);
+    expect((await ask("/v1/workflows/e2e-noop")).status).toBe(200);
+    expect((await ask("/nothing/here")).status).toBe(404);
+  });
+
+  it("is told of by the command line", async () => {
+    const { stdout } = await stage.gateway.openclaw(["coordination", "status", "--json"]);
+    const url = `http://127.0.0.1:${stage.gateway.port}${PATH}`;
+    expect(JSON.parse(stdout)).toMatchObject({ openwop: { served: true, url } });
+  });
+
+  it("runs a workflow to its end, with events of the official schemas", async () => {
+    const runId = await begin("e2e-noop");
+    expect(schemas.problemsOfSnapshot(await untilRun(runId, "completed"))).toEqual([]);
+    const events = await eventsOf<WorkflowEvent>(runId);
+    expect(events.at(-1)?.type).toBe("run.completed");
+    expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
+    expect((await ask(`/v1/runs/${runId}`, { token: OTHER_TOKEN })).status).toBe(404);
+  });
+
+  it("streams events as they happen, and goes on from the last one", async () => {
+    const runId = await begin("e2e-gated");
+    await untilRun(runId, "waiting-approval");
+    const seen: string[] = [];
+    for await (const event of streamed(runId)) {
+      seen.push(event);
+      if (event.endsWith(" node.suspended")) await told(`/v1/runs/${runId}/interrupts/gate`, approve);
+    }
+    expect(seen.at(-1)).toMatch(/ run\.completed$/u);
+    expect(seen.map((event) => Number.parseInt(event, 10))).toEqual(seen.map((_, index) => index));
+    const resumed: string[] = [];
+    for await (const event of streamed(runId, "1")) resumed.push(event);
+    expect(resumed).toEqual(seen.slice(2));
+  });
+
+  it("lets the host's own model decide as a supervisor", async () => {
+    const runId = await begin("e2e-live");
+    await untilRun(runId, "completed");
+    const events = await eventsOf<WorkflowEvent>(runId);
+    const decided = events.filter(({ type }) => type === "runOrchestrator.decided");
+    expect(decided.map(({ payload }) => payload)).toMatchObject([
+      { iteration: 1, decision: { kind: "next-worker", nextWorkerIds: ["e2e-worker"] } },
+      { iteration: 2, decision: { kind: "terminate" } },
+    ]);
+    const phases = events.flatMap((event) =>
+      event.type === "core.workflowChain.event" ? [event.payload.phase] : [],
+    );
+    expect(phases).toContain("child.completed");
+    expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
+    const asked = stage.model.requests.filter(({ text }) => text.includes('{"turn":'));
+    expect(asked).toHaveLength(2);
+  });
+});
+
+describe("a coordination of OpenClaw's agents as a run", () => {
+  async function running(session: string, message: string): Promise<Known> {
+    await stage.gateway.agent({ sessionKey: session, message });
+    return stage.until(session, () => true);
+  }
+
+  it("is read while it runs and after its end, with events of the official schemas", async () => {
+    const session = "agent:main:as-a-run";
+    const { coordinationId: runId } = await running(session, waitsFor("child", "the child's own words"));
+    const seen: string[] = [];
+    for await (const event of streamed(runId)) seen.push(event);
+    expect(seen.at(-1)).toMatch(/ run\.completed$/u);
+    await stage.until(session, hasEnded);
+    const snapshot = await told(`/v1/runs/${runId}`);
+    expect(schemas.problemsOfSnapshot(snapshot)).toEqual([]);
+    expect(snapshot).toMatchObject({
+      ...{ runId, workflowId: "openclaw.observed-coordination", status: "completed", variables: {} },
+      owner: { tenant: "default" },
+      nodeStates: { "step-1": { status: "completed" } },
+    });
+    expect(JSON.stringify(snapshot)).not.toContain("own words");
+    const events = await eventsOf<RunEvent>(runId);
+    expect(events).toHaveLength(seen.length);
+    expect(events.flatMap((event) => schemas.problemsOf(event))).toEqual([]);
+    expect(await told(`/v1/runs/${runId}/ancestry`)).toMatchObject({ runId, parent: null });
+  });
+
+  it("is there for callers of the one tenant only", async () => {
+    const { coordinationId: runId } = await stage.until("agent:main:as-a-run", hasEnded);
+    for (const path of ["", "/events", "/ancestry"])
+      expect((await ask(`/v1/runs/${runId}${path}`, { token: OTHER_TOKEN })).status).toBe(404);
+    const cancelling = { token: OTHER_TOKEN, body: {} };
+    expect((await ask(`/v1/runs/${runId}/cancel`, cancelling)).status).toBe(404);
+  });
+
+  it("waits for people where a result is held, and goes on with their answer", async () => {
+    const session = "agent:main:held";
+    const doubted = 'It may be so.\n{"confidence": 0.4}';
+    const { coordinationId: runId } = await running(session, waitsFor("doubter", doubted));
+    const snapshot = await untilRun(runId, "waiting-approval");
+    expect(snapshot).toMatchObject({ currentNodeId: "step-1", interrupt: { kind: "approval" } });
+    expect(schemas.problemsOfSnapshot(snapshot)).toEqual([]);
+    const path = `/v1/runs/${runId}/interrupts/step-1`;
+    expect((await ask(path, { body: { resumeValue: { action: "perhaps" } } })).status).toBe(400);
+    await told(path, approve);
+    expect((await ask(path, approve)).status).toBe(409);
+    await untilRun(runId, "completed");
+  });
+
+  it("is cancelled as a run is", async () => {
+    const session = "agent:main:cancelled-run";
+    const spawn = [{ label: "slow", task: script({ say: "never", delayMs: 60_000 }) }];
+    const { coordinationId: runId } = await running(session, script({ spawn }, { say: "ok" }));
+    expect(await told(`/v1/runs/${runId}/cancel`, { body: {} })).toMatchObject({ runId });
+    await untilRun(runId, "cancelled");
+    expect((await ask(`/v1/runs/${runId}:pause`, { body: {} })).status).toBe(409);
+  });
+});
+
+describe("kill -9 of the gateway", () => {
+  it("while a run waits for approval: it waits after the restart, and goes on when it is approved", async () => {
+    const runId = await begin("e2e-gated");
+    await untilRun(runId, "waiting-approval");
+    await stage.gateway.kill9();
+    await stage.restart();
+    await untilServed();
+    await untilRun(runId, "waiting-approval");
+    await told(`/v1/runs/${runId}/interrupts/gate`, approve);
+    await untilRun(runId, "completed");
+    const events = await eventsOf<WorkflowEvent>(runId);
+    expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
+    expect(events.flatMap((event) => schemas.problemsOfWorkflow(event))).toEqual([]);
+    expect((await stage.verify()).problems).toEqual([]);
+  });
+});

@@ -1,0 +1,91 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { applyChanges, planEnable } from "../../src/plugins/openclaw/operator-config.ts";
+import { memoryConfig, runCli } from "../cli/run-cli.ts";
+import { tempFolder } from "../support/temp-ledger.ts";
+import { node, workflow } from "../support/workflow-definitions.ts";
+
+const ON = { enabled: true, tokens: [{ token: "a-token-that-is-long-enough" }] };
+
+function configured(openwop: object) {
+  const phase1 = { openwop };
+  const config: object = {
+    gateway: { port: 4_100 },
+    plugins: { entries: { coordination: { config: { coordination: { phase1 } } } } },
+  };
+  applyChanges(config, planEnable(config, {}));
+  return memoryConfig(config);
+}
+
+interface Told {
+  readonly openwop?: object;
+  readonly checks?: readonly { readonly name: string; readonly status: string; readonly message: string }[];
+}
+
+async function told(command: string, openwop: object, stateDir: string): Promise<Told> {
+  const { stdout } = await runCli([command, "--json"], { stateDir, config: configured(openwop) });
+  return JSON.parse(stdout) as Told;
+}
+
+async function checksOf(openwop: object, stateDir: string) {
+  const { checks = [] } = await told("doctor", openwop, stateDir);
+  return checks.filter(({ name }) => name.startsWith("openwop") || name === "config");
+}
+
+describe("status", () => {
+  it("says whether OpenWOP is served, and where", async () => {
+    using state = tempFolder();
+    expect((await told("status", {}, state.path)).openwop).toEqual({ served: false });
+    const url = "http://127.0.0.1:4100/coordination/openwop";
+    expect((await told("status", ON, state.path)).openwop).toEqual({ served: true, url, tenants: 1 });
+    const { stdout } = await runCli(["status"], { stateDir: state.path, config: configured(ON) });
+    expect(stdout).toContain(`OpenWOP       ${url} for 1 tenant`);
+  });
+});
+
+describe("doctor", () => {
+  it("says nothing of OpenWOP where nobody wants it", async () => {
+    using state = tempFolder();
+    expect(await checksOf({}, state.path)).toEqual([]);
+  });
+
+  it("says that a token is missing", async () => {
+    using state = tempFolder();
+    expect(await checksOf({ enabled: true }, state.path)).toMatchObject([
+      { name: "config", status: "fail", message: expect.stringContaining("at least one token") as unknown },
+    ]);
+  });
+
+  it("warns of a variable that is not set here, and is content with one that is", async () => {
+    using state = tempFolder();
+    const openwop = { enabled: true, tokens: [{ token: "${OPENWOP_TEST_VARIABLE}" }] };
+    expect(await checksOf(openwop, state.path)).toMatchObject([
+      { name: "openwop-tokens", status: "warn" },
+      { name: "openwop-workflows", status: "ok", message: "0 workflows in 0 folders" },
+    ]);
+    vi.stubEnv("OPENWOP_TEST_VARIABLE", "a-token-that-is-long-enough");
+    const [tokens] = await checksOf(openwop, state.path);
+    vi.unstubAllEnvs();
+    expect(tokens).toMatchObject({ status: "ok", message: "1 token of 1 tenant" });
+  });
+
+  it("names the folder that cannot be read and the file that is no workflow", async () => {
+    using state = tempFolder();
+    const openwop = { ...ON, workflows: ["flows"] };
+    const workflows = async () => (await checksOf(openwop, state.path)).at(-1);
+    expect(await workflows()).toMatchObject({
+      status: "fail",
+      message: expect.stringContaining("flows: the folder cannot be read") as unknown,
+    });
+    const folder = join(state.path, "flows");
+    mkdirSync(folder);
+    writeFileSync(join(folder, "good.json"), JSON.stringify(workflow("good", { nodes: [node("only")] })));
+    expect(await workflows()).toMatchObject({ status: "ok", message: "1 workflow in 1 folder" });
+    writeFileSync(join(folder, "bad.json"), '{"id": "bad"}');
+    expect(await workflows()).toMatchObject({
+      status: "fail",
+      message: expect.stringContaining("bad.json") as unknown,
+    });
+  });
+});

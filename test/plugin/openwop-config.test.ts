@@ -1,0 +1,88 @@
+import { describe, expect, it, vi } from "vitest";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import { bearerTokensOf } from "../../src/plugins/compose-openwop.ts";
+import { openWopBaseUrl, openWopPath } from "../../src/plugins/openclaw/openwop-address.ts";
+import { registerOpenWopRoute } from "../../src/plugins/openclaw/register-openwop-route.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+
+const TOKEN = "a-token-that-is-long-enough";
+
+const parsed = (openwop: object) => parsePluginConfig({ coordination: { phase1: { openwop } } }).openwop;
+
+describe("the configuration of OpenWOP", () => {
+  it("is off where nothing is said", () => {
+    expect(parsePluginConfig({}).openwop).toEqual({
+      ...{ enabled: false, tokens: [], workflows: [], coordinationsTenant: "default" },
+      ...{ allowPrivate: [], peerTokens: {} },
+    });
+  });
+
+  it("is refused without a token, with the reason", () => {
+    expect(() => parsed({ enabled: true })).toThrow(
+      /openwop\.tokens: expected at least one token .*nobody could be let in/,
+    );
+    expect(parsed({ enabled: true, tokens: [{ token: TOKEN }] }).tokens).toEqual([
+      { token: TOKEN, tenant: "default" },
+    ]);
+  });
+
+  it("takes a variable in place of a token, and says nothing of a token that it refuses", () => {
+    expect(parsed({ enabled: true, tokens: [{ token: "${T}" }] }).tokens).toMatchObject([{ token: "${T}" }]);
+    expect(() => parsed({ tokens: [{ token: "too-short-5ab" }] })).toThrow(/^(?!.*5ab)/);
+    expect(() => parsed({ tokens: [{ token: TOKEN, tenant: "not a tenant" }] })).toThrow(/tenant/);
+  });
+
+  it.each([
+    ["is not set", undefined],
+    ["is short", "short"],
+    ["is no word", "two words that are long enough"],
+  ])("lets nobody in by a variable that %s", (_how, value) => {
+    const config = parsed({ enabled: true, tokens: [{ token: "${T}", tenant: "acme" }] });
+    expect(() => bearerTokensOf(config, () => value)).toThrow(/tenant acme is not set, or is not a word/);
+    expect(bearerTokensOf(config, () => TOKEN)).toEqual([{ token: TOKEN, tenant: "acme" }]);
+  });
+});
+
+it("tells two holders of one token apart for nobody", () => {
+  const config = parsed({ tokens: [{ token: TOKEN }, { token: "${T}", tenant: "acme" }] });
+  expect(() => bearerTokensOf(config, () => TOKEN)).toThrow(/two tokens are the same/);
+});
+
+describe("the address of OpenWOP", () => {
+  const at = (gateway: object, env = {}, config = {}) => openWopBaseUrl(config, { config: { gateway }, env });
+
+  it("is where the gateway listens, or where the operator says", () => {
+    expect(at({ port: 4_100 })).toBe("http://127.0.0.1:4100/coordination/openwop");
+    expect(at({})).toBe("http://127.0.0.1:18789/coordination/openwop");
+    expect(at({ port: 4_100 }, { OPENCLAW_GATEWAY_PORT: "4200" })).toContain(":4200/");
+    expect(at({}, {}, { baseUrl: "https://wop.example/x/" })).toBe("https://wop.example/x");
+  });
+
+  it.each([
+    ["/coordination/openwop", "/"],
+    ["/coordination/openwop?x=1", "/?x=1"],
+    ["/coordination/openwop/v1/runs?x=1", "/v1/runs?x=1"],
+    ["/Coordination/OpenWOP/.well-known/openwop", "/.well-known/openwop"],
+    ["/%63oordination/openwop/v1/runs", undefined],
+    ["/coordination/answers/ops", undefined],
+  ])("takes %s for %s", (url, path) => {
+    expect(openWopPath(url)).toBe(path);
+  });
+});
+
+describe("the route of OpenWOP", () => {
+  const registered = (openwop?: object) => {
+    const registerHttpRoute = vi.fn();
+    const pluginConfig = { coordination: { phase1: { enabled: true, ...(openwop && { openwop }) } } };
+    registerOpenWopRoute({ pluginConfig, registerHttpRoute } as unknown as OpenClawPluginApi);
+    return registerHttpRoute.mock.calls.map(([route]) => route as object);
+  };
+
+  it("is there where it is wanted, and nowhere else", () => {
+    expect(registered()).toEqual([]);
+    expect(registered({ enabled: false, tokens: [{ token: TOKEN }] })).toEqual([]);
+    expect(registered({ enabled: true, tokens: [{ token: TOKEN }] })).toMatchObject([
+      { path: "/coordination/openwop", match: "prefix", auth: "plugin" },
+    ]);
+  });
+});

@@ -1,0 +1,200 @@
+/** Coordinations as runs, over a real ledger: what is asked of the host of workflow runs, and is none of them. */
+import { describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { coordinationRuns } from "../../src/agents/coordination/runtime/workflows/coordination-runs.ts";
+import { withOtherRuns } from "../../src/agents/coordination/runtime/workflows/other-runs.ts";
+import { answerToQuestion } from "../../src/agents/coordination/runtime/workflows/question-answer.ts";
+import type { Caller, WorkflowHost } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
+import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
+import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+
+const OURS: Caller = { tenant: "default", principal: "ops" };
+const OTHERS: Caller = { tenant: "other", principal: "ops" };
+const RUN = "co-1";
+const QUESTION = "escalation-1";
+
+const schemas = loadOpenWopSchemas();
+
+const noRun = () =>
+  Promise.resolve({ kind: "refused", code: "not_found", message: "there is no such run" } as const);
+
+/** Knows no run of its own. */
+const EMPTY = {
+  hostId: "host-1",
+  ...{ snapshot: noRun, events: noRun, ancestry: noRun, cancel: noRun },
+  ...{ pause: noRun, resume: noRun, resolve: noRun },
+  watch: () => () => undefined,
+} as unknown as WorkflowHost;
+
+/** An agent has asked people something. */
+async function scene(kind?: "approval") {
+  const folder = tempFolder();
+  const clock = manualClock();
+  const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
+  const coordinator = testCoordinator({
+    ...{ store, clock },
+    newCoordinationId: () => RUN as CoordinationId,
+  });
+  const asked = await coordinator.ask({
+    ...{ askedBy: OWNER, agentId: "main", kind: kind ?? "clarification", traceId: "trace" },
+    question: "the words of the agent",
+  });
+  if (asked.kind === "refused") throw new Error(asked.reason);
+  const others = coordinationRuns({
+    ...{ tenant: "default", hostId: () => "host-1", coordinator },
+    read: (runId, range) => store.read(runId, range),
+    watch: () => () => undefined,
+  });
+  await coordinator.start();
+  return {
+    host: withOtherRuns(EMPTY, others),
+    /** Time goes on, and what is due happens. */
+    pass: async (): Promise<void> => {
+      clock.set(TEST_EPOCH_MS + 60_000);
+      clock.fire();
+      for (let turns = 0; turns < 50; turns += 1) await new Promise((resolve) => setImmediate(resolve));
+    },
+    [Symbol.asyncDispose]: async () => {
+      await coordinator.stop();
+      await store.close();
+      folder[Symbol.dispose]();
+    },
+  };
+}
+
+const ALL = { from: 0, limit: 1_000 };
+
+describe("a coordination that waits for people", () => {
+  it("is a run that waits, with what is asked and without its words", async () => {
+    await using at = await scene();
+    const snapshot = await at.host.snapshot(OURS, RUN);
+    expect(snapshot).toMatchObject({
+      kind: "done",
+      value: {
+        ...{ runId: RUN, workflowId: "openclaw.observed-coordination", status: "waiting-input" },
+        ...{ variables: {}, inputs: {}, currentNodeId: "orchestrator" },
+        interrupt: { interruptId: QUESTION, kind: "clarification", nodeId: "orchestrator" },
+      },
+    });
+    expect(JSON.stringify(snapshot)).not.toContain("the words");
+    expect(snapshot.kind === "done" && schemas.problemsOfSnapshot(snapshot.value)).toEqual([]);
+  });
+
+  it("has events from the first to the last, in parts, and is complete with its end only", async () => {
+    await using at = await scene();
+    const whole = await at.host.events(OURS, RUN, ALL);
+    if (whole.kind === "refused") throw new Error(whole.message);
+    const { events } = whole.value;
+    expect(whole.value.isComplete).toBe(false);
+    expect(events.flatMap((event) => schemas.problemsOf(event as RunEvent))).toEqual([]);
+    const part = await at.host.events(OURS, RUN, { from: 1, limit: 2 });
+    expect(part).toMatchObject({ value: { events: events.slice(1, 3), isComplete: false } });
+    await at.host.cancel(OURS, RUN, {});
+    await at.pass();
+    const after = await at.host.events(OURS, RUN, ALL);
+    expect(after).toMatchObject({ kind: "done", value: { isComplete: true } });
+    expect(await at.host.events(OURS, RUN, { from: 900, limit: 5 })).toMatchObject({
+      value: { events: [], isComplete: true },
+    });
+  });
+
+  it("goes on with an answer to its node, once", async () => {
+    await using at = await scene();
+    const answer = { answers: { [QUESTION]: "yes, please" } };
+    const wrong = await at.host.resolve(OURS, RUN, "orchestrator", { action: "perhaps" });
+    expect(wrong).toMatchObject({ kind: "refused", code: "validation_error" });
+    expect(await at.host.resolve(OURS, RUN, "step-9", answer)).toMatchObject({ code: "interrupt_not_found" });
+    expect(await at.host.resolve(OURS, RUN, "orchestrator", answer)).toMatchObject({
+      kind: "done",
+      value: { runId: RUN, interruptId: QUESTION },
+    });
+    expect(await at.host.resolve(OURS, RUN, "orchestrator", answer)).toMatchObject({
+      code: "interrupt_already_resolved",
+    });
+    const log = await at.host.events(OURS, RUN, ALL);
+    expect(log.kind === "done" && log.value.events).toContainEqual(
+      expect.objectContaining({
+        type: "escalation.answered",
+        payload: expect.objectContaining({
+          by: { kind: "operator", id: "openwop:default:ops" },
+          through: "gateway",
+        }) as unknown,
+      }),
+    );
+  });
+
+  it("is cancelled, and cannot be paused", async () => {
+    await using at = await scene("approval");
+    expect(await at.host.snapshot(OURS, RUN)).toMatchObject({ value: { status: "waiting-approval" } });
+    expect(await at.host.pause(OURS, RUN, {})).toMatchObject({ code: "run_not_pausable" });
+    expect(await at.host.resume(OURS, RUN)).toMatchObject({ code: "run_not_paused" });
+    expect(await at.host.cancel(OURS, RUN, {})).toMatchObject({ value: { status: "cancelling" } });
+    await at.pass();
+    expect(await at.host.cancel(OURS, RUN, {})).toMatchObject({ value: { status: "cancelled" } });
+    expect(await at.host.snapshot(OURS, RUN)).toMatchObject({ value: { status: "cancelled" } });
+  });
+
+  it("is not there for callers of another tenant, whatever they ask, and nor is one that never was", async () => {
+    await using at = await scene();
+    for (const [caller, runId] of [[OTHERS, RUN] as const, [OURS, "co-2"] as const]) {
+      const answers = await Promise.all([
+        at.host.snapshot(caller, runId),
+        at.host.events(caller, runId, ALL),
+        at.host.ancestry(caller, runId),
+        at.host.cancel(caller, runId, {}),
+        at.host.pause(caller, runId, {}),
+        at.host.resolve(caller, runId, "orchestrator", { action: "accept" }),
+      ]);
+      expect(answers.map((answer) => "code" in answer && answer.code)).toEqual(
+        answers.map(() => "not_found"),
+      );
+    }
+    expect(await at.host.snapshot(OURS, RUN)).toMatchObject({ value: { status: "waiting-input" } });
+  });
+});
+
+describe("the ancestry of a coordination", () => {
+  it.each([
+    ["nothing where a session opened it", undefined, null],
+    [
+      "the coordination of the step whose child submitted it",
+      { coordinationId: "co-0", stepId: "step-1" },
+      { runId: "co-0", hostId: "host-1", cause: "core.dispatch" },
+    ],
+  ])("is %s", async (_what, parent, above) => {
+    const first = { type: "coordination.created", runId: RUN, payload: { origin: "plan", parent } };
+    const others = coordinationRuns({
+      ...{ tenant: "default", hostId: () => "host-1", coordinator: {} as never },
+      read: () => Promise.resolve([first as unknown as RunEvent]),
+      watch: () => () => undefined,
+    });
+    const value = { runId: RUN, hostId: "host-1", parent: above };
+    expect(await withOtherRuns(EMPTY, others).ancestry(OURS, RUN)).toEqual({ kind: "done", value });
+  });
+});
+
+describe("an answer to a question", () => {
+  const approval = { kind: "approval", escalationId: QUESTION } as const;
+  it.each([
+    [{ action: "accept" }, { answer: "approve" }],
+    [{ action: "reject" }, { answer: "deny" }],
+    [{ decision: "approved" }, { answer: "approve" }],
+    [
+      { action: "edit-accept", editedArtifactData: { a: 1 } },
+      { answer: "answer", text: '{"a":1}' },
+    ],
+    [{ answers: { [QUESTION]: "blue" } }, { answer: "answer", text: "blue" }],
+    [{ answers: [{ id: QUESTION, answer: { a: 1 } }] }, { answer: "answer", text: '{"a":1}' }],
+  ])("%j counts", (value, answer) => {
+    expect(answerToQuestion(approval, value)).toEqual(answer);
+  });
+
+  it.each([[undefined], ["accept"], [{}], [{ action: "toString" }], [{ answers: { other: "x" } }]])(
+    "%j is none",
+    (value) => {
+      expect(answerToQuestion(approval, value)).toHaveProperty("refused");
+    },
+  );
+});

@@ -1,0 +1,130 @@
+/** OpenWOP in the gateway without the gateway: a runtime over the fake host, and a socket. */
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { makeRuntime } from "../../src/plugins/openclaw/make-runtime.ts";
+import { takeOpenWopRequest } from "../../src/plugins/openclaw/openwop-request.ts";
+import { replaceRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import { tempFolder } from "../support/temp-ledger.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { node, workflow } from "../support/workflow-definitions.ts";
+import { fakeHost } from "./fake-host.ts";
+
+const TOKEN = "a-token-that-is-long-enough";
+const GATED = workflow("gated", { nodes: [node("gate", "core.approvalGate", { title: "Go on?" })] });
+
+const closing: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closing.splice(0).toReversed()) await close();
+});
+
+interface Gateway {
+  readonly stateDir: string;
+  readonly lines: readonly { readonly level: string; readonly text: string }[];
+  readonly runtime: ReturnType<typeof makeRuntime>;
+  readonly ask: (path: string, body?: unknown) => Promise<Response>;
+  readonly told: (path: string, body?: unknown) => Promise<Record<string, unknown>>;
+}
+
+async function gateway(openwop: object, stateDir = freshFolder()): Promise<Gateway> {
+  const { api, lines } = fakeHost({ stateDir, phase1: { openwop } });
+  const runtime = makeRuntime(api);
+  await replaceRuntime(runtime);
+  closing.push(() => runtime.close());
+  const server = createServer((request, response) => void takeOpenWopRequest(api, request, response));
+  closing.push(() => closed(server));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const ask = (path: string, body?: unknown): Promise<Response> =>
+    fetch(`http://127.0.0.1:${port}/coordination/openwop${path}`, {
+      method: body === undefined ? "GET" : "POST",
+      headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+  return {
+    ...{ stateDir, lines, runtime, ask },
+    told: async (path, body) => (await (await ask(path, body)).json()) as Record<string, unknown>,
+  };
+}
+
+function freshFolder(): string {
+  const folder = tempFolder();
+  closing.push(async () => {
+    await Promise.resolve();
+    folder[Symbol.dispose]();
+  });
+  return folder.path;
+}
+
+function closed(server: Server): Promise<void> {
+  server.closeAllConnections();
+  return new Promise((resolve) => server.close(() => resolve()));
+}
+
+function withWorkflow(stateDir: string, text = JSON.stringify(GATED)): string {
+  const folder = join(stateDir, "workflows");
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "gated.json"), text);
+  return stateDir;
+}
+
+const ON = { enabled: true, tokens: [{ token: TOKEN }], workflows: ["workflows"] };
+
+async function waiting({ told }: Gateway, runId: string): Promise<void> {
+  const isWaiting = async (): Promise<boolean> =>
+    (await told(`/v1/runs/${runId}`))["status"] === "waiting-approval";
+  await waitFor(isWaiting, { what: "the run to wait for approval", timeoutMs: 10_000, everyMs: 10 });
+}
+
+describe("OpenWOP in the gateway", () => {
+  it("is not there where it is off, and leaves nothing behind", async () => {
+    const { runtime, ask, stateDir } = await gateway({});
+    expect(runtime.openwop).toBeUndefined();
+    expect((await ask("/.well-known/openwop")).status).toBe(503);
+    await runtime.coordinator();
+    expect(existsSync(join(stateDir, "coordination", "interrupt-key"))).toBe(false);
+  });
+
+  it("serves runs of the workflows in its folders, from the ledger of the coordinator", async () => {
+    const own = await gateway(ON, withWorkflow(freshFolder()));
+    const { ask, told, runtime } = own;
+    expect(await told("/.well-known/openwop")).toMatchObject({
+      multiAgent: { executionModel: { version: 3, crossHostCausation: { supported: true } } },
+    });
+    const { runId } = (await told("/v1/runs", { workflowId: "gated", inputs: {} })) as { runId: string };
+    await waiting(own, runId);
+    expect(await (await runtime.coordinator()).workflows.entry(runId as never)).toMatchObject({ runId });
+    await told(`/v1/runs/${runId}/interrupts/gate`, { resumeValue: { action: "accept" } });
+    expect(await told(`/v1/runs/${runId}`)).toMatchObject({ status: "completed" });
+    expect((await ask("/v1/runs/co-nothing")).status).toBe(404);
+  });
+
+  it("goes on with its runs in the runtime that replaces it, and refuses in the one that is stopped", async () => {
+    const stateDir = withWorkflow(freshFolder());
+    const first = await gateway(ON, stateDir);
+    const { runId } = (await first.told("/v1/runs", { workflowId: "gated", inputs: {} })) as {
+      runId: string;
+    };
+    await waiting(first, runId);
+    const second = await gateway(ON, stateDir);
+    expect(first.runtime.closed).toBe(true);
+    await waiting(second, runId);
+    await second.runtime.close();
+    await expect(second.runtime.coordinator()).rejects.toThrow();
+    expect((await second.ask("/.well-known/openwop")).status).toBe(503);
+  });
+
+  it("says what is wrong with a workflow, is not served meanwhile, and is when it is mended", async () => {
+    const stateDir = withWorkflow(freshFolder(), '{"id": "gated"}');
+    const { ask, lines, runtime } = await gateway(ON, stateDir);
+    await runtime.openwop?.start();
+    expect((await ask("/.well-known/openwop")).status).toBe(503);
+    expect(lines.filter(({ level }) => level === "error")[0]?.text).toMatch(/not served.*gated\.json/s);
+    expect(await (await runtime.coordinator()).reads.list({ limit: 1 })).toEqual([]);
+    withWorkflow(stateDir);
+    expect((await ask("/.well-known/openwop")).status).toBe(200);
+  });
+});

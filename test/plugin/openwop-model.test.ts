@@ -1,0 +1,138 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { describe, expect, it } from "vitest";
+import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
+import { hostChat } from "../../src/plugins/openclaw/openwop-model.ts";
+import { requestContexts, type Enter } from "../../src/plugins/openclaw/request-contexts.ts";
+import { logLines } from "./question-stage.ts";
+
+const { signal } = new AbortController();
+const ASK: ChatRequest = { messages: [{ role: "user", content: "What now?" }], maxTokens: 50, signal };
+const WHOLE = { text: "Go on.", provider: "mock", model: "large", stopReason: "stop", usage: {} };
+
+const here: Enter = (work) => work();
+
+function chat(answer: () => object = () => WHOLE, contexts: readonly Enter[] = [here]) {
+  const asked: Readonly<Record<string, unknown>>[] = [];
+  const { logger, lines } = logLines();
+  const all = async function* () {
+    await Promise.resolve();
+    yield* contexts;
+  };
+  const agents = { entries: { main: { default: true }, critic: {} } };
+  const runtime = {
+    config: { current: () => ({ agents }) },
+    llm: {
+      complete: (given: (typeof asked)[number]) => {
+        asked.push(given);
+        return Promise.resolve().then(answer);
+      },
+    },
+  };
+  return { asked, lines, model: hostChat(runtime as unknown as HostRuntime, logger, all) };
+}
+
+describe("a node of a workflow that asks the host's model", () => {
+  it("asks what it is told to, and for no more", async () => {
+    const { asked, model } = chat(() => ({ ...WHOLE, usage: { inputTokens: 10, outputTokens: 5 } }));
+    expect(await model.complete({ ...ASK, system: "You decide.", temperature: 0.5, model: "m" })).toEqual({
+      ...{ kind: "answered", text: "Go on.", finishReason: "stop", model: "large", provider: "mock" },
+      usage: { inputTokens: 10, outputTokens: 5 },
+    });
+    expect(asked).toEqual([
+      {
+        ...{ messages: ASK.messages, systemPrompt: "You decide.", temperature: 0.5, model: "m" },
+        ...{ maxTokens: 50, signal, purpose: "coordination.openwop" },
+      },
+    ]);
+  });
+
+  it.each([
+    ["none", undefined, undefined],
+    ["one that the host does not know", "vendor.supervisor", undefined],
+    ["the one that the host would take", "agent:main", undefined],
+    ["another one of the host's", "agent:Critic", "critic"],
+  ])("names the host's agent where the workflow names %s", async (_which, agentId, named) => {
+    const { asked, model } = chat();
+    await model.complete({ ...ASK, ...(agentId !== undefined && { agentId }) });
+    expect(asked[0]?.["agentId"]).toBe(named);
+  });
+
+  it.each([
+    ['{"kind":"terminate"}', { kind: "terminate" }],
+    ['```json\n{"kind":"terminate"}\n```', { kind: "terminate" }],
+    ["I would rather not.", undefined],
+  ])("reads %s as JSON where a schema is asked for", async (text, object) => {
+    const { asked, model } = chat(() => ({ ...WHOLE, text }));
+    const schema = { name: "decision", schema: { type: "object" } };
+    const answer = await model.complete({ ...ASK, schema });
+    expect(answer).toMatchObject({ kind: "answered", text });
+    expect("object" in answer ? answer.object : undefined).toEqual(object);
+    expect(String(asked[0]?.["systemPrompt"])).toContain('{"type":"object"}');
+  });
+
+  it.each([
+    ["aborted", "aborted"],
+    ["error", "unavailable"],
+  ])("is not answered where the call ends as %s", async (stopReason, code) => {
+    const { model } = chat(() => ({ ...WHOLE, stopReason }));
+    expect(await model.complete(ASK)).toMatchObject({ kind: "unknown", code });
+  });
+
+  it.each([
+    ["goes on in another context where the plugins of one are gone", {}, "answered", 2],
+    ["does not ask again where the host refuses", { code: "NOT_ALLOWED" }, "unknown", 1],
+  ])("%s", async (_what, fields, kind, calls) => {
+    let asked = 0;
+    const { model } = chat(() => {
+      asked += 1;
+      if (asked === 1) throw Object.assign(new Error("retired"), fields);
+      return WHOLE;
+    }, [here, here]);
+    expect((await model.complete(ASK)).kind).toBe(kind);
+    expect(asked).toBe(calls);
+  });
+
+  it("is told of a refusal of the host by its code, and the log has nothing of what was asked", async () => {
+    const error = Object.assign(new Error("no: What now?"), { code: "NOT_ALLOWED" });
+    const { model, lines } = chat(() => {
+      throw error;
+    });
+    expect(await model.complete(ASK)).toMatchObject({
+      ...{ kind: "unknown", code: "unavailable" },
+      message: "the host's model gave no answer (NOT_ALLOWED)",
+    });
+    expect(lines).toMatchObject([{ level: "warn", fields: { error: "Error", code: "NOT_ALLOWED" } }]);
+    expect(JSON.stringify(lines)).not.toContain("What now?");
+  });
+});
+
+describe("the contexts to ask in", () => {
+  const client = new AsyncLocalStorage<string>();
+  const here = (): string | undefined => client.getStore();
+
+  it("are that of the newest request, then none", async () => {
+    const contexts = requestContexts();
+    client.run("older", contexts.came);
+    client.run("newest", contexts.came);
+    const seen: (string | undefined)[] = [];
+    for await (const enter of contexts.all(signal)) seen.push(enter(here));
+    expect(seen).toEqual(["newest", undefined]);
+  });
+
+  it("are that of the next request where none came yet, which is not waited for for ever", async () => {
+    const contexts = requestContexts(60_000);
+    const asking = contexts.all(signal);
+    expect((await asking.next()).done).toBe(false);
+    const next = asking.next();
+    client.run("late", contexts.came);
+    const late = await next;
+    expect(late.done ? undefined : late.value(here)).toBe("late");
+    const given = new AbortController();
+    const other = requestContexts(60_000).all(given.signal);
+    await other.next();
+    const over = other.next();
+    given.abort();
+    expect((await over).done).toBe(true);
+  });
+});

@@ -5,6 +5,8 @@ export const WORKFLOW_BOUNDS = {
   /** One event's payload. */
   eventCharsMax: 1_200_000,
   depthMax: 40,
+  /** What the values of one run take in its log, in all: it is read, folded and answered as a whole. */
+  runCharsMax: 16_000_000,
   /** One request's body, in bytes. */
   bodyBytesMax: 1_000_000,
   definitionCharsMax: 1_000_000,

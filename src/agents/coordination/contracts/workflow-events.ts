@@ -32,8 +32,10 @@ export const parentRunSchema = z.object({
   cause: ancestryCauseSchema,
   nodeId: name.optional(),
   /** The event over there that this run follows from. */
-  eventId: name.optional(),
+  eventId: eventIdSchema.optional(),
   wellKnownUrl: text.optional(),
+  /** Runs around it, where another host says so. */
+  depth: count.optional(),
 });
 export type ParentRun = z.infer<typeof parentRunSchema>;
 
@@ -281,7 +283,6 @@ const envelopeSchema = z.object({
   timestamp: z.iso.datetime(),
   nodeId: name.optional(),
   causationId: eventIdSchema.optional(),
-  payload: z.unknown(),
 });
 
 const BOUNDS = { charsMax: WORKFLOW_BOUNDS.eventCharsMax, depthMax: WORKFLOW_BOUNDS.depthMax };
@@ -292,9 +293,12 @@ const BOUNDS = { charsMax: WORKFLOW_BOUNDS.eventCharsMax, depthMax: WORKFLOW_BOU
  * @throws CoordinationError `EVENT_UNREADABLE` when its type is unknown or a field does not match.
  */
 export function decodeWorkflowEvent(value: unknown): WorkflowEvent {
-  const envelope = parseBounded(envelopeSchema, value, BOUNDS);
+  // The payload is looked at by itself, so that the same one is within bounds here and before it is appended.
+  const { payload, ...rest } =
+    typeof value === "object" && value !== null ? (value as { payload?: unknown }) : {};
+  const envelope = parseBounded(envelopeSchema, rest, BOUNDS);
   if (!envelope.ok) throw unreadable("event", describeProblems(envelope.problems));
-  const { eventId, type, payload } = envelope.value;
+  const { eventId, type } = envelope.value;
   if (!isWorkflowEventType(type)) throw unreadable(eventId, `unknown type ${JSON.stringify(type)}`);
   const problem = payloadProblem(type, payload);
   if (problem !== undefined) throw unreadable(eventId, `payload of ${type}: ${problem}`);

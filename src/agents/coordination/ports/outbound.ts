@@ -52,7 +52,7 @@ export interface TraceContext {
 
 /** The run that calls, as the other side gets to know it: `openwop-parent` (workflow/parent-header.ts). */
 export type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
-  Pick<ParentRun, "eventId">;
+  Pick<ParentRun, "eventId" | "depth">;
 
 export type PeerRunStatus =
   | "pending"

@@ -151,7 +151,7 @@ function answerClarification(given: Given): Answering {
   const questions = Array.isArray(interrupt.data["questions"])
     ? interrupt.data["questions"].filter(isRecord)
     : [];
-  const missing = questions.map(({ id }) => String(id)).filter((id) => byId[id] === undefined);
+  const missing = questions.map(({ id }) => String(id)).filter((id) => !Object.hasOwn(byId, id));
   if (missing.length > 0) return refuse(`there is no answer to ${missing.join(", ")}`);
   return resolved(given, { answers: byId });
 }

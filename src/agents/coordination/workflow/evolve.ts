@@ -24,7 +24,8 @@ export function evolveWorkflow(before: WorkflowRun | undefined, event: WorkflowE
   );
   invariant(!isEndedPhase(before.phase), `D5: ${event.type} after the end at ${event.eventId}`);
   const atMs = epochMsOf(event.timestamp);
-  const run = { ...before, nextSequence: event.sequence + 1, changedAtMs: atMs };
+  const chars = before.chars + charsOf(event);
+  const run = { ...before, nextSequence: event.sequence + 1, changedAtMs: atMs, chars };
   return waited(before, evolveKnown(run, event, atMs), atMs);
 }
 
@@ -41,10 +42,27 @@ function begun(event: WorkflowEvent): WorkflowRun {
     phase: { kind: "open" },
     nodes: ImmutableMap(),
     variables: ImmutableMap(),
+    chars: charsOf(event),
     executions: 0,
     orchestrator: { decided: 0 },
     waitedMs: 0,
   };
+}
+
+/** Events that carry values; the others are small. */
+const VALUES: ReadonlySet<WorkflowEvent["type"]> = new Set([
+  "run.started",
+  "node.completed",
+  "variable.changed",
+  "interrupt.requested",
+  "interrupt.resolved",
+  "agent.toolCalled",
+  "agent.toolReturned",
+  "runOrchestrator.decided",
+]);
+
+function charsOf({ type, payload }: WorkflowEvent): number {
+  return VALUES.has(type) ? JSON.stringify(payload).length : 0;
 }
 
 function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {

@@ -8,13 +8,14 @@ import { parentRunSchema, type ParentRun } from "../contracts/workflow-events.ts
 export const PARENT_HEADER = "openwop-parent";
 
 type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
-  Pick<ParentRun, "eventId">;
+  Pick<ParentRun, "eventId" | "depth">;
 
 const CHARS_MAX = 4_096;
 
 /** JSON in visible ASCII. */
-export function writeParentHeader({ runId, hostId, cause, wellKnownUrl, eventId }: CallingRun): string {
-  return JSON.stringify({ runId, hostId, cause, wellKnownUrl, eventId }).replace(
+export function writeParentHeader(parent: CallingRun): string {
+  const { runId, hostId, cause, wellKnownUrl, eventId, depth } = parent;
+  return JSON.stringify({ runId, hostId, cause, wellKnownUrl, eventId, depth }).replace(
     /[^\x20-\x7e]/g,
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );

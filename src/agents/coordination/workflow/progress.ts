@@ -6,6 +6,7 @@
  * among nodes that are ready together.
  */
 import { eventIdAt, isoTimestamp, type EpochMs } from "../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../contracts/workflow-bounds.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../contracts/workflow-events.ts";
 import { nextNodes } from "./edges.ts";
 import { evolveWorkflow } from "./evolve.ts";
@@ -98,11 +99,22 @@ export function eventOf(
 function goOn(going: Going): boolean {
   const { run } = going;
   if (isEndedPhase(run.phase) || run.phase.kind === "paused") return false;
-  if (isOverTime(going)) return appended(going, overTime(going));
-  if (appended(going, earlyEnd(going))) return true;
+  if (appended(going, overLimits(going) ?? earlyEnd(going))) return true;
   for (const node of run.nodes.values()) if (isAtWork(node) && stepNode(going, node)) return true;
   if (run.pauseRequested) return hasRunning(run) ? false : appended(going, [pausing(run)]);
   return goToNext(going);
+}
+
+/** What the run may not go beyond, whatever its nodes do. */
+function overLimits(going: Going): WorkflowDraft[] | undefined {
+  const { run } = going;
+  if (isOverTime(going)) return overTime(going);
+  if (run.chars <= WORKFLOW_BOUNDS.runCharsMax) return undefined;
+  const message = `the values of the run take more than ${WORKFLOW_BOUNDS.runCharsMax} characters`;
+  return [
+    ...stopped(run, message),
+    { type: "run.failed", payload: { error: { code: "run_too_large", message } } },
+  ];
 }
 
 function goToNext(going: Going): boolean {

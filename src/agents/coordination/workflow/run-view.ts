@@ -72,8 +72,8 @@ export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonl
     ...(waiting && !hasRunEnded(status) && { currentNodeId: waiting.nodeId }),
     startedAt: isoTimestamp(run.startedAtMs),
     ...phaseView(phase),
-    inputs: started.inputs,
-    variables: shown(run, graph),
+    inputs: masked(started.inputs, graph),
+    variables: masked(variablesOf(run, graph), graph),
     nodeStates: Object.fromEntries([...run.nodes.values()].map((node) => [node.nodeId, nodeState(node)])),
     ...callerView(started),
     ...(children.length > 0 && { childRuns: children }),
@@ -120,11 +120,11 @@ function nodeState({ status, executions, attempt, error }: NodeRun): Values {
 const MASK = "[masked]";
 
 /** A sensitive variable is there for its nodes only. */
-function shown(run: WorkflowRun, graph: NodeGraph): Values {
-  const variables = { ...variablesOf(run, graph) };
+function masked(values: Values, graph: NodeGraph): Values {
+  const shown = { ...values };
   for (const { name, sensitive } of graph.variables)
-    if (sensitive && name in variables) variables[name] = MASK;
-  return variables;
+    if (sensitive && Object.hasOwn(shown, name)) shown[name] = MASK;
+  return shown;
 }
 
 /** The supervisor for the whole run; the agent that was at work last. */

@@ -19,6 +19,8 @@ export interface WorkflowRun {
   readonly nodes: ImmutableMap<string, NodeRun>;
   /** Values that changed since the run started. */
   readonly variables: ImmutableMap<string, unknown>;
+  /** What the values in its log take, in UTF-16 code units of JSON. */
+  readonly chars: number;
   /** Times that a node was started, over all nodes. */
   readonly executions: number;
   readonly orchestrator: Orchestrator;

@@ -68,7 +68,20 @@ const PATTERN_CHARS_MAX = 200;
 /** Operators of `expression`: a path, optionally compared with JSON. */
 const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)\s*(.+?)\s*)?$/;
 
+/** Of each outputs, what each condition said: an edge is looked at again with every step of the run. */
+const said = new WeakMap<Values, Map<EdgeCondition, boolean>>();
+
 export function holds(condition: EdgeCondition, outputs: Values): boolean {
+  const known = said.get(outputs) ?? new Map<EdgeCondition, boolean>();
+  said.set(outputs, known);
+  const before = known.get(condition);
+  if (before !== undefined) return before;
+  const now = evaluate(condition, outputs);
+  known.set(condition, now);
+  return now;
+}
+
+function evaluate(condition: EdgeCondition, outputs: Values): boolean {
   const { type = "expression", left = "", right } = condition;
   const value = at(outputs, left.replace(/^output\.(?=.)/, "")) ?? at({ output: outputs }, left);
   switch (type) {
@@ -117,12 +130,34 @@ export function sameValue(one: unknown, other: unknown): boolean {
   );
 }
 
+/** A longer text is no match: matching takes time for each character, and nothing else goes on meanwhile. */
+const MATCHED_CHARS_MAX = 2_000;
+/** Instructions of the automaton. */
+const PATTERN_SIZE_MAX = 500;
+
 /** Patterns of definitions come from whoever may register one: the engine's time is linear in the text. */
 function matches(pattern: string, value: string): boolean {
+  return value.length <= MATCHED_CHARS_MAX && (compiled(pattern)?.matcher(value).find() ?? false);
+}
+
+const PATTERNS_MAX = 200;
+const patterns = new Map<string, RE2JS | undefined>();
+
+function compiled(pattern: string): RE2JS | undefined {
+  if (patterns.has(pattern)) return patterns.get(pattern);
+  if (patterns.size >= PATTERNS_MAX) patterns.clear();
+  const found = compile(pattern);
+  patterns.set(pattern, found);
+  return found;
+}
+
+function compile(pattern: string): RE2JS | undefined {
+  if (pattern.length > PATTERN_CHARS_MAX) return undefined;
   try {
-    return RE2JS.compile(pattern).matcher(value).find();
+    const program = RE2JS.compile(pattern);
+    return program.programSize() <= PATTERN_SIZE_MAX ? program : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
 
@@ -130,10 +165,5 @@ function matches(pattern: string, value: string): boolean {
 export function conditionProblem({ type, right }: EdgeCondition): string | undefined {
   if (type !== "regex") return undefined;
   if (typeof right !== "string" || right.length > PATTERN_CHARS_MAX) return "its pattern is no short text";
-  try {
-    RE2JS.compile(right);
-    return undefined;
-  } catch {
-    return "its pattern is none that matches in linear time";
-  }
+  return compile(right) ? undefined : "its pattern is none that is matched in short time";
 }

@@ -83,12 +83,19 @@ export async function cancelChildren(it: Hosting, run: WorkflowRun): Promise<voi
     status === "cancelled" && handoff?.childRunId !== undefined ? [handoff.childRunId] : [],
   );
   for (const runId of children) {
+    // What a peer calls its run may be the name of one here.
+    if (!(await isChildOf(it, runId, run.runId))) continue;
     const cancelling = { runId, reason: `parent-${run.phase.kind}`, parentRunId: run.runId };
     await cancel(it, run.started.owner, cancelling).catch((error: unknown) => {
       const name = error instanceof Error ? error.name : "unknown";
       it.logger.warn({ runId, error: name }, "a child run could not be cancelled");
     });
   }
+}
+
+async function isChildOf({ store }: Hosting, runId: string, parentRunId: string): Promise<boolean> {
+  const entry = await store.entry(runId as CoordinationId);
+  return entry?.summary.parent?.runId === parentRunId;
 }
 
 /** Whether the run's parent ended while nobody was there to tell it; then it is cancelled now. */

@@ -34,21 +34,37 @@ export async function createRun(
 ): Promise<Answered<KnownRun>> {
   const workflow = await parts.book.workflow(caller.tenant, asked.workflowId);
   if (!workflow) return refuse("workflow_not_found", `there is no workflow ${asked.workflowId}`);
-  const refusal = refusalOf(parts, workflow) ?? (await refusedOptions(parts, workflow, asked));
+  const refusal =
+    refusalOf(parts, workflow) ?? tooDeep(asked) ?? (await refusedOptions(parts, workflow, asked));
   if (refusal) return refusal;
+  const { graph } = workflow;
   const runId = asked.runId ?? parts.newRunId();
-  const first = startedEvent(parts, { runId, caller, asked, graph: workflow.graph });
+  const known = withoutClaims(asked, parts.settings.hostId);
+  const first = startedEvent(parts, { runId, caller, asked: known, graph });
   const problem = payloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
   await parts.book.store(workflow);
-  const run = evolveWorkflow(undefined, first);
-  const begun = await parts.driver.begin(first, { run, graph: workflow.graph });
-  if (begun) return { kind: "done", value: begun };
-  const existing = await parts.driver.newest(runId);
-  const isOwn = existing?.run.started.owner.tenant === caller.tenant;
-  return existing && isOwn
+  const begun = await parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
+  return begun ? { kind: "done", value: begun } : existingRun(parts, caller, runId);
+}
+
+/** Asking for a run that is there is reading it. */
+async function existingRun(
+  { driver }: CreateParts,
+  { tenant }: Caller,
+  runId: CoordinationId,
+): Promise<Answered<KnownRun>> {
+  const existing = await driver.newest(runId);
+  return existing?.run.started.owner.tenant === tenant
     ? { kind: "done", value: existing }
     : refuse("run_already_active", `there is a run ${runId} already`);
+}
+
+function tooDeep(asked: NewRun): HostRefusal | undefined {
+  const { nestingMax } = WORKFLOW_BOUNDS;
+  return depthOf(asked) > nestingMax
+    ? refuse("validation_error", `runs are nested deeper than ${nestingMax}`)
+    : undefined;
 }
 
 export function refuse(
@@ -132,7 +148,7 @@ function outOfRange({ settings }: CreateParts, configurable: Readonly<Record<str
 /** What a workflow needs and has no default for. */
 function missingInputs({ variables }: NodeGraph, inputs: CreateRun["inputs"]): string[] {
   return variables.flatMap(({ name, required, defaultValue }) =>
-    required && defaultValue === undefined && inputs[name] === undefined
+    required && defaultValue === undefined && !(Object.hasOwn(inputs, name) && inputs[name] !== undefined)
       ? [`inputs.${name}: the workflow requires it`]
       : [],
   );
@@ -177,7 +193,21 @@ function statedBy(asked: NewRun): Pick<WorkflowPayloads["run.started"], (typeof 
 /** RFC 0040: a cause on another host comes with the name of that host, and only then. */
 function causeOf(parent: ParentRun | undefined): { readonly causationId?: WorkflowEvent["eventId"] } {
   const eventId = parent?.eventId;
-  return eventId === undefined ? {} : { causationId: eventId as WorkflowEvent["eventId"] };
+  return eventId === undefined ? {} : { causationId: eventId };
+}
+
+/** Runs around it, those on other hosts included. */
+function depthOf({ depth, parent }: NewRun): number {
+  return depth ?? (parent ? (parent.depth ?? 0) + 1 : 0);
+}
+
+/** A parent on this host is not on another one, whatever a caller says: no event here is caused by one over there. */
+function withoutClaims(given: NewRun, hostId: string): NewRun {
+  const depth = depthOf(given);
+  const asked = { ...given, ...(depth > 0 && { depth }) };
+  if (asked.parent?.hostId !== hostId) return asked;
+  const { wellKnownUrl: _, eventId: _event, ...parent } = asked.parent;
+  return { ...asked, parent };
 }
 
 export function isForeign({ wellKnownUrl }: ParentRun): boolean {

@@ -1,8 +1,8 @@
 /** Owns: the host of workflow runs: one method for each thing that may be asked of it. */
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { cancel, endOrphan, pause, resume } from "./control-runs.ts";
-import { createRun, refuse } from "./create-run.ts";
-import { createHosting } from "./hosting.ts";
+import { createRun, refusalOf, refuse } from "./create-run.ts";
+import { createHosting, type Hosting } from "./hosting.ts";
 import { answer, inspectToken, resolveToken } from "./interrupts.ts";
 import { acceptedOf, ancestry, events, snapshot } from "./read-runs.ts";
 import { createRecovery } from "./recover-runs.ts";
@@ -10,10 +10,19 @@ import { registerWorkflow } from "./register-workflow.ts";
 import type { WorkflowHost } from "./workflow-host.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
+/** What this host would refuse to run is not offered. */
+function runnableIds({ definitions, book, settings }: Hosting): readonly string[] {
+  return definitions.flatMap((definition) => {
+    const { workflow } = book.compile(definition);
+    return workflow && !refusalOf({ settings }, workflow) ? [definition.id] : [];
+  });
+}
+
 export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
   const it = createHosting(parts);
   const recovery = createRecovery({ ...parts, runs: it.runs, orphaned: (entry) => endOrphan(it, entry) });
   const interrupts = { ...parts, driver: it.runs };
+  const runnable = runnableIds(it);
   return {
     // Known when the host listens.
     get hostId() {
@@ -40,7 +49,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
         ? { kind: "done", value: found.definition }
         : refuse("not_found", `there is no workflow ${workflowId}`);
     },
-    workflowIds: () => parts.definitions.map(({ id }) => id),
+    workflowIds: () => runnable,
     register: (caller, definition) =>
       registerWorkflow({ ...it, isOff: (name) => it.seams.isOff(name) }, caller, definition),
     memory: ({ tenant }, scope, query) =>

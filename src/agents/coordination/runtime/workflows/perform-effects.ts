@@ -94,11 +94,6 @@ async function createChild(
   runId: CoordinationId,
 ) {
   const { started } = known.run;
-  const tooDeep = (started.depth ?? 0) + 1 > WORKFLOW_BOUNDS.nestingMax;
-  if (tooDeep) {
-    const message = `runs are nested deeper than ${WORKFLOW_BOUNDS.nestingMax}`;
-    return { kind: "refused", code: "validation_error", message } as const;
-  }
   return createRun(parts, started.owner, {
     workflowId: effect.workflowId,
     inputs: effect.inputs,
@@ -186,6 +181,11 @@ async function createOnPeer(
   known: KnownRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<string | undefined> {
+  if (isThisHost(parts, effect.peerUrl ?? "")) {
+    const message = "the peer is this host: leave out peerUrl for a workflow of its own";
+    await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
+    return undefined;
+  }
   const own = known.run.nodes.get(effect.nodeId);
   const causationId = own?.handoff?.chainEventId ?? own?.startedEventId;
   const created = await (
@@ -206,14 +206,25 @@ async function createOnPeer(
   return undefined;
 }
 
+function isThisHost({ baseUrl }: EffectParts, peerUrl: string): boolean {
+  const [own, peer] = [URL.parse(baseUrl()), URL.parse(peerUrl)];
+  return own !== null && peer !== null && own.origin === peer.origin && isSamePath(own, peer);
+}
+
+function isSamePath(one: URL, other: URL): boolean {
+  const path = ({ pathname }: URL): string => pathname.replace(/\/+$/, "");
+  return path(one) === path(other);
+}
+
 function callingRun(
   { settings: { hostId }, baseUrl }: EffectParts,
-  { run: { runId } }: KnownRun,
+  { run: { runId, started } }: KnownRun,
   cause: CallingRun["cause"],
   eventId: EventId | undefined,
 ): CallingRun {
   const wellKnownUrl = `${baseUrl()}/.well-known/openwop`;
-  return { runId, hostId, cause, wellKnownUrl, ...(eventId !== undefined && { eventId }) };
+  const depth = started.depth ?? 0;
+  return { runId, hostId, cause, wellKnownUrl, depth, ...(eventId !== undefined && { eventId }) };
 }
 
 function endOnPeer(

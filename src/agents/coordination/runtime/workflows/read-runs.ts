@@ -57,8 +57,10 @@ export async function snapshot(it: Hosting, caller: Caller, runId: string): Prom
 async function childStatuses(it: Hosting, { run }: KnownRun): Promise<ChildRun[]> {
   const children = await Promise.all(
     childrenOf(run).map(async (runId) => {
-      const entry = await it.store.entry(runId as CoordinationId);
-      return entry ? [{ runId, status: entry.summary.status }] : [];
+      const summary = (await it.store.entry(runId as CoordinationId))?.summary;
+      // What a peer calls its run may be the name of one here.
+      const isOwn = summary?.parent?.runId === run.runId && summary.tenant === run.started.owner.tenant;
+      return isOwn ? [{ runId, status: summary.status }] : [];
     }),
   );
   return children.flat();

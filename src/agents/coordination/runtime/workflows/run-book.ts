@@ -41,10 +41,19 @@ export interface RunBook {
 const PAGE = 1_000;
 /** Runs kept in memory, the ended ones too: whoever started one looks at it. */
 const RUNS_MAX = 2_000;
+/** What the values of all of them take. */
+const RUNS_CHARS_MAX = 64_000_000;
 const GRAPHS_MAX = 1_000;
 
 export function createRunBook(parts: BookParts): RunBook {
-  const it: Book = { ...parts, runs: new Map(), graphs: new Map(), shared: new Map(), stored: new Set() };
+  const it: Book = {
+    ...parts,
+    runs: new Map(),
+    chars: 0,
+    graphs: new Map(),
+    shared: new Map(),
+    stored: new Set(),
+  };
   for (const definition of parts.definitions) {
     const { workflow } = compile(it, definition);
     if (!workflow) continue;
@@ -55,23 +64,41 @@ export function createRunBook(parts: BookParts): RunBook {
     load: (runId) => load(it, runId),
     catchUp: (known) => catchUp(it, known),
     keep: (known) => {
-      remember(it.runs, known.run.runId, known, RUNS_MAX);
+      keep(it, known);
     },
-    workflow: async (tenant, workflowId) => it.shared.get(workflowId) ?? registered(it, tenant, workflowId),
+    workflow: async (tenant, workflowId) => {
+      const common = it.shared.get(workflowId);
+      // What a tenant registered goes before what all have; nobody can register anything but tests.
+      return common && !it.testSeams ? common : ((await registered(it, tenant, workflowId)) ?? common);
+    },
     compile: (definition) => compile(it, definition),
     store: (workflow, tenant) => store(it, workflow, tenant),
   };
 }
 
-type BookParts = Pick<WorkflowHostParts, "store" | "sha256" | "definitions">;
+type BookParts = Pick<WorkflowHostParts, "store" | "sha256" | "definitions" | "testSeams">;
 
 interface Book extends BookParts {
   readonly runs: Map<CoordinationId, KnownRun>;
+  /** What their values take. */
+  chars: number;
   readonly graphs: Map<string, NodeGraph>;
   /** What every tenant may run. */
   readonly shared: Map<string, RunnableWorkflow>;
   /** Hashes of definitions that are on disk. */
   readonly stored: Set<string>;
+}
+
+function keep(it: Book, known: KnownRun): void {
+  const { runId, chars } = known.run;
+  it.chars += chars - (it.runs.get(runId)?.run.chars ?? 0);
+  it.runs.delete(runId);
+  it.runs.set(runId, known);
+  for (const [oldest, { run }] of it.runs) {
+    if (it.runs.size <= RUNS_MAX && it.chars <= RUNS_CHARS_MAX) return;
+    it.runs.delete(oldest);
+    it.chars -= run.chars;
+  }
 }
 
 function compile({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<RunBook["compile"]> {

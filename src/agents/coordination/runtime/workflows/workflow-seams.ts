@@ -1,5 +1,6 @@
 /** Owns: what the protocol's conformance suite asks of a host beyond the protocol. */
 import type { CoordinationId } from "../../contracts/ids.ts";
+import { firstUnfit } from "../../workflow/fit-for-log.ts";
 import { isEndedPhase } from "../../workflow/state.ts";
 import { refuse } from "./create-run.ts";
 import type { RunDriver } from "./drive-runs.ts";
@@ -23,6 +24,8 @@ export function workflowSeams(
       const drafts = Object.entries(variables).map(
         ([name, next]) => ({ type: "variable.changed", payload: { name, next } }) as const,
       );
+      const unfit = firstUnfit(drafts);
+      if (unfit) return refuse("validation_error", `the variables cannot be kept: ${unfit.problem}`);
       const answered = await runs.ask(runId as CoordinationId, ({ run }) =>
         isEndedPhase(run.phase) ? { refused: refuse("run_not_pausable", "the run has ended") } : { drafts },
       );

@@ -62,9 +62,9 @@ export function childEffect(view: NodeView, { ordinal, ...place }: Place): NodeE
   };
 }
 
-/** Where the child runs on another host: a port, the configuration, or an input of the run says so. */
+/** Where the child runs on another host: a port, the configuration, or the run's caller says so, and nothing that came back. */
 function peerOf({ run, graph, node }: NodeView): string | undefined {
   const given =
-    inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? variableOf(run, graph, "peerUrl");
+    inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];
   return typeof given === "string" && given !== "" ? given : undefined;
 }

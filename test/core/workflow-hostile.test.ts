@@ -1,0 +1,221 @@
+/** What callers, definitions and peers may try, and what it must not do. */
+import { describe, expect, test } from "vitest";
+import { decodeWorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ParentRun } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import { conditionProblem, holds } from "../../src/agents/coordination/workflow/values.ts";
+import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
+import { chain, edge, node, workflow } from "../support/workflow-definitions.ts";
+import { ALICE, codeOf, MALLORY, workflowScene } from "../support/workflow-scene.ts";
+
+function nested(levels: number): unknown {
+  let value: unknown = 1;
+  for (let level = 0; level < levels; level += 1) value = { a: value };
+  return value;
+}
+
+const NOOP = workflow("noop", { nodes: [node("a")] });
+const GATE = workflow("gate", { nodes: [node("gate", "core.approvalGate")] });
+
+describe("values at the bounds", () => {
+  test("are either refused or readable, at every depth around the bound", async () => {
+    const scene = workflowScene({ definitions: [NOOP] });
+    for (let levels = 30; levels < 45; levels += 1) {
+      const asked = await scene.host.create(ALICE, {
+        workflowId: "noop",
+        inputs: { a: nested(levels) },
+        transport: "rest",
+      });
+      if (asked.kind === "refused") continue;
+      for (const event of scene.events(asked.value.runId))
+        expect(() => decodeWorkflowEvent(JSON.parse(JSON.stringify(event)))).not.toThrow();
+    }
+  });
+
+  test("fail a run whose values take too much in all", async () => {
+    const ids = Array.from({ length: 20 }, (_, index) => `n${index}`);
+    const scene = workflowScene({
+      definitions: [
+        workflow("w", {
+          nodes: ids.map((id) =>
+            node(id, "core.identity", {}, { inputs: { port: { type: "variable", variableName: "big" } } }),
+          ),
+          edges: chain(ids.join(">")),
+          variables: { big: undefined },
+        }),
+      ],
+    });
+    const runId = await scene.run("w", { inputs: { big: "x".repeat(1_000_000) } });
+    expect(await scene.snapshot(runId)).toMatchObject({ status: "failed", error: { code: "run_too_large" } });
+  });
+
+  test("of inputs that are sensitive are shown nowhere", async () => {
+    const definition = {
+      ...NOOP,
+      variables: [{ name: "pw", type: "string" as const, sensitive: true }],
+    };
+    const scene = workflowScene({ definitions: [definition] });
+    const runId = await scene.run("noop", { inputs: { pw: "hunter2-secret" } });
+    expect(JSON.stringify(await scene.snapshot(runId))).not.toContain("hunter2");
+  });
+
+  test("that an object has by nature are not given", async () => {
+    const definition = {
+      ...NOOP,
+      variables: [{ name: "constructor", type: "string" as const, required: true }],
+    };
+    const scene = workflowScene({
+      definitions: [
+        definition,
+        workflow("asks", {
+          nodes: [
+            node("ask", "core.clarificationGate", { questions: [{ id: "constructor", question: "?" }] }),
+          ],
+        }),
+      ],
+    });
+    const asked = await scene.host.create(ALICE, { workflowId: "noop", inputs: {}, transport: "rest" });
+    expect(codeOf(asked)).toBe("validation_error");
+    const runId = await scene.run("asks");
+    expect(codeOf(await scene.answer(runId, "ask", { answers: {} }))).toBe("validation_error");
+  });
+});
+
+describe("a pattern", () => {
+  test("whose automaton is large is a problem of its workflow, and a long text is no match", () => {
+    expect(conditionProblem({ type: "regex", right: "(a{0,30}){0,30}[bc]$" })).toContain("in short time");
+    expect(conditionProblem({ type: "regex", right: "^ok-\\d+$" })).toBeUndefined();
+    const condition = { type: "regex", left: "text", right: "z$" } as const;
+    expect(holds(condition, { text: `${"a".repeat(1_000)}z` })).toBe(true);
+    expect(holds(condition, { text: `${"a".repeat(5_000)}z` })).toBe(false);
+  });
+});
+
+describe("a caller that names a parent", () => {
+  const create = (parent: ParentRun) =>
+    workflowScene({ definitions: [NOOP], settings: { hostId: "host-a" } }).host.create(ALICE, {
+      ...{ workflowId: "noop", inputs: {}, transport: "rest", parent },
+    });
+
+  test("on this very host causes nothing over there", async () => {
+    const scene = workflowScene({ definitions: [NOOP] });
+    const parent = {
+      ...{ runId: "run-x", hostId: "host-a", cause: "core.dispatch", eventId: "run-x:3" },
+      wellKnownUrl: "http://127.0.0.1:1/.well-known/openwop",
+    } as ParentRun;
+    const runId = await scene.run("noop", { parent });
+    const [first] = scene.events(runId);
+    expect(first).not.toHaveProperty("causationId");
+    expect(first?.payload).not.toHaveProperty("causationHostId");
+    expect(await scene.host.ancestry(ALICE, runId)).toEqual({
+      kind: "done",
+      value: {
+        runId,
+        hostId: "host-a",
+        parent: { runId: "run-x", hostId: "host-a", cause: "core.dispatch" },
+      },
+    });
+  });
+
+  test("too deep in others is refused, so that hosts that call one another come to an end", async () => {
+    const parent = (depth: number): ParentRun => ({
+      ...{ runId: "run-x", hostId: "host-b", cause: "core.dispatch", depth },
+      wellKnownUrl: "http://127.0.0.1:2/.well-known/openwop",
+    });
+    expect(codeOf(await create(parent(15)))).toBe("done");
+    expect(codeOf(await create(parent(16)))).toBe("validation_error");
+  });
+
+  test("by an event id that no log could hold is not believed", () => {
+    const header = (eventId: string): string =>
+      JSON.stringify({ runId: "x", hostId: "h", cause: "core.dispatch", wellKnownUrl: "http://x/", eventId });
+    expect(readParentHeader(header("e".repeat(100)))).toBeDefined();
+    expect(readParentHeader(header("e".repeat(200)))).toBeUndefined();
+  });
+});
+
+describe("a peer", () => {
+  const ending = (runId: string) => ({
+    createRun: () => Promise.resolve({ kind: "created" as const, runId, status: "running" as const }),
+    awaitEnd: (_url: string, _runId: string, signal: AbortSignal) =>
+      new Promise<never>((_resolve, reject) => {
+        signal.addEventListener("abort", () => reject(new Error("aborted")), { once: true });
+      }),
+    cancel: () => Promise.resolve({ kind: "cancelling" as const, status: "cancelled" as const }),
+  });
+
+  test("that calls its run by the name of one here gets no hold of that one", async () => {
+    const peers = { ...ending("run-victim") };
+    const scene = workflowScene({
+      definitions: [
+        GATE,
+        workflow("calls", {
+          nodes: [node("sub", "core.subWorkflow", { workflowId: "any", peerUrl: "https://peer.example" })],
+        }),
+      ],
+      peers,
+    });
+    await scene.run("gate", { runId: "run-victim" as CoordinationId });
+    const runId = await scene.run("calls");
+    expect(await scene.snapshot(runId)).not.toHaveProperty("childRuns");
+    expect(await scene.status(runId)).toBe("running");
+    await scene.host.cancel(ALICE, runId, {});
+    await scene.settle();
+    expect(await scene.status("run-victim")).toBe("waiting-approval");
+  });
+
+  test("that is this host itself is refused", async () => {
+    const scene = workflowScene({
+      definitions: [
+        workflow("loop", {
+          nodes: [node("sub", "core.subWorkflow", { workflowId: "loop", peerUrl: "http://127.0.0.1:1/" })],
+        }),
+      ],
+      peers: ending("run-other"),
+    });
+    const runId = await scene.run("loop");
+    expect(await scene.snapshot(runId)).toMatchObject({
+      status: "failed",
+      error: { code: "peer_is_this_host" },
+    });
+  });
+
+  test("is not named by what came back from a child", async () => {
+    const asked: string[] = [];
+    const scene = workflowScene({
+      definitions: [
+        workflow("child", { nodes: [node("a")], variables: { out: "https://evil.example" } }),
+        workflow("w", {
+          nodes: [
+            node("first", "core.subWorkflow", { workflowId: "child", outputMapping: { peerUrl: "out" } }),
+            node("second", "core.subWorkflow", { workflowId: "child" }),
+          ],
+          edges: [edge("first>second")],
+        }),
+      ],
+      peers: {
+        createRun: (url) => {
+          asked.push(url);
+          return Promise.resolve({ kind: "refused", code: "rejected", message: "no" });
+        },
+      },
+    });
+    const runId = await scene.run("w");
+    expect(asked).toEqual([]);
+    expect(await scene.status(runId)).toBe("completed");
+  });
+});
+
+describe("a workflow that a tenant registers under the operator's name", () => {
+  test("is the own tenant's, and nobody else's", async () => {
+    const scene = workflowScene({ definitions: [NOOP] });
+    const own = { workflowId: "noop", nodes: [{ nodeId: "mine", typeId: "core.noop" }] };
+    expect(codeOf(await scene.host.register(ALICE, own))).toBe("done");
+    const types = async (caller: typeof ALICE): Promise<unknown> => {
+      const runId = await scene.run("noop", {}, caller);
+      return scene.payloads(runId, "node.started").map(({ nodeId }) => nodeId);
+    };
+    expect(await types(ALICE)).toEqual(["mine"]);
+    expect(await types(MALLORY)).toEqual(["a"]);
+  });
+});

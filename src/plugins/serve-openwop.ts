@@ -60,6 +60,13 @@ export async function startServing(options: Serving): Promise<Served> {
     });
     listening ||= server.baseUrl;
     await running.host.start();
+    const offered = new Set(running.host.workflowIds());
+    for (const { id } of options.definitions)
+      if (!offered.has(id))
+        logger.warn(
+          { workflowId: id },
+          "this workflow has nodes that this host does not run: it is not offered",
+        );
     return {
       baseUrl: listening,
       stop: async () => {

@@ -75,7 +75,7 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   },
   "infra/peer": { folders: [contracts, workflow, "infra/http"], types: [ports], packages: ["zod", "node:*"] },
   "infra/sqlite": { folders: [contracts], types: [ports], packages: ["better-sqlite3", "node:*"] },
-  "infra/tokens": { types: [ports], packages: ["zod", "node:*"] },
+  "infra/tokens": { folders: [contracts], types: [ports], packages: ["zod", "node:*"] },
   "infra/verify": {
     folders: [contracts, plan, "infra/files"],
     types: [ports],

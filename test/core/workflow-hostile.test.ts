@@ -103,6 +103,9 @@ describe("a caller that names a parent", () => {
       ...{ runId: "run-x", hostId: "host-a", cause: "core.dispatch", eventId: "run-x:3" },
       wellKnownUrl: "http://127.0.0.1:1/.well-known/openwop",
     } as ParentRun;
+    const unknown = await scene.run("noop", { parent });
+    expect(await scene.host.ancestry(ALICE, unknown)).toMatchObject({ value: { parent: null } });
+    await scene.run("noop", { runId: "run-x" as CoordinationId });
     const runId = await scene.run("noop", { parent });
     const [first] = scene.events(runId);
     expect(first).not.toHaveProperty("causationId");
@@ -217,5 +220,65 @@ describe("a workflow that a tenant registers under the operator's name", () => {
     };
     expect(await types(ALICE)).toEqual(["mine"]);
     expect(await types(MALLORY)).toEqual(["a"]);
+  });
+});
+
+describe("a node that cannot cope with what it was given", () => {
+  test.each([
+    [
+      "core.ai.structuredOutput",
+      { provider: "mock", outputSchema: { type: "object", required: [{ toString: 1 }] } },
+    ],
+    ["openclaw.memory.write", { content: "x", ttlMs: 1e16 }],
+    ["openclaw.memory.write", { content: "x", tags: [{ toString: 1, valueOf: 1 }] }],
+    ["core.identity", { memoryAction: { toString: 1, valueOf: 1 } }],
+  ])("%s %j fails, and its run with it", async (typeId, config) => {
+    const scene = workflowScene({ definitions: [workflow("w", { nodes: [node("n", typeId, config)] })] });
+    const runId = await scene.run("w");
+    expect(await scene.status(runId)).toBe("failed");
+  });
+
+  test("does not take a clarification's ids for texts", async () => {
+    const scene = workflowScene({
+      definitions: [
+        workflow("asks", {
+          nodes: [node("ask", "core.clarificationGate", { questions: [{ id: "q", question: "?" }] })],
+        }),
+      ],
+    });
+    const runId = await scene.run("asks");
+    const answers = [{ id: { toString: 1, valueOf: 1 }, answer: 1 }];
+    expect(codeOf(await scene.answer(runId, "ask", { answers }))).toBe("validation_error");
+  });
+});
+
+describe("a signed token", () => {
+  test("has one voice in a quorum, whoever it says is speaking", async () => {
+    const quorum = { requiredApprovals: 2, rejectionPolicy: "majority" };
+    const scene = workflowScene({
+      definitions: [workflow("w", { nodes: [node("gate", "core.approvalGate", quorum)] })],
+    });
+    const runId = await scene.run("w");
+    const { interruptToken } = (await scene.snapshot(runId))["interrupt"] as { interruptToken: string };
+    for (const voter of ["x0", "x1", "x2"])
+      await scene.host.resolveToken(interruptToken, { action: "accept", voter });
+    expect(await scene.status(runId)).toBe("waiting-approval");
+    await scene.answer(runId, "gate", { action: "accept" });
+    expect(await scene.status(runId)).toBe("completed");
+  });
+
+  test("is there for a gate beside a node that works", async () => {
+    const scene = workflowScene({
+      definitions: [
+        workflow("w", {
+          nodes: [node("gate", "core.approvalGate"), node("wait", "core.delay", { ms: 9_000 })],
+        }),
+      ],
+    });
+    const runId = await scene.run("w");
+    expect(await scene.snapshot(runId)).toMatchObject({
+      status: "running",
+      interrupt: { nodeId: "gate", interruptToken: expect.any(String) as string },
+    });
   });
 });

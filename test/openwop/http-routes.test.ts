@@ -234,6 +234,11 @@ describe("who asks", () => {
     expect(() => fakeFace({ tokens: [token] })).toThrow(RangeError);
   });
 
+  it("is one tenant's only: the same token for two would be the last one's", () => {
+    const tokens = ["a", "b"].map((tenant) => ({ token: "same", tenant }));
+    expect(() => fakeFace({ tokens })).toThrow("two bearer tokens are the same");
+  });
+
   it("may ask as often as the tenant's limit says, and learns when again", async () => {
     const face = fakeFace({ rateLimit: { requestsPerSecond: 2, burst: 3 } });
     face.host.put("run-1");

@@ -12,6 +12,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 
 const KEY_BYTES = 32;
 
@@ -36,11 +37,15 @@ export function keyIn(path: string): Uint8Array {
     rmSync(draft, { force: true });
   }
   const made = keyAt(path);
-  if (!made)
-    throw new Error(
-      `the key in ${path} is not ${KEY_BYTES} bytes long; remove the file, and a new one is made`,
-    );
+  if (!made) throw broken(path);
   return made;
+}
+
+function broken(path: string): CoordinationError {
+  return new CoordinationError(
+    "CONFIG_INVALID",
+    `the key in ${path} is not ${KEY_BYTES} bytes long; remove the file, and a new one is made`,
+  );
 }
 
 function keyAt(path: string): Uint8Array | undefined {

@@ -29,6 +29,8 @@ export const TOKEN_HOLDER: Caller = { tenant: "@interrupt", principal: "interrup
 /** @throws RangeError for tokens or tenants that cannot be told apart. */
 export function bearerTokens(tokens: readonly BearerToken[]): Authenticate {
   const known = tokens.map(knownToken);
+  if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
+    throw new RangeError("two bearer tokens are the same: give each tenant its own");
   return (authorization) => {
     if (authorization === undefined) return unauthenticated("This needs an `Authorization: Bearer` header.");
     const presented = /^Bearer +([^\s]+) *$/i.exec(authorization)?.[1];

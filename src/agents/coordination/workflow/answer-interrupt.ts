@@ -1,4 +1,5 @@
 /** Owns: what counts as an answer to an interrupt (interrupt.md), and what follows from one. */
+import { WORKFLOW_BOUNDS } from "../contracts/workflow-bounds.ts";
 import { decisionSchema, type WorkflowDraft } from "../contracts/workflow-events.ts";
 import type { Interrupt, NodeRun, Vote, WorkflowRun } from "./state.ts";
 import { isRecord, sameValue, type Values } from "./values.ts";
@@ -14,6 +15,9 @@ interface Given {
   /** Who answers, as the host knows them. */
   readonly by: string;
 }
+
+/** How those begin who hold a token and are nobody in particular. */
+export const TOKEN_HOLDER = "token:";
 
 export function answerInterrupt(_run: WorkflowRun, given: Given): Answering {
   switch (given.interrupt.kind) {
@@ -99,9 +103,16 @@ function notAmongApprovers({ interrupt, by }: Given): Answering | undefined {
   return { ok: false, code: "forbidden", message: "only those on the list of approvers may answer" };
 }
 
+/** Whoever holds a token has one voice; a client with a credential may speak for several people, unless they are listed. */
+function voterIn({ interrupt, by }: Given, { voter }: Values): string {
+  const isBelieved =
+    typeof voter === "string" && voter !== "" && voter.length <= WORKFLOW_BOUNDS.nameCharsMax;
+  return isBelieved && !hasList(interrupt) && !by.startsWith(TOKEN_HOLDER) ? voter : by;
+}
+
 /** A gate may need several approvals; a voter who speaks again replaces the own vote. */
 function counted(given: Given, action: string, value: Values): Answering {
-  const { interrupt, node, by } = given;
+  const { interrupt, node } = given;
   const needed = interrupt.data["requiredApprovals"];
   const more = {
     action,
@@ -109,7 +120,7 @@ function counted(given: Given, action: string, value: Values): Answering {
     ...(value["editedArtifactData"] !== undefined && { editedArtifactData: value["editedArtifactData"] }),
   };
   if (typeof needed !== "number" || needed <= 1) return resolved(given, value, more);
-  const voter = hasList(interrupt) || typeof value["voter"] !== "string" ? by : value["voter"];
+  const voter = voterIn(given, value);
   const { nodeId } = node;
   const { interruptId } = interrupt;
   const vote: WorkflowDraft = {
@@ -145,7 +156,9 @@ function answerClarification(given: Given): Answering {
   const { value, interrupt } = given;
   const answers = isRecord(value) ? value["answers"] : undefined;
   const byId = Array.isArray(answers)
-    ? Object.fromEntries(answers.filter(isRecord).map(({ id, answer }) => [String(id), answer]))
+    ? Object.fromEntries(
+        answers.filter(isRecord).flatMap(({ id, answer }) => (typeof id === "string" ? [[id, answer]] : [])),
+      )
     : answers;
   if (!isRecord(byId)) return refuse("a clarification is answered with {answers: {<question id>: <answer>}}");
   const questions = Array.isArray(interrupt.data["questions"])

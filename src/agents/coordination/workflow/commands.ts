@@ -1,8 +1,8 @@
 /** Owns: what people and other systems may ask of a run, and the events that follow, or why none do. */
 import type { WorkflowDraft } from "../contracts/workflow-events.ts";
-import type { EffectOutcome, NodeEffect } from "./node-type.ts";
+import type { EffectOutcome, NodeEffect, NodeType, NodeView } from "./node-type.ts";
 import { nodeTypeOf } from "./node-types.ts";
-import { failure, viewOf, type ProgressParts } from "./progress.ts";
+import { brokenNode, failure, viewOf, type ProgressParts } from "./progress.ts";
 import { stopped } from "./run-end.ts";
 import { isEndedPhase, type WorkflowRun } from "./state.ts";
 
@@ -45,7 +45,20 @@ export function settleEffect(
   if (!view || view.own.status !== "running" || !type?.settle) return [];
   const step = type.step(view);
   if (step.kind !== "act" || step.effect.id !== effect.id) return [];
-  return type
-    .settle(view, effect, outcome)
-    .flatMap((draft) => (draft.type === "node.failed" ? failure(parts, view, draft.payload.error) : [draft]));
+  return settled(type.settle, view, { effect, outcome }).flatMap((draft) =>
+    draft.type === "node.failed" ? failure(parts, view, draft.payload.error) : [draft],
+  );
+}
+
+function settled(
+  settle: NonNullable<NodeType["settle"]>,
+  view: NodeView,
+  { effect, outcome }: { readonly effect: NodeEffect; readonly outcome: EffectOutcome },
+): readonly WorkflowDraft[] {
+  try {
+    return settle(view, effect, outcome);
+  } catch (error) {
+    const { nodeId } = view.own;
+    return [{ type: "node.failed", nodeId, payload: { nodeId, error: brokenNode(error) } }];
+  }
 }

@@ -14,6 +14,7 @@ import type { GraphNode, NodeGraph } from "./graph.ts";
 import type {
   MemoryNote,
   NewInterrupt,
+  NodeError,
   NodeEffect,
   NodeStep,
   NodeView,
@@ -217,7 +218,20 @@ function stepOf(view: NodeView): NodeStep {
     const message = `this host does not know the node type ${typeId}`;
     return { kind: "fail", error: { code: "unknown_node_type", message } };
   }
-  return type.step(view);
+  try {
+    return type.step(view);
+  } catch (error) {
+    return { kind: "fail", error: brokenNode(error) };
+  }
+}
+
+/** A node that cannot cope with what it was given fails; the run must not be tried again for ever. */
+export function brokenNode(error: unknown): NodeError {
+  const name = error instanceof Error ? error.name : typeof error;
+  return {
+    code: "node_broken",
+    message: `the node could not cope with its configuration or inputs (${name})`,
+  };
 }
 
 export function viewOf(
@@ -311,6 +325,7 @@ const NOT_RETRIED: ReadonlySet<string> = new Set([
   "memory_action_unknown",
   "envelope_refused_by_provider",
   "value_not_recordable",
+  "node_broken",
 ]);
 
 function suspension({ run, own }: NodeView, asked: NewInterrupt): WorkflowDraft[] {

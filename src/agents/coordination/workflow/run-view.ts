@@ -51,6 +51,12 @@ export function waitingNode(run: WorkflowRun): NodeRun | undefined {
   return waiting;
 }
 
+/** The first that has asked somebody something, whatever else works. */
+export function askingNode(run: WorkflowRun): NodeRun | undefined {
+  for (const node of run.nodes.values()) if (node.status === "suspended") return node;
+  return undefined;
+}
+
 /** The child runs that nodes at work wait for, by their ids. */
 export function childrenOf(run: WorkflowRun): string[] {
   return [...run.nodes.values()].flatMap((node) =>

@@ -39,7 +39,7 @@ export async function createRun(
   if (refusal) return refusal;
   const { graph } = workflow;
   const runId = asked.runId ?? parts.newRunId();
-  const known = withoutClaims(asked, parts.settings.hostId);
+  const known = await withoutClaims(parts, caller, asked);
   const first = startedEvent(parts, { runId, caller, asked: known, graph });
   const problem = payloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
@@ -201,13 +201,23 @@ function depthOf({ depth, parent }: NewRun): number {
   return depth ?? (parent ? (parent.depth ?? 0) + 1 : 0);
 }
 
-/** A parent on this host is not on another one, whatever a caller says: no event here is caused by one over there. */
-function withoutClaims(given: NewRun, hostId: string): NewRun {
+/**
+ * A parent on this host is not on another one, whatever a caller says: no event here is caused by one over there, and the run
+ * must be one that the caller may know of.
+ */
+async function withoutClaims(
+  { driver, settings }: CreateParts,
+  { tenant }: Caller,
+  given: NewRun,
+): Promise<NewRun> {
   const depth = depthOf(given);
   const asked = { ...given, ...(depth > 0 && { depth }) };
-  if (asked.parent?.hostId !== hostId) return asked;
-  const { wellKnownUrl: _, eventId: _event, ...parent } = asked.parent;
-  return { ...asked, parent };
+  const claimed = asked.parent;
+  if (claimed?.wellKnownUrl === undefined || claimed.hostId !== settings.hostId) return asked;
+  const { wellKnownUrl: _, eventId: _event, ...parent } = claimed;
+  const { parent: _parent, ...alone } = asked;
+  const run = (await driver.newest(parent.runId as CoordinationId))?.run;
+  return run?.started.owner.tenant === tenant ? { ...asked, parent } : alone;
 }
 
 export function isForeign({ wellKnownUrl }: ParentRun): boolean {

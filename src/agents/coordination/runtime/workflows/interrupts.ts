@@ -2,9 +2,9 @@
 import { isoTimestamp, type CoordinationId, type EpochMs } from "../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
 import type { TokenPayload } from "../../ports/token-signer.ts";
-import { answerInterrupt } from "../../workflow/answer-interrupt.ts";
+import { answerInterrupt, TOKEN_HOLDER } from "../../workflow/answer-interrupt.ts";
 import { firstUnfit } from "../../workflow/fit-for-log.ts";
-import { statusOf, waitingNode } from "../../workflow/run-view.ts";
+import { askingNode, statusOf } from "../../workflow/run-view.ts";
 import { isEndedPhase, type Interrupt, type NodeRun, type WorkflowRun } from "../../workflow/state.ts";
 import { isRecord } from "../../workflow/values.ts";
 import { refuse } from "./create-run.ts";
@@ -17,9 +17,9 @@ type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "
   readonly driver: RunDriver;
 };
 
-/** The one that the run waits for, with the means to answer it. */
+/** The one that was asked first, with the means to answer it. */
 export function openInterruptOf(parts: InterruptParts, { run }: KnownRun): OpenInterrupt | undefined {
-  const node = waitingNode(run);
+  const node = askingNode(run);
   return node?.interrupt && describe(parts, run, { node, interrupt: node.interrupt }, "resolve");
 }
 
@@ -171,6 +171,6 @@ export async function resolveToken(
     nodeId,
     interruptId,
     value,
-    by: `token:${interruptId}`,
+    by: `${TOKEN_HOLDER}${interruptId}`,
   });
 }

@@ -156,7 +156,7 @@ function externalData({ eventType, correlation }: Values): Values {
 
 function timeoutOf({ node: { node } }: NodeView): { timeoutMs?: number } {
   const { timeoutMs } = node.config;
-  return typeof timeoutMs === "number" && timeoutMs > 0 ? { timeoutMs: Math.floor(timeoutMs) } : {};
+  return typeof timeoutMs === "number" && timeoutMs > 0 ? { timeoutMs: Math.ceil(timeoutMs) } : {};
 }
 
 function textOr(value: unknown, otherwise: string): string {

@@ -17,6 +17,7 @@ import { inputsOf, variableOf, type Values } from "../values.ts";
 import { echo } from "./basic-nodes.ts";
 
 const HOUR_MS = 3_600_000;
+const TTL_MS_MAX = 10 * 366 * 24 * HOUR_MS;
 
 export const identity: NodeType = {
   step: (view) => {
@@ -39,6 +40,8 @@ export const memoryWrite: NodeType = {
         error: { code: "memory_content_missing", message: "there is no content to keep" },
       };
     const { ttlMs } = config;
+    if (typeof ttlMs === "number" && !(Math.abs(ttlMs) <= TTL_MS_MAX))
+      return { kind: "fail", error: { code: "memory_ttl_invalid", message: "ttlMs is beyond ten years" } };
     const text = typeof content === "string" ? content : JSON.stringify(content);
     if (new TextEncoder().encode(text).length > WORKFLOW_BOUNDS.memoryEntryBytesMax)
       return {

@@ -2,6 +2,7 @@
 import { isRecord } from "../values.ts";
 
 const DEPTH_MAX = 16;
+const SAMPLE_CHARS_MAX = 10_000;
 
 export function sampleOf(schema: unknown, depth = 0): unknown {
   if (!isRecord(schema) || depth > DEPTH_MAX) return null;
@@ -14,7 +15,7 @@ export function sampleOf(schema: unknown, depth = 0): unknown {
     case "boolean":
       return true;
     case "string":
-      return "sample".padEnd(numberOr(schema["minLength"], 0), ".");
+      return "sample".padEnd(Math.min(numberOr(schema["minLength"], 0), SAMPLE_CHARS_MAX), ".");
     case "integer":
     case "number":
       return numberOr(schema["minimum"], 0);

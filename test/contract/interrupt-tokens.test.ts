@@ -1,0 +1,51 @@
+import { chmodSync, statSync, writeFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
+import { keyIn } from "../../src/infra/tokens/key-file.ts";
+import { tempFolder } from "../support/temp-ledger.ts";
+
+const PAYLOAD = {
+  ...{ runId: "run-1", nodeId: "gate", interruptId: "gate~1", expiresAt: 1_700_000_000_000 },
+  intent: "resolve",
+} as const;
+
+describe("an interrupt token", () => {
+  const tokens = interruptTokens(new Uint8Array(32).fill(1));
+
+  it("says what was signed, to whoever has the key", () => {
+    expect(tokens.read(tokens.sign(PAYLOAD))).toEqual(PAYLOAD);
+    expect(interruptTokens(new Uint8Array(32).fill(2)).read(tokens.sign(PAYLOAD))).toBeUndefined();
+  });
+
+  it("is none with any character changed, cut or added, and neither is anything else", () => {
+    const token = tokens.sign(PAYLOAD);
+    for (let at = 0; at < token.length; at += 1) {
+      const other = token[at] === "A" ? "B" : "A";
+      const changed = token.slice(0, at) + other + token.slice(at + 1);
+      // The last character of base64url holds bits that mean nothing.
+      if (at < token.length - 1) expect(tokens.read(changed)).toBeUndefined();
+    }
+    const others = ["", ".", "a.b", `${token}.`, `${token}.x`, token.slice(0, -2), "x".repeat(10_000)];
+    for (const text of others) expect(tokens.read(text)).toBeUndefined();
+  });
+});
+
+describe("the key", () => {
+  it("is made once, and only its owner can read it", () => {
+    using folder = tempFolder();
+    const path = folder.file("deep/interrupt-key");
+    const key = keyIn(path);
+    expect(key).toHaveLength(32);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(keyIn(path)).toEqual(key);
+  });
+
+  it("that is broken is said with what to do, and one that cannot be read is no new one", () => {
+    using folder = tempFolder();
+    const path = folder.file("interrupt-key");
+    writeFileSync(path, "short");
+    expect(() => keyIn(path)).toThrow(/CONFIG_INVALID|remove the file, and a new one is made/);
+    chmodSync(path, 0o600);
+    expect(() => keyIn(folder.path)).toThrow();
+  });
+});

@@ -1,8 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import { createChatModel, type ModelConfig } from "../../src/infra/model/chat-model.ts";
-import { modelClientOf } from "../../src/infra/model/model-client.ts";
 import {
   endless,
   inTurn,
@@ -169,25 +167,5 @@ describe("asking a model", () => {
     const outcome = await chatAt(other.url).complete({ ...ASK, signal: controller.signal });
     expect(outcome).toMatchObject({ kind: "unknown", code: "aborted" });
     expect(other.received).toHaveLength(1);
-  });
-});
-
-describe("the critics' model client over it", () => {
-  const ask = { agentId: "critic" as AgentId, system: "s", prompt: "p", charsMax: 4, signal: never() };
-
-  it("answers with bounded text", async () => {
-    const server = await serve(completion({ content: "123456" }));
-    const client = modelClientOf(chatAt(server.url));
-    expect(await client.complete(ask)).toEqual({ text: "1234", model: "served-model" });
-    expect(JSON.parse(server.received[0]!.body)).toMatchObject({ max_tokens: 2 });
-  });
-
-  it.each<[string, Reply]>([
-    ["is cut off", completion({ content: "1" }, "length")],
-    ["is a refusal", completion({ refusal: "no" })],
-    ["does not come", json(400, {})],
-  ])("throws where an answer %s", async (_what, reply) => {
-    const server = await serve(reply);
-    await expect(modelClientOf(chatAt(server.url)).complete(ask)).rejects.toThrow();
   });
 });

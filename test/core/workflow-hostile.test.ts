@@ -174,7 +174,10 @@ describe("a peer", () => {
           nodes: [node("sub", "core.subWorkflow", { workflowId: "loop", peerUrl: "http://127.0.0.1:1/" })],
         }),
       ],
-      peers: ending("run-other"),
+      peers: {
+        ...ending("run-other"),
+        discover: (url) => Promise.resolve({ kind: "host", hostId: "host-a", wellKnownUrl: url }),
+      },
     });
     const runId = await scene.run("loop");
     expect(await scene.snapshot(runId)).toMatchObject({

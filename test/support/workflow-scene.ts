@@ -108,7 +108,7 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     tokens: interruptTokens(KEY),
     baseUrl: () => "http://127.0.0.1:1",
     contract: () => Promise.resolve(ajvOutputContract()),
-    peers: () => Promise.resolve((options.peers ?? {}) as PeerHosts),
+    peers: () => Promise.resolve({ discover: otherHost, ...options.peers } as PeerHosts),
     tools: () => Promise.resolve((options.tools ?? {}) as ToolCaller),
     chat: () => Promise.resolve((options.chat ?? {}) as ChatModel),
     secrets: options.secrets ?? new Map(),
@@ -142,6 +142,9 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     },
   };
 }
+
+const otherHost: PeerHosts["discover"] = (peerUrl) =>
+  Promise.resolve({ kind: "host", hostId: "host-b", wellKnownUrl: `${peerUrl}/.well-known/openwop` });
 
 const SETTINGS: WorkflowSettings = {
   hostId: "host-a",

@@ -1,6 +1,7 @@
 /** Owns: what is read of a peer's answers. Fields that are not named here are let through unread. */
 import { z } from "zod";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
+import { WORKFLOW_STATUSES } from "../../agents/coordination/contracts/workflow-summary.ts";
 import type { PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
 
 const name = z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax);
@@ -14,21 +15,10 @@ const errorObject = z.object({
   message: z
     .string()
     .default("")
-    .transform((text) => text.slice(0, MESSAGE_CHARS_MAX)),
+    .transform((text) => text.slice(0, MESSAGE_CHARS_MAX) || "the peer says no more"),
 });
 
-export const statusSchema = z.enum([
-  "pending",
-  "running",
-  "paused",
-  "waiting-approval",
-  "waiting-input",
-  "waiting-external",
-  "completed",
-  "failed",
-  "cancelling",
-  "cancelled",
-]);
+const statusSchema = z.enum(WORKFLOW_STATUSES);
 
 export const createdSchema = z.object({ runId, status: statusSchema });
 export const cancelledSchema = z.object({ status: statusSchema });
@@ -51,9 +41,8 @@ export const discoverySchema = z.looseObject({
   capabilities: z.object({ multiAgent: crossHost }).optional().catch(undefined),
 });
 
-/** Of the events of a page only these three are read; the others need a place in the order. */
+/** Of the events of a page only ends are read; the others need a place in the order. */
 const eventSchema = z.object({
-  eventId: name,
   sequence: z.int().min(0),
   type: z.string(),
   payload: z.unknown().optional(),
@@ -85,7 +74,6 @@ export function endOf(
   return {
     kind: "ended",
     status,
-    lastEventId: event.eventId,
     ...(outputs !== undefined && { outputs }),
     ...(error !== undefined && { error }),
   };

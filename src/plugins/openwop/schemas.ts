@@ -1,22 +1,10 @@
 /** The shapes of answers, for the OpenAPI document. Answers are not checked against them when they are sent. */
 import { z } from "zod";
-import type { WorkflowStatus } from "../../agents/coordination/contracts/workflow-summary.ts";
+import { WORKFLOW_STATUSES } from "../../agents/coordination/contracts/workflow-summary.ts";
 
 const record = z.record(z.string(), z.unknown());
 
-const STATUSES: readonly WorkflowStatus[] = [
-  "pending",
-  "running",
-  "paused",
-  "waiting-approval",
-  "waiting-input",
-  "waiting-external",
-  "completed",
-  "failed",
-  "cancelling",
-  "cancelled",
-];
-const status = z.enum(STATUSES);
+const status = z.enum(WORKFLOW_STATUSES);
 
 export const errorSchema = z.strictObject({
   error: z.string().min(1),

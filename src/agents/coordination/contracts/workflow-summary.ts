@@ -2,17 +2,19 @@ import type { ParentRun } from "./workflow-events.ts";
 import type { EpochMs } from "./ids.ts";
 
 /** run-snapshot.schema.json. */
-export type WorkflowStatus =
-  | "pending"
-  | "running"
-  | "paused"
-  | "waiting-approval"
-  | "waiting-input"
-  | "waiting-external"
-  | "completed"
-  | "failed"
-  | "cancelling"
-  | "cancelled";
+export const WORKFLOW_STATUSES = [
+  "pending",
+  "running",
+  "paused",
+  "waiting-approval",
+  "waiting-input",
+  "waiting-external",
+  "completed",
+  "failed",
+  "cancelling",
+  "cancelled",
+] as const;
+export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number];
 
 /** What is kept beside the log of a workflow run, so that finding one folds nothing. */
 export interface WorkflowSummary {

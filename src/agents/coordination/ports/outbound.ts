@@ -1,4 +1,5 @@
 import type { ParentRun } from "../contracts/workflow-events.ts";
+import type { WorkflowStatus } from "../contracts/workflow-summary.ts";
 
 /**
  * What a workflow host asks of others: peers, tools, agents and models. Every method answers with data and never rejects.
@@ -54,18 +55,6 @@ export interface TraceContext {
 export type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
   Pick<ParentRun, "eventId" | "depth">;
 
-export type PeerRunStatus =
-  | "pending"
-  | "running"
-  | "paused"
-  | "waiting-approval"
-  | "waiting-input"
-  | "waiting-external"
-  | "completed"
-  | "failed"
-  | "cancelling"
-  | "cancelled";
-
 export interface PeerHost {
   readonly kind: "host";
   /** As it names itself in `crossHostCausation`; else the origin of its URL. */
@@ -86,14 +75,14 @@ export interface PeerRunRequest extends TraceContext {
 export interface PeerRunCreated {
   readonly kind: "created";
   readonly runId: string;
-  readonly status: PeerRunStatus;
+  readonly status: WorkflowStatus;
 }
 
 export interface PeerRunSnapshot {
   readonly kind: "snapshot";
   readonly runId: string;
   readonly workflowId: string;
-  readonly status: PeerRunStatus;
+  readonly status: WorkflowStatus;
   readonly variables: Readonly<Record<string, unknown>>;
   readonly error?: { readonly code: string; readonly message: string };
 }
@@ -106,8 +95,6 @@ export interface PeerRunEnded {
   readonly outputs: Readonly<Record<string, unknown>>;
   readonly variables: Readonly<Record<string, unknown>>;
   readonly error?: { readonly code: string; readonly message: string };
-  /** Of the peer's terminal event: the cause of what follows here. Absent where the peer shows no events. */
-  readonly lastEventId?: string;
 }
 
 /** Other OpenWOP hosts. `peerUrl` is the root of one. */
@@ -123,7 +110,7 @@ export interface PeerHosts {
     peerUrl: string,
     runId: string,
     request: { readonly reason?: string; readonly signal: AbortSignal },
-  ): Promise<{ readonly kind: "cancelling"; readonly status: PeerRunStatus } | OutboundFailure>;
+  ): Promise<{ readonly kind: "cancelling"; readonly status: WorkflowStatus } | OutboundFailure>;
 }
 
 export interface McpCall extends TraceContext {

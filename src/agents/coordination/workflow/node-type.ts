@@ -143,8 +143,6 @@ export type EffectOutcome =
       readonly status: "completed" | "failed" | "cancelled";
       readonly variables: Values;
       readonly error?: NodeError;
-      /** The event that ended it, where that is on another host. */
-      readonly cause?: { readonly eventId: EventId; readonly hostId: string };
     }
   | { readonly kind: "memory_read"; readonly entries: readonly (readonly Values[])[] }
   | {

@@ -150,10 +150,8 @@ async function runOnPeer(
   const childRunId = effect.childRunId ?? (await createOnPeer(parts, known, { effect, signal, deliver }));
   if (childRunId === undefined) return;
   const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
-  if (ended.kind === "ended") {
-    const host = await peers.discover(peerUrl, signal);
-    await deliver([endOnPeer(ended, host.kind === "host" ? host.hostId : undefined)]);
-  } else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
+  if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
+  else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
   if (isOver(signal) && ended.kind !== "ended") await cancelOnPeer(parts, peerUrl, childRunId);
 }
 
@@ -181,16 +179,17 @@ async function createOnPeer(
   known: KnownRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<string | undefined> {
-  if (isThisHost(parts, effect.peerUrl ?? "")) {
+  const peers = await parts.peers();
+  const peerUrl = effect.peerUrl ?? "";
+  const host = await peers.discover(peerUrl, signal);
+  if (host.kind === "host" && host.hostId === parts.settings.hostId) {
     const message = "the peer is this host: leave out peerUrl for a workflow of its own";
     await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
     return undefined;
   }
   const own = known.run.nodes.get(effect.nodeId);
   const causationId = own?.handoff?.chainEventId ?? own?.startedEventId;
-  const created = await (
-    await parts.peers()
-  ).createRun(effect.peerUrl ?? "", {
+  const created = await peers.createRun(peerUrl, {
     workflowId: effect.workflowId,
     inputs: effect.inputs,
     idempotencyKey: childIdOf(parts, known, effect),
@@ -206,16 +205,6 @@ async function createOnPeer(
   return undefined;
 }
 
-function isThisHost({ baseUrl }: EffectParts, peerUrl: string): boolean {
-  const [own, peer] = [URL.parse(baseUrl()), URL.parse(peerUrl)];
-  return own !== null && peer !== null && own.origin === peer.origin && isSamePath(own, peer);
-}
-
-function isSamePath(one: URL, other: URL): boolean {
-  const path = ({ pathname }: URL): string => pathname.replace(/\/+$/, "");
-  return path(one) === path(other);
-}
-
 function callingRun(
   { settings: { hostId }, baseUrl }: EffectParts,
   { run: { runId, started } }: KnownRun,
@@ -227,13 +216,8 @@ function callingRun(
   return { runId, hostId, cause, wellKnownUrl, depth, ...(eventId !== undefined && { eventId }) };
 }
 
-function endOnPeer(
-  { status, variables, error, lastEventId }: PeerRunEnded,
-  hostId: string | undefined,
-): EffectOutcome {
-  const cause = lastEventId !== undefined &&
-    hostId !== undefined && { eventId: lastEventId as EventId, hostId };
-  return { kind: "child_ended", status, variables, ...(error && { error }), ...(cause && { cause }) };
+function endOnPeer({ status, variables, error }: PeerRunEnded): EffectOutcome {
+  return { kind: "child_ended", status, variables, ...(error && { error }) };
 }
 
 function failureOf({

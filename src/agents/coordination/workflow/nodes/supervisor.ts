@@ -21,7 +21,7 @@ import {
 } from "../node-type.ts";
 import { stopped } from "../run-end.ts";
 import { isRecord } from "../values.ts";
-import { doubted } from "./mock-agent.ts";
+import { doubted, thresholdOf } from "./mock-agent.ts";
 import { askSupervisor, readDecision } from "./supervisor-prompt.ts";
 
 export const supervisor: NodeType = {
@@ -65,7 +65,7 @@ function nextTurn(view: NodeView): Turn {
   const pending = scriptedDecision(config["mockPendingDecision"]);
   const { mockConfidence } = config;
   if (pending && view.run.orchestrator.decided === 0) {
-    const isLow = typeof mockConfidence === "number" && mockConfidence < thresholdFor(view);
+    const isLow = typeof mockConfidence === "number" && mockConfidence < thresholdOf(view);
     return isLow
       ? { kind: "doubted", observed: mockConfidence, decision: pending }
       : { kind: "decided", decision: pending };
@@ -73,11 +73,6 @@ function nextTurn(view: NodeView): Turn {
   if (config["model"] !== undefined || config["prompt"] !== undefined || config["systemPrompt"] !== undefined)
     return { kind: "ask" };
   return { kind: "decided", decision: scripted(view, pending !== undefined) };
-}
-
-function thresholdFor({ run, settings }: NodeView): number {
-  const own = run.started.configurable?.["escalationThreshold"];
-  return typeof own === "number" ? own : settings.escalationThreshold;
 }
 
 /** By the number of decisions so far; what is not scripted is one worker and the end. */

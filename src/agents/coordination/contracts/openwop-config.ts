@@ -10,7 +10,10 @@ const secret = z
   .max(BOUNDS.resourceCharsMax)
   .regex(new RegExp(`^(?:${VARIABLE}|[\\x21-\\x7e]{${TOKEN_CHARS_MIN},})$`));
 
-const tenant = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/);
+const tenant = z
+  .string()
+  .max(BOUNDS.idCharsMax)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]*$/);
 const origin = z
   .string()
   .max(BOUNDS.resourceCharsMax)

@@ -1,4 +1,8 @@
+import { randomInt } from "node:crypto";
 import { defineConfig } from "vitest/config";
+
+/** One for the whole run, so that what it finds can be played again. */
+const seed = seedOf(process.env["PROPERTY_SEED"]);
 
 export default defineConfig({
   test: {
@@ -7,6 +11,8 @@ export default defineConfig({
         test: {
           name: "fast",
           include: ["test/{core,contract,architecture,docs,replay,crash,cli,plugin,openwop}/**/*.test.ts"],
+          setupFiles: ["test/support/property-seed.ts"],
+          env: { PROPERTY_SEED: String(seed) },
           testTimeout: 120_000,
           sequence: { groupOrder: 0 },
         },
@@ -27,3 +33,16 @@ export default defineConfig({
     ],
   },
 });
+
+/** The same histories in every run, unless others are asked for: those of a number, or `random` ones. */
+function seedOf(given: string | undefined): number {
+  if (given === "random") {
+    const drawn = randomInt(2 ** 31);
+    console.error(`PROPERTY_SEED=${drawn}`);
+    return drawn;
+  }
+  const known = Number(given || 1);
+  if (!Number.isInteger(known))
+    throw new Error(`PROPERTY_SEED is ${given}, neither a whole number nor random`);
+  return known;
+}

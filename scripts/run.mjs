@@ -28,6 +28,7 @@ const TASKS = {
   demo: [["scripts/demo.ts"]],
   test: [VITEST],
   "test:fast": [[...VITEST, "--project", "fast"]],
+  explore: [["scripts/explore.ts"]],
   bench: [["test/bench/run.ts"]],
   cli: [["src/plugins/cli/main.ts"]],
   build: [["scripts/build.ts"]],

@@ -227,7 +227,7 @@ describe("a check for a file", () => {
           expect({ path, answer }).toMatchObject({ path, answer: none("failed") });
         }
       }),
-      { numRuns: RUNS, seed: Number(process.env["PROPERTY_SEED"] ?? 1) },
+      { numRuns: RUNS },
     );
     expect(outside).toBeGreaterThan(RUNS / 10);
   });

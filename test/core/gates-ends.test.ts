@@ -1,6 +1,11 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import {
   answer,
   CHECKING,
@@ -22,14 +27,23 @@ import {
   goWrong,
   plannedStep,
   planScene,
+  said,
   sessionOfAttempt,
   skip,
   started,
+  type PlanScene,
 } from "./planned-scene.ts";
 import { ack, at, childKey, complete, OPEN, spawn } from "./scene.ts";
 
 const after = (name: string) => plannedStep(name, { after: ["a"] });
 const COMPLETED = "step.completed";
+const A = "a" as StepId;
+/** A plan whose first step has spawned one of its own, `@step-2`. */
+const inPlan = (gate: Gate) =>
+  running({ threshold: 0 }).then(
+    spawn("x", { gate, parentStepId: "a" as never, sourceSession: sessionOfAttempt("a") }),
+    { ...ack(2, "x"), stepId: "@step-2" as never } as Command,
+  );
 
 describe("a spawn of a model", () => {
   it("is continued by us in the same session when its result is to be revised", () => {
@@ -153,12 +167,6 @@ describe("cancelling while a result is held", () => {
     }
   });
 
-  const inPlan = (gate: Gate) =>
-    running({ threshold: 0 }).then(
-      spawn("x", { gate, parentStepId: "a" as never, sourceSession: sessionOfAttempt("a") }),
-      { ...ack(2, "x"), stepId: "@step-2" as never } as Command,
-    );
-
   it("of a plan ends the spawns of its agents that are held, without waiting for people", () => {
     const scene = inPlan(DOUBTING);
     scene.then({ ...complete(2), stepId: "@step-2", stated: { confidence: 100 } } as Command, cancel());
@@ -183,6 +191,72 @@ describe("cancelling while a result is held", () => {
     expect(scene.plans(100_000)).toEqual(["expireQuestion"]);
     expect(scene.says(expire(), 100_000)).toBe("escalation.closed step.failed");
     expect(scene.last("step.failed").payload.error.code).toBe("withheld");
+  });
+});
+
+describe("a result that comes when its step is to be stopped", () => {
+  const revised = (scene: PlanScene, name: string) => scene.when(verdict(scene, name, "revise"));
+
+  it("ends it as cancelled: no check is asked, and nothing of it begins again", () => {
+    const scene = running(CHECKING, { others: [after("b")] }).then(cancel("a"), done("a"));
+    expect(typesFrom(scene, "result.held")).toEqual([
+      ...["result.held", "agent.decided", "step.failed", "core.workflowChain.event"],
+    ]);
+    expect(scene.last("step.failed").payload).toMatchObject({ cancelled: true, via: "gate" });
+    expect(scene.status("a")).toBe("cancelled");
+    expect(scene.plans()).toEqual(["skipSteps b"]);
+    expect(revised(scene, "a").kind).toBe("refused");
+    expect(scene.status("a")).toBe("cancelled");
+  });
+
+  it("asks no people about it, however unsure its agent is", () => {
+    const scene = running(DOUBTING).then(cancel("a"), done("a", 100));
+    expect(scene.status("a")).toBe("cancelled");
+    expect(scene.open.openQuestions.size).toBe(0);
+    expect(scene.plans()).toEqual(["endCoordination"]);
+  });
+
+  it.each([
+    ["the spawn", cancel("step-1")],
+    ["everything", cancel()],
+  ])("ends a model's own spawn too, where %s was cancelled, and lets the coordination end", (_, stop) => {
+    const scene = spawned(CHECKING).then(stop, complete(1));
+    revised(scene, "step-1");
+    expect(scene.status("step-1")).toBe("cancelled");
+    expect(scene.plans(60_000)).toEqual(["endCoordination"]);
+    scene.then({ type: "settleCoordination" });
+    expect(scene.last("coordination.terminal").payload.status).toBe("cancelled");
+  });
+
+  it("ends what an agent of the plan spawned", () => {
+    const scene = inPlan(CHECKING).then(cancel("@step-2"));
+    scene.then({ ...complete(2), stepId: "@step-2" } as Command);
+    revised(scene, "@step-2");
+    expect(scene.status("@step-2")).toBe("cancelled");
+    expect(scene.plans()).toEqual([]);
+  });
+
+  it.each(["result.revised", "result.held"] as const)(
+    "is ended by the plan where the log goes on after the request, up to %s",
+    (newest) => {
+      const facts: FactDraft[] = [
+        { type: "coordination.cancel_requested", payload: { stepId: A, by: "operator" } },
+        { type: "result.held", payload: { stepId: A, attempt: 1, via: "runner" } },
+        { type: "result.revised", payload: { stepId: A, attempt: 1, revision: 1, criteria: [] } },
+      ];
+      const until = facts.findIndex(({ type }) => type === newest) + 1;
+      const scene = running(CHECKING, { others: [after("b")] });
+      const recorded = record(scene.state, facts.slice(0, until), at(scene.nowMs));
+      const planned = planDispatch(recorded.state, at(scene.nowMs));
+      expect(planned).toContainEqual(expect.objectContaining({ kind: "skipSteps", stepIds: ["a"] }));
+      expect(planned.filter(({ kind }) => kind === "runStep")).toEqual([]);
+      expect(said(decide(recorded.state, skip("a"), at(scene.nowMs)))).toMatch(/^step\.(skipped|failed)$/u);
+    },
+  );
+
+  it("counts where its gate lets it through as it is: its agent was faster", () => {
+    const scene = running(DOUBTING).then(cancel("a"), done("a", 10_000));
+    expect(scene.status("a")).toBe("completed");
   });
 });
 

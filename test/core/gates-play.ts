@@ -241,8 +241,8 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     escalationId: questionFor(situation, each)?.escalationId ?? "escalation-9",
   }),
   cancel: (situation, each) => {
-    if (each.c !== 0) return undefined;
-    const step = stepFor(situation, each, "held", "backoff", "waiting");
+    if (each.c % 4 !== 0) return undefined;
+    const step = stepFor(situation, each, "held", "backoff", "waiting", "dispatched", "running");
     return {
       type: "cancelCoordination",
       by: "operator",

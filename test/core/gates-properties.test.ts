@@ -90,6 +90,18 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
       expect(last.before.openQuestions.size).toBe(0);
     }));
 
+  it("a step that was cancelled waits for nothing: it has ended, or is at work and to be stopped", () =>
+    holds(({ state }) => {
+      if (state.kind !== "open") return;
+      const cancelled = [...state.steps.values()].filter(
+        ({ cancelledBy }) => cancelledBy ?? (!state.plan && state.cancelledBy),
+      );
+      const waiting = cancelled.filter(({ phase }) =>
+        ["waiting", "held", "backoff", "blocked"].includes(phase.status),
+      );
+      expect(waiting).toEqual([]);
+    }));
+
   it("results go back no more often than they may, and no session is told the same twice", () =>
     holds((history) => {
       const specs = specsOf(history);

@@ -72,12 +72,15 @@ const often = (weight: number, ...kinds: readonly MoveKind[]) => ({
   arbitrary: fc.constantFrom(...kinds),
 });
 const kind: fc.Arbitrary<MoveKind> = fc.oneof(
-  often(5, "effect"),
+  often(6, "effect"),
   often(5, "finish"),
-  often(6, "verdict"),
+  often(8, "verdict"),
   often(4, "answer"),
-  often(3, "ack", "dispatch"),
+  often(4, "ack", "dispatch"),
+  often(4, "spawn"),
   often(2, "time"),
+  often(1, "cancel"),
+  often(2, "ask", "settle"),
   often(6, ...KINDS),
 );
 const move: fc.Arbitrary<Move> = fc.record({

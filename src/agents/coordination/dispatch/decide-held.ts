@@ -66,14 +66,20 @@ export function holding(
       ...(checks.length > 0 && { verifyByMs: addMs(now, verifyMs) }),
     },
   };
-  const verdict = verifierGate(gate, {
-    stated,
-    findings: [],
-    failures: new Map(),
-    revisions: step.revisions ?? 0,
-  });
-  const asked = verdict.outcome === "hold" ? [askAbout(state, step, { verdict, now })] : [];
-  return [held, ...asked, ...endOfClaims(state, "step_ended", stepId)];
+  return [held, ...atOnce(state, step, { gate, stated, now }), ...endOfClaims(state, "step_ended", stepId)];
+}
+
+/** What follows before any check is asked: where the step is to be stopped its end, because nobody needs a ruling any more. */
+function atOnce(
+  state: OpenCoordination,
+  step: Step,
+  given: { readonly gate: Gate; readonly stated: StatedConfidence; readonly now: EpochMs },
+): FactDraft[] {
+  if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [cancelledWhileHeld(step)];
+  const { gate, stated, now } = given;
+  const revisions = step.revisions ?? 0;
+  const verdict = verifierGate(gate, { stated, findings: [], failures: new Map(), revisions });
+  return verdict.outcome === "hold" ? [askAbout(state, step, { verdict, now })] : [];
 }
 
 export function recordFinding(state: OpenCoordination, command: RecordFinding, now: EpochMs): Decision {
@@ -233,10 +239,12 @@ export function rejected(
 
 /** The result of a step that is to be stopped will not be asked for any more. */
 export function cancelHeld(state: OpenCoordination, step: HeldStep): FactDraft[] {
-  const { stepId } = step.spec;
+  return [...closingOf(state, step.phase.escalationId), cancelledWhileHeld(step)];
+}
+
+function cancelledWhileHeld({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
   const error = stepError("child_cancelled", "cancelled while its result was held");
-  const payload = { stepId, attempt: step.phase.attempt, via: "gate", error, cancelled: true } as const;
-  return [...closingOf(state, step.phase.escalationId), { type: "step.failed", payload }];
+  return { type: "step.failed", payload: { stepId, attempt, via: "gate", error, cancelled: true } };
 }
 
 function closingOf(state: OpenCoordination, escalationId: string | undefined): FactDraft[] {

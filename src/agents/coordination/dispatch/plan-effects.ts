@@ -171,17 +171,18 @@ function stops(state: PlannedCoordination, now: EpochMs): StopStep[] {
     }));
 }
 
-/** So many at once, so that an append stays short. */
-function skippable({ plan, openSteps, steps }: PlannedCoordination, stop: StopReason | undefined): StepId[] {
-  if (!stop) return plan.doomed.take(BOUNDS.stepsPerAppendMax).toArray();
-  return openSteps
-    .toSeq()
-    .filter((stepId) => {
-      const step = steps.get(stepId);
-      return step !== undefined && endsAtStop(step, stop);
-    })
-    .take(BOUNDS.stepsPerAppendMax)
-    .toArray();
+/** So many at once, so that an append stays short. A step may be cancelled though its plan goes on. */
+function skippable(state: PlannedCoordination, stop: StopReason | undefined): StepId[] {
+  const { plan, openSteps, steps, held } = state;
+  const ends = (stepId: StepId): boolean => {
+    const step = steps.get(stepId);
+    const because = step?.cancelledBy ? "cancelled" : stop;
+    return step !== undefined && because !== undefined && endsAtStop(step, because);
+  };
+  const lost = stop
+    ? openSteps.toSeq().filter(ends)
+    : plan.doomed.union(plan.timed.filter(ends), held.filter(ends));
+  return lost.take(BOUNDS.stepsPerAppendMax).toArray();
 }
 
 /** What is idle, and results that wait for a ruling which nobody needs any more; also of what children of the plan spawned. */
@@ -216,7 +217,7 @@ function begins(state: PlannedCoordination, { now, capacity, isHeld: held }: Beg
   if (Object.values(capacity.room).every((free) => free === 0)) return [];
   const candidates: Candidate[] = [];
   const consider = (step: Step | undefined, readyAtMs: EpochMs): void => {
-    if (!step?.spec.planned || (held && !isDelivery(step))) return;
+    if (!step?.spec.planned || (!isDelivery(step) && (held || step.cancelledBy))) return;
     const effect = nextAttempt(state, step, readyAtMs);
     if (!capacity.isUnderway(effect.effectId)) candidates.push(candidateOf(step, effect));
   };

@@ -6,14 +6,17 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isAbsolute, join } from "node:path";
+import type { InstalledAgent } from "../agents/coordination/contracts/agent-manifest.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config.ts";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
-import type { OpenWopConfig } from "../agents/coordination/contracts/openwop-config.ts";
+import { DAY_MS, type OpenWopConfig } from "../agents/coordination/contracts/openwop-config.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
+import type { AgentSource } from "../agents/coordination/contracts/agent-events.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import { resolved, type ReadVariable } from "../infra/http/tokens.ts";
+import { chatAgents, type ChatAgents } from "./chat-agents.ts";
 import {
   composeWorkflows,
   systemClock,
@@ -41,6 +44,8 @@ export interface OpenWopOptions {
 export interface ServedOpenWop {
   /** The path of the request is one of the protocol. Resolves when the answer is on its way; a stream may go on. */
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** For people who talk with the process that this is in. */
+  readonly chats: ChatAgents;
   close(): Promise<void>;
 }
 
@@ -53,6 +58,8 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
   const { openwop, gates } = config;
   const tokens = bearerTokensOf(openwop, readVariable);
   const definitions = await definitionsIn(openwop, options.stateDir);
+  const installed = await agentsIn(openwop, options.stateDir);
+  const { modelClasses, mcpServers, toolScopes } = openwop;
   const running = await composeWorkflows({
     ...{ ledgerPath, store, definitions, chat, logger, readVariable },
     baseUrl: () => baseUrl,
@@ -60,16 +67,19 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     testSeams: false,
     confidenceFloor: gates.decisionFloor,
     escalationThreshold: gates.confidenceThreshold,
+    replayReinvokesModels: openwop.replayReinvokesModels,
+    retentionMs: openwop.replayRetentionDays * DAY_MS,
     privateOrigins: openwop.allowPrivate,
     peerTokens: openwop.peerTokens,
     secrets: new Map(),
+    agents: { installed, modelClasses, mcpServers, toolScopes },
     coordinations: { ...coordinations, tenant: openwop.coordinationsTenant },
   });
   await running.host.start();
   const { workflows, tenants } = { workflows: definitions.length, tenants: tenantsOf(tokens) };
   logger.info({ baseUrl, workflows, tenants }, "serves OpenWOP");
   return served(
-    running,
+    { running, chats: chatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
     lazy(() => faceOf(options, { running, tokens })),
   );
 }
@@ -79,12 +89,19 @@ interface Face {
   readonly listen: (request: IncomingMessage, response: ServerResponse) => void;
 }
 
-function served(running: RunningWorkflows, face: Lazy<Face>): ServedOpenWop {
+interface Runs {
+  readonly running: RunningWorkflows;
+  readonly chats: ChatAgents;
+}
+
+function served({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop {
   return {
+    chats,
     handle: async (request, response) => {
       (await face.get()).listen(request, response);
     },
     close: async () => {
+      chats.close();
       (await face.made()?.catch(() => undefined))?.app.closeStreams();
       await running.close();
     },
@@ -95,22 +112,32 @@ async function faceOf(
   { config, logger, version, baseUrl }: OpenWopOptions,
   { running, tokens }: { readonly running: RunningWorkflows; readonly tokens: readonly BearerToken[] },
 ): Promise<Face> {
-  const [{ createOpenWopApp }, { openWopListener }, { LEVEL_3 }] = await Promise.all([
+  const [{ createOpenWopApp }, { openWopListener }, { DEFAULTS }] = await Promise.all([
     import("./openwop/app.ts"),
     import("./openwop/serve.ts"),
     import("./openwop/advertised.ts"),
   ]);
-  const { decisionFloor } = config.gates;
   const app = createOpenWopApp({
     ...{ host: running.host, clock: systemClock, logger, tokens, rateLimit: RATE },
     pathPrefix: new URL(baseUrl).pathname.replace(/\/+$/, ""),
     advertised: {
-      ...LEVEL_3,
-      executionModel: { ...LEVEL_3.executionModel, confidenceEscalationFloor: decisionFloor },
+      ...DEFAULTS,
+      confidenceEscalationFloor: config.gates.decisionFloor,
+      retentionMs: config.openwop.replayRetentionDays * DAY_MS,
+      ...(running.host.agents().length > 0 && {
+        agentInventory: true,
+        liveAgents: liveSourcesOf(config.openwop),
+      }),
       implementation: { name: "openclaw-coordination", version },
     },
   });
   return { app, listen: openWopListener(app) };
+}
+
+/** An empty list of senders lets nobody call an agent in a chat. */
+function liveSourcesOf({ mentions: { senders } }: OpenWopConfig): AgentSource[] {
+  const inChats: AgentSource[] = senders?.length === 0 ? [] : ["chat-mention"];
+  return ["workflow-node", "run-api", ...inChats];
 }
 
 /**
@@ -119,10 +146,10 @@ async function faceOf(
  * @throws CoordinationError `CONFIG_INVALID`
  */
 export function bearerTokensOf({ tokens }: OpenWopConfig, readVariable: ReadVariable): BearerToken[] {
-  const known = tokens.map(({ token: given, tenant, principal }) => {
+  const known = tokens.map(({ token: given, tenant, principal, scopes }) => {
     const token = resolved(given, readVariable) ?? "";
     if (!USABLE.test(token)) throw invalid(`the variable for a token of tenant ${tenant} ${UNUSABLE}`);
-    return { token, tenant, ...(principal !== undefined && { principal }) };
+    return { token, tenant, ...(principal !== undefined && { principal }), ...(scopes && { scopes }) };
   });
   if (new Set(known.map(({ token }) => token)).size < known.length)
     throw invalid("two tokens are the same, so that nobody could tell their holders apart");
@@ -150,6 +177,26 @@ export async function definitionsIn(
       if (found.has(definition.id))
         throw new CoordinationError("INPUT_INVALID", `${folder}: there is another workflow ${definition.id}`);
       found.set(definition.id, definition);
+    }
+  }
+  return [...found.values()];
+}
+
+/** @throws CoordinationError `INPUT_INVALID` with every pack that cannot be installed, and why */
+export async function agentsIn(
+  { agents }: Pick<OpenWopConfig, "agents">,
+  stateDir: string,
+): Promise<InstalledAgent[]> {
+  if (agents.length === 0) return [];
+  const { readAgentFolder } = await import("./cli/agent-folder.ts");
+  const found = new Map<string, InstalledAgent>();
+  for (const given of agents) {
+    const folder = isAbsolute(given) ? given : join(stateDir, given);
+    for (const agent of await readAgentFolder(folder)) {
+      const { agentId } = agent.manifest;
+      if (found.has(agentId))
+        throw new CoordinationError("INPUT_INVALID", `${folder}: there is another agent ${agentId}`);
+      found.set(agentId, agent);
     }
   }
   return [...found.values()];

@@ -15,6 +15,7 @@ import {
   coordinationRuns,
   type CoordinationRunsParts,
 } from "../agents/coordination/runtime/workflows/coordination-runs.ts";
+import { NO_AGENTS, type AgentHostParts } from "../agents/coordination/runtime/workflows/agent-parts.ts";
 import { createWorkflowHost } from "../agents/coordination/runtime/workflows/create-workflow-host.ts";
 import { withOtherRuns } from "../agents/coordination/runtime/workflows/other-runs.ts";
 import type { WorkflowHost } from "../agents/coordination/runtime/workflows/workflow-host.ts";
@@ -40,6 +41,9 @@ export interface ModelOptions {
   readonly apiKey?: string;
 }
 
+/** What is not said is not there; a tool that asks for no scopes is everybody's. */
+export type AgentOptions = Partial<AgentHostParts>;
+
 export interface WorkflowOptions {
   readonly ledgerPath: string;
   /** Of that ledger, where somebody else has it open and closes it later. */
@@ -54,6 +58,12 @@ export interface WorkflowOptions {
   /** Below it, an orchestrator's decision waits for people. */
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
+  /** Events that each turn of a supervisor is told at most. */
+  readonly transcriptWindow?: number;
+  /** Replays ask live models again, to see whether they refuse now. */
+  readonly replayReinvokesModels?: boolean;
+  /** How long a run that ended can be forked. Absent: a week. */
+  readonly retentionMs?: number;
   readonly mcpUrl?: string;
   readonly a2aUrl?: string;
   /** Origins of peers, tools and models that may be private. */
@@ -65,6 +75,8 @@ export interface WorkflowOptions {
   readonly chat?: ChatModel;
   /** OpenClaw's coordinations in the same ledger, to be seen as runs. */
   readonly coordinations?: Omit<CoordinationRunsParts, "hostId">;
+  /** Agents of manifests, and what they work with. */
+  readonly agents?: AgentOptions;
   /** SR-1: what is never kept in memory, by name. */
   readonly secrets: ReadonlyMap<string, string>;
   readonly readVariable: (name: string) => string | undefined;
@@ -87,8 +99,13 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   checkShares(options);
   const ledger = await ledgerOf(options);
   const outbound = outboundOf(options);
+  const contract = lazy(async () =>
+    (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
+  );
   const host = createWorkflowHost({
     ...{ definitions, logger, baseUrl, testSeams, secrets, ...outbound },
+    agents: agentHostOf(options),
+    retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
     store: ledger.workflows,
     clock: systemClock,
     settings: settingsOf(options),
@@ -97,9 +114,16 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     isAlive,
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(keyIn(join(dirname(ledgerPath), "interrupt-key"))),
-    contract: lazy(async () =>
-      (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
-    ),
+    contract,
+    verifier: async (critic) => {
+      const { createVerifier } = await import("../infra/verify/verifier.ts");
+      const { chatCritic } = await import("../infra/verify/chat-critic.ts");
+      return createVerifier({
+        ...{ contract, logger, clock: systemClock, model: chatCritic(outbound.chat, critic) },
+        // Whether an agent may rule on its own work is the workflow's to say; callers over a network name no files.
+        ...{ allowSelf: true, workspaceOf: () => "" },
+      });
+    },
   });
   return {
     host: withCoordinations(host, options),
@@ -111,6 +135,12 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
       }
     },
   };
+}
+
+/** The server that nodes call without naming one is one of the agents' too. */
+function agentHostOf({ agents = {}, mcpUrl }: WorkflowOptions): AgentHostParts {
+  const mcpServers = { ...agents.mcpServers, ...(mcpUrl !== undefined && { default: mcpUrl }) };
+  return { ...NO_AGENTS, ...agents, mcpServers };
 }
 
 interface OpenLedger {
@@ -146,11 +176,13 @@ function settingsOf(options: WorkflowOptions) {
     get hostId() {
       return hostId ?? baseUrl();
     },
-    ...{ confidenceFloor, escalationThreshold },
+    ...{ confidenceFloor, escalationThreshold, sha256: (text: string) => hash("sha256", text) },
     nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
     loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
     runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
     allowsMocks: testSeams,
+    replayReinvokesModels: options.replayReinvokesModels ?? false,
+    ...(options.transcriptWindow !== undefined && { transcriptWindow: options.transcriptWindow }),
     ...(mcpUrl !== undefined && { mcpUrl }),
     ...(a2aUrl !== undefined && { a2aUrl }),
   };
@@ -190,10 +222,13 @@ function outboundOf({ privateOrigins, peerTokens, readVariable, ...models }: Wor
       return createPeerHosts({ fetch: signed, clock: systemClock, charsMax: CALL_BYTES_MAX });
     }),
     tools: lazy(async () => {
-      const { createMcpCaller } = await import("../infra/mcp/mcp-caller.ts");
+      const { createMcpCaller, createMcpLister } = await import("../infra/mcp/mcp-caller.ts");
       const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
       const parts = { ...calls, fetch: await fetch() };
-      return { callMcp: createMcpCaller(parts), sendA2a: createA2aCaller(parts) };
+      return {
+        ...{ callMcp: createMcpCaller(parts), listMcp: createMcpLister(parts) },
+        sendA2a: createA2aCaller(parts),
+      };
     }),
     chat: lazy(async () => {
       const { chat, model } = models;

@@ -1,13 +1,21 @@
 /** Owns: an OpenWOP host in a process of its own: the runs, the socket, and ending both in the right order. */
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
-import { composeWorkflows, serveLogger, systemClock, type ModelOptions } from "./compose-workflows.ts";
-import { LEVEL_3 } from "./openwop/advertised.ts";
+import {
+  composeWorkflows,
+  serveLogger,
+  systemClock,
+  type AgentOptions,
+  type ModelOptions,
+} from "./compose-workflows.ts";
+import { DEFAULTS, type Advertised } from "./openwop/advertised.ts";
+import type { BearerToken } from "./openwop/bearer-tokens.ts";
+import { CONFORMANCE_AGENTS } from "./openwop/conformance-agents.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
 
 export interface Serving {
   readonly ledgerPath: string;
-  readonly tokens: readonly { readonly tenant: string; readonly token: string }[];
+  readonly tokens: readonly BearerToken[];
   readonly definitions: readonly WorkflowDefinition[];
   readonly version: string;
   readonly port: number;
@@ -17,11 +25,19 @@ export interface Serving {
   readonly verbose: boolean;
   readonly confidenceFloor: number;
   readonly escalationThreshold: number;
+  /** Events that each turn of a supervisor is told at most. */
+  readonly transcriptWindow?: number;
+  readonly replayReinvokesModels?: boolean;
+  readonly retentionMs?: number;
   readonly privateOrigins: readonly string[];
   readonly peerTokens: Readonly<Record<string, string>>;
   readonly hostId?: string;
   readonly baseUrl?: string;
   readonly allowedOrigins?: readonly string[];
+  /** Agents of manifests, and what they work with. */
+  readonly agents?: AgentOptions;
+  /** SR-1: what is never kept, by name. */
+  readonly secrets?: ReadonlyMap<string, string>;
   readonly model?: ModelOptions;
   readonly mcpUrl?: string;
   readonly a2aUrl?: string;
@@ -38,24 +54,22 @@ const SUITE_SECRETS = new Map([["conformance-test-secret", "openwop-conformance-
 
 /** @throws CoordinationError as `openDatabase` does; RangeError where the options are unsafe. */
 export async function startServing(options: Serving): Promise<Served> {
-  const { tokens, version, port, hostname, allowRemote, testSeams, allowedOrigins } = options;
+  const { tokens, port, hostname, allowRemote, testSeams, allowedOrigins } = options;
   const logger = serveLogger(options.log, options.verbose);
   let listening = options.baseUrl ?? "";
+  const agents = agentsOf(options);
   const running = await composeWorkflows({
     ...options,
     logger,
     baseUrl: () => listening,
-    secrets: testSeams ? SUITE_SECRETS : new Map(),
+    agents,
+    secrets: new Map([...(testSeams ? SUITE_SECRETS : []), ...(options.secrets ?? [])]),
     readVariable: (name) => process.env[name],
   });
   try {
     const server = await startOpenWopServer({
       ...{ host: running.host, clock: systemClock, logger, tokens, port, hostname, allowRemote, testSeams },
-      advertised: {
-        ...LEVEL_3,
-        executionModel: { ...LEVEL_3.executionModel, confidenceEscalationFloor: options.confidenceFloor },
-        implementation: { name: "openclaw-coordination", version },
-      },
+      advertised: advertisedOf(agents, options),
       ...(allowedOrigins && { allowedOrigins }),
     });
     listening ||= server.baseUrl;
@@ -78,6 +92,35 @@ export async function startServing(options: Serving): Promise<Served> {
     await running.close();
     throw asCoordinationError(error, options);
   }
+}
+
+function advertisedOf(agents: AgentOptions, options: Serving): Advertised {
+  const { version, confidenceFloor, transcriptWindow, retentionMs } = options;
+  return {
+    ...DEFAULTS,
+    confidenceEscalationFloor: confidenceFloor,
+    ...(transcriptWindow !== undefined && { transcriptWindow }),
+    ...(retentionMs !== undefined && { retentionMs }),
+    ...liveOf(agents, options),
+    implementation: { name: "openclaw-coordination", version },
+  };
+}
+
+/** What nobody can invoke is not offered; without a model agents are there, and nobody plays them. */
+function liveOf({ installed = [] }: AgentOptions, { model, testSeams }: Serving): Partial<Advertised> {
+  if (installed.length === 0) return {};
+  const isLive = model !== undefined || testSeams;
+  return { agentInventory: true, ...(isLive && { liveAgents: ["workflow-node", "run-api"] }) };
+}
+
+function agentsOf({
+  agents = {},
+  testSeams,
+}: Serving): AgentOptions & Pick<Required<AgentOptions>, "installed"> {
+  const own = agents.installed ?? [];
+  const taken = new Set(own.map(({ manifest }) => manifest.agentId));
+  const more = testSeams ? CONFORMANCE_AGENTS.filter(({ manifest }) => !taken.has(manifest.agentId)) : [];
+  return { ...agents, installed: [...own, ...more] };
 }
 
 /** What a person can mend is said in their words. */

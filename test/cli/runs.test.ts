@@ -119,6 +119,14 @@ describe("serve", () => {
       ["--token", "t", "--escalation-threshold", "x"],
       "--escalation-threshold: expected a number from 0 to 1",
     ],
+    [
+      ["--token", "t", "--replay-retention", "-1"],
+      "--replay-retention: expected a number of days from 0 to 3650",
+    ],
+    [
+      ["--token", "t", "--replay-retention", ""],
+      "--replay-retention: expected a number of days from 0 to 3650",
+    ],
     [["--token", "t", "--model", "m"], "--model-url and --model belong together"],
     [["--token", "t", "--allow-private", "example"], "expected an origin such as"],
     [["--token", "t", "--peer-token", "http://a"], "--peer-token: expected <origin>=<token>"],

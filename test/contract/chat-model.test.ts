@@ -119,6 +119,58 @@ describe("asking a model", () => {
     },
   );
 
+  it("offers tools, and hands over the calls that it asks for, also those that cannot be read", async () => {
+    const call = (name: string, text: string) => ({
+      id: `id-${name}`,
+      type: "function",
+      function: { name, arguments: text },
+    });
+    const tool_calls = [
+      call("measure", '{"at":1}'),
+      call("other", "{}"),
+      call("broken", "{at"),
+      call("listed", "[]"),
+    ];
+    const server = await serve(completion({ content: "let me see", tool_calls }, "tool_calls"));
+    const parameters = { type: "object", properties: { at: { type: "number" } } };
+    const tools = [{ name: "measure", description: "Measures.", parameters }];
+    expect(await chatAt(server.url).complete({ ...ASK, tools })).toMatchObject({
+      ...{ kind: "answered", text: "let me see", finishReason: "tool-calls" },
+      toolCalls: [
+        { name: "measure", args: { at: 1 } },
+        { name: "other", args: {} },
+        { name: "broken" },
+        { name: "listed" },
+      ],
+    });
+    const sent = JSON.parse(server.received[0]?.body ?? "") as { tools: unknown };
+    expect(sent.tools).toEqual([
+      { type: "function", function: { name: "measure", description: "Measures.", parameters } },
+    ]);
+  });
+
+  it("is told what it asked for and what came back", async () => {
+    const server = await serve(completion({ content: "three" }));
+    const toolCalls = [{ callId: "c1", name: "measure", args: { at: 1 } }];
+    await chatAt(server.url).complete({
+      ...ASK,
+      messages: [
+        ...ASK.messages,
+        { role: "assistant", content: "let me see", toolCalls },
+        { role: "tool", callId: "c1", name: "measure", content: "three metres" },
+      ],
+    });
+    const { messages } = JSON.parse(server.received[0]?.body ?? "") as { messages: unknown[] };
+    expect(messages.slice(1)).toMatchObject([
+      {
+        role: "assistant",
+        content: "let me see",
+        tool_calls: [{ id: "c1", function: { name: "measure", arguments: '{"at":1}' } }],
+      },
+      { role: "tool", tool_call_id: "c1", content: "three metres" },
+    ]);
+  });
+
   it("tells a filtered answer as a refusal", async () => {
     const server = await serve(completion({ content: "half an ans" }, "content_filter"));
     const answer = await chatAt(server.url).complete(ASK);

@@ -7,7 +7,7 @@ import { z } from "zod";
 import type { McpCall } from "../../src/agents/coordination/ports/outbound.ts";
 import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
 import { withTokens } from "../../src/infra/http/tokens.ts";
-import { createMcpCaller } from "../../src/infra/mcp/mcp-caller.ts";
+import { createMcpCaller, createMcpLister } from "../../src/infra/mcp/mcp-caller.ts";
 import {
   json,
   listen,
@@ -205,5 +205,57 @@ describe("calling a tool of an MCP server", () => {
     const call = createMcpCaller({ fetch, clock, timeoutMs: TIMEOUT_MS });
     for (const url of ["http://127.0.0.1:1/mcp", "https://[::1]/", "nonsense"])
       expect(await call(callOf(url))).toMatchObject({ kind: "refused", code: "address_not_allowed" });
+  });
+});
+
+describe("listing the tools of an MCP server", () => {
+  const listerWith = (clock = steppingClock()) =>
+    createMcpLister({ fetch: testFetch(clock), clock, timeoutMs: TIMEOUT_MS });
+  const asked = (url: string) => ({ url, traceparent: TRACEPARENT, signal: never() });
+
+  it("tells each with its schema", async () => {
+    const { url } = await mcpServer(true);
+    const listed = await listerWith()(asked(url));
+    const tools = listed.kind === "listed" ? listed.tools : [];
+    expect(tools.map(({ name }) => name)).toEqual(["echo", "broken", "shaped"]);
+    expect(tools[0]?.inputSchema).toMatchObject({
+      properties: { text: { type: "string" } },
+      required: ["text"],
+    });
+  });
+
+  it("goes on through its pages, and not for ever", async () => {
+    const pages: string[] = [];
+    const server = await serve((response, request) => {
+      const { id, method, params } = JSON.parse(request.body || "{}") as {
+        id?: number;
+        method?: string;
+        params?: { cursor?: string };
+      };
+      if (method === "tools/list") pages.push(params?.cursor ?? "");
+      const serverInfo = { name: "x", version: "1" };
+      const tool = { name: `tool-${pages.length}`, inputSchema: { type: "object" } };
+      const results: Readonly<Record<string, object>> = {
+        initialize: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo },
+        "tools/list": { tools: [tool], nextCursor: `page-${pages.length}` },
+      };
+      const result = results[method ?? ""];
+      json(result ? 200 : 202, result ? { jsonrpc: "2.0", id, result } : {})(response, request);
+    });
+    const listed = await listerWith()(asked(`${server.url}/mcp`));
+    expect(listed.kind === "listed" ? listed.tools.length : 0).toBe(20);
+    expect(pages.slice(0, 3)).toEqual(["", "page-1", "page-2"]);
+  });
+
+  it("says that it cannot be reached", async () => {
+    expect(await listerWith()(asked("http://127.0.0.1:9/mcp"))).toMatchObject({ code: "unreachable" });
+  });
+});
+
+describe("the id of a call", () => {
+  it("goes along, so that a server may do it once", async () => {
+    const server = await mcpServer(true);
+    await callerWith()(callOf(server.url, { callId: "run-1:call-1" }));
+    expect(server.metas).toMatchObject([{ "openclaw/callId": "run-1:call-1" }]);
   });
 });

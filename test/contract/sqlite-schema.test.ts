@@ -136,6 +136,26 @@ describe("the database itself", () => {
     ],
     ["changing a memory entry", "update memory_entry set content = 'forged'"],
     [
+      "changing a memory entry with what replaces it",
+      "update memory_entry set content = 'forged', replaced_by = event_key + 1",
+    ],
+    [
+      "saying that a memory entry is replaced by an older one",
+      "update memory_entry set replaced_by = event_key",
+    ],
+    [
+      "a memory entry before the newest",
+      `insert into ${MEMORY} select min(event_key), ${REMEMBERED} from event`,
+    ],
+    [
+      "a memory entry that is replaced already",
+      `begin;
+       insert into event (${EVENT_COLUMNS}) values (3, 1, ${VALUES});
+       insert into memory_entry (event_key, tenant, scope, memory_id, content, tags, created_at, hash, replaced_by)
+       select max(event_key), ${REMEMBERED}, max(event_key) + 1 from event`,
+    ],
+    ["a block of memory without entries", "update memory_block set entries = 0, newest = 0"],
+    [
       "replacing a memory entry",
       `insert or replace into ${MEMORY} select max(event_key), ${REMEMBERED} from event`,
     ],
@@ -259,6 +279,7 @@ describe("a changed schema", () => {
       "drop trigger claim_in_order",
       "claim_in_order was changed or dropped",
     ],
+    ["a dropped count of memory", "drop trigger memory_counted", "memory_counted was changed or dropped"],
     [
       "a dropped trigger of memory",
       "drop trigger memory_no_update",

@@ -3,15 +3,13 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from "n
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/sqlite/event-row.ts";
 import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
-import { APPLICATION_ID } from "../../src/infra/sqlite/open-database.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
-import { contentOf, opened, runIdOf, spawnOf } from "../support/ledger-fixtures.ts";
+import { contentOf, opened, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { acquired, entryOf, released } from "./ledger-store-claim-play.ts";
 import { ended } from "./ledger-store-tested.ts";
+import { migrationOf, older, SCHEMAS, texts, versionOf, type Older } from "./older-ledger.ts";
 import {
   definitionOf,
   memoryEntry,
@@ -22,110 +20,8 @@ import {
   workflowAuthor,
 } from "./workflow-store-tested.ts";
 
-interface Released {
-  readonly name: string;
-  /** As it was released. */
-  readonly sha256: string;
-  /** An object of the migration behind it. */
-  readonly next: string;
-  readonly nextTable: string;
-}
-
-const RELEASED: readonly Released[] = [
-  {
-    name: "ledger",
-    sha256: "b53156f34a40116e2c8a346740cfd10461c75ad3d1ac83b7e5491734df93ed18",
-    next: "content_by_age",
-    nextTable: "content_use",
-  },
-  {
-    name: "keep_content",
-    sha256: "df784daf2f38f1374dd083e55bec67b7c9b44ee3d9535ee2ff22cef8df1fcaad",
-    next: "claim_by_run",
-    nextTable: "claim",
-  },
-  {
-    name: "claims",
-    sha256: "af5ddba3bf5f9e07c36f00cb9ca31cad0138d79f68ca23f5e85f335f41277954",
-    next: "memory_by_id",
-    nextTable: "memory_entry",
-  },
-];
-const SCHEMAS = RELEASED.map((released, index) => ({ ...released, schema: index + 1 }));
-
 const NEWEST = loadMigrations().length;
 const AGED = (TEST_EPOCH_MS + 1) as EpochMs;
-const texts = ["an objective", "", "ünïcode 🜁", "x".repeat(200_000)].map(contentOf);
-
-interface Older {
-  readonly path: string;
-  readonly runs: readonly { readonly requests: readonly AppendRequest[] }[];
-  /** Still open, as a writer that crashed left it: what it wrote lies in the -wal file. */
-  readonly database: Database.Database;
-}
-
-function migrationOf(number: number): string {
-  const { name } = RELEASED[number - 1]!;
-  const file = `../../src/infra/sqlite/migrations/${String(number).padStart(6, "0")}_${name}.sql`;
-  return readFileSync(new URL(file, import.meta.url), "utf8");
-}
-
-/** A ledger as an older release wrote it, made of migrations and SQL alone: one coordination grew, one ended. */
-function older(folder: TempFolder, schema: number): Older {
-  const path = folder.file("ledger.sqlite");
-  const database = new Database(path);
-  database.pragma(`application_id = ${APPLICATION_ID}`);
-  database.exec(
-    "create table migration (number integer primary key, name text not null, sha256 text not null) strict",
-  );
-  for (const [index, { name }] of RELEASED.slice(0, schema).entries()) {
-    const sql = migrationOf(index + 1);
-    database.exec(sql);
-    database.prepare("insert into migration values (?, ?, ?)").run(index + 1, name, hash("sha256", sql));
-    database.pragma(`user_version = ${index + 1}`);
-  }
-  database.pragma("journal_mode = wal");
-  const [grown, over] = [opened("grown"), opened("over")];
-  const runs = [
-    { requests: [{ ...grown.request, contents: texts }, grown.author.append(spawnOf("more"))] },
-    { requests: [over.request, ended(over.author)] },
-  ];
-  for (const { requests } of runs) writeAsOlder(database, requests);
-  return { path, runs, database };
-}
-
-function writeAsOlder(database: Database.Database, requests: readonly AppendRequest[]): void {
-  const events = requests.flatMap((request) => request.events);
-  const { runId, summary } = requests.at(-1)!;
-  const rows = events.map(rowOf);
-  const hashes: Buffer[] = [];
-  for (const row of rows) hashes.push(chainHash(hashes.at(-1) ?? GENESIS_HASH, runId, row));
-  const runKey = database
-    .prepare("insert into run (run_id, length, head_hash, ended, summary) values (?, ?, ?, ?, ?)")
-    .run(
-      runId,
-      events.length,
-      hashes.at(-1),
-      summary.status === "running" ? 0 : 1,
-      JSON.stringify(summary),
-    ).lastInsertRowid;
-  const insert = database.prepare(
-    `insert into event (run_key, sequence, type, timestamp_ms, node_id, causation_id, payload, hash)
-     values (@runKey, @sequence, @type, @timestamp_ms, @node_id, @causation_id, @payload, @hash)`,
-  );
-  for (const [index, row] of rows.entries()) insert.run({ ...row, runKey, hash: hashes[index] });
-  for (const { references, contents } of requests) {
-    for (const { name, stepId } of references)
-      database
-        .prepare("insert into reference (name, run_key, step_id) values (?, ?, ?)")
-        .run(name, runKey, stepId ?? null);
-    for (const { ref, text } of contents)
-      database
-        .prepare("insert into content (sha256, stored_at_ms, text) values (?, ?, ?)")
-        .run(ref.sha256, TEST_EPOCH_MS, text);
-  }
-}
-
 /** Everything that was written is read again, and nothing is found wrong. */
 async function expectWhole(store: SqliteLedger, { runs }: Older): Promise<void> {
   const entries = await store.list({ limit: 10 });
@@ -150,11 +46,6 @@ async function expectWhole(store: SqliteLedger, { runs }: Older): Promise<void> 
   expect(await store.claims({ after: 0, limit: 9 })).toEqual([]);
   expect((await store.getMany(texts.map(({ ref }) => ref.sha256))).size).toBe(texts.length);
   expect(await store.inspect()).toEqual([]);
-}
-
-/** The schema version in the header of the main file. */
-function versionOf(path: string): number {
-  return readFileSync(path).readUInt32BE(60);
 }
 
 function bytesOf(folder: TempFolder): Record<string, { bytes: Buffer; changed: number }> {

@@ -1,11 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import type { Database } from "better-sqlite3";
 import { describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
+import { forge, rehash } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
-import { RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
+import { FORK_PORTIONS, RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
-import { readAll, workflowRunId } from "./workflow-store-tested.ts";
+import { branchOf, readAll, workflowRunId, type Spoiling } from "./workflow-store-tested.ts";
 
 describeWorkflowStore("SQLite", () => {
   const folder = tempFolder();
@@ -15,12 +19,37 @@ describeWorkflowStore("SQLite", () => {
       const ledger = await openTestLedger(path);
       return { workflows: ledger.workflows, close: () => ledger.close() };
     },
+    spoil: (runId, how) => {
+      forge(path, (database) => {
+        spoil(database, runId, how);
+      });
+      return Promise.resolve();
+    },
     [Symbol.asyncDispose]: () => {
       folder[Symbol.dispose]();
       return Promise.resolve();
     },
   });
 });
+
+function spoil(database: Database, runId: CoordinationId, how: Spoiling): void {
+  const run = database
+    .prepare<[string], number>("select run_key from run where run_id = ?")
+    .pluck()
+    .get(runId);
+  if (how.kind === "origin") {
+    const text = how.origin === null ? null : JSON.stringify(how.origin);
+    database.prepare("update run set origin = ? where run_key = ?").run(text, run);
+    return;
+  }
+  const sql = {
+    change: "update event set timestamp_ms = timestamp_ms + 1",
+    remove: "delete from event",
+    garble: "update event set payload = '{'",
+  }[how.kind];
+  database.prepare(`${sql} where run_key = ? and sequence = ?`).run(run, how.sequence);
+  if (how.kind === "garble") rehash(database, runId);
+}
 
 describe("SQLite: several processes on one ledger", () => {
   const racer = fileURLToPath(new URL("workflow-store-racer.ts", import.meta.url));
@@ -34,6 +63,20 @@ describe("SQLite: several processes on one ledger", () => {
     return JSON.parse(Buffer.concat(chunks).toString()) as RacerReport;
   };
 
+  /** As if one process had written it: S1, with the origin of the first portion. */
+  const expectForkWhole = async (workflows: WorkflowStore, reports: readonly RacerReport[]) => {
+    const fork = workflowRunId("fork");
+    const taken = 2 * FORK_PORTIONS - 7;
+    const portions = reports.flatMap((report) => report.portions).toSorted((a, b) => a - b);
+    expect(portions).toEqual(Array.from({ length: FORK_PORTIONS }, (_, index) => index));
+    const events = await readAll(workflows, fork);
+    expect(events.map(({ eventId }) => eventId)).toEqual(
+      Array.from({ length: 2 * FORK_PORTIONS }, (_, at) => `${at < taken ? "run-source" : fork}:${at}`),
+    );
+    expect((await workflows.entry(fork))?.origin).toEqual(branchOf(workflowRunId("source"), "fork", taken));
+    expect(await workflows.damage(fork, { before: events.length })).toBeUndefined();
+  };
+
   it("gives each keyed request, and each place in a log, to one of them", async () => {
     using folder = tempFolder();
     const path = folder.file("ledger.sqlite");
@@ -44,6 +87,7 @@ describe("SQLite: several processes on one ledger", () => {
     expect(events.map(({ sequence }) => sequence)).toEqual(events.map((_, index) => index));
     const nodes = events.flatMap((event) => (event.type === "node.started" ? [event.payload.nodeId] : []));
     expect(nodes.toSorted()).toEqual(reports.flatMap(({ won }) => won).toSorted());
+    await expectForkWhole(store.workflows, reports);
     expect(await store.inspect()).toEqual([]);
     await store.close();
   });

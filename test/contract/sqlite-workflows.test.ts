@@ -171,8 +171,9 @@ describe("the statements of workflows", () => {
     await (await openTestLedger(path)).close();
     const database = new Database(path);
     const { drivers: _, ...reads } = prepareWorkflowReads(database);
-    const { request, lease, answer, release, deleteRequests, removeDriver } = prepareWorkflowWrites(database);
-    const writes = { request, lease, answer, release, deleteRequests, removeDriver };
+    const { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries } =
+      prepareWorkflowWrites(database);
+    const writes = { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries };
     const runs = prepareRunReads(database, schemaVersion(database));
     for (const [name, statement] of Object.entries({ ...reads, ...writes, ...runs })) {
       const steps = planOf(database, statement);
@@ -194,22 +195,37 @@ describe("the statements of workflows", () => {
     await (await openTestLedger(path)).close();
     const database = new Database(path);
     const { open, entries, taggedEntries, newestEntry } = prepareWorkflowReads(database);
+    const { deleteEntries } = prepareWorkflowWrites(database);
+    const block =
+      "SEARCH narrow USING PRIMARY KEY (tenant=? AND scope=? AND lane=? AND bits=? AND block>? AND block<?)";
     const { runs, openRuns } = prepareRunReads(database, schemaVersion(database));
     const plans: readonly [{ readonly source: string }, string][] = [
       [open, "SEARCH run USING INDEX run_open (kind=? AND run_key>?)"],
       [openRuns, "SEARCH run USING INDEX run_open (kind=? AND run_key<?)"],
       [runs, "SEARCH run USING INDEX run_coordination (run_key<?)"],
-      [entries, "SEARCH memory_entry USING INDEX memory_by_scope (tenant=? AND scope=? AND rowid<?)"],
+      [entries, block],
+      [
+        entries,
+        "SEARCH memory_entry USING INDEX memory_by_scope (tenant=? AND scope=? AND rowid>? AND rowid<?)",
+      ],
       [
         newestEntry,
         "SEARCH memory_entry USING INDEX memory_by_id (tenant=? AND scope=? AND memory_id=? AND rowid<?)",
       ],
-      [taggedEntries, "SEARCH memory_tag USING PRIMARY KEY (tenant=? AND scope=? AND tag=? AND event_key<?)"],
+      [taggedEntries, block],
+      [
+        taggedEntries,
+        "SEARCH memory_tag USING PRIMARY KEY (tenant=? AND scope=? AND tag=? AND event_key>? AND event_key<?)",
+      ],
+      [deleteEntries, "SEARCH memory_entry USING COVERING INDEX memory_by_expiry (expires_at_ms<?)"],
     ];
     for (const [statement, step] of plans) expect(planOf(database, statement)).toContain(step);
     database.close();
   });
 });
+
+const UNCOUNTED = "the memory entries from event 0 on are not counted as they are";
+const UNCOUNTED_BY_TAG = "the memory entries with the tag t from event 0 on are not counted as they are";
 
 describe("damage to a workflow run", () => {
   const ledgerIn = async (folder: TempFolder): Promise<string> => {
@@ -270,14 +286,44 @@ describe("damage to a workflow run", () => {
       [
         { kind: "schema_changed" },
         { kind: "content_changed", runId: "run-w", sequence: 3 },
-        { kind: "index_differs" },
+        { kind: "index_differs", message: "memory entry m is not found by its tags" },
+        { kind: "index_differs", message: UNCOUNTED },
       ],
     ],
-    ["a tag that was taken", "delete from memory_tag", [{ kind: "index_differs" }]],
+    [
+      "a tag that was taken",
+      "delete from memory_tag",
+      [
+        { kind: "index_differs", message: "memory entry m is not found by its tags" },
+        { kind: "index_differs", message: UNCOUNTED_BY_TAG },
+      ],
+    ],
     [
       "a tag that was changed",
       "update memory_tag set tag = 'forged'",
-      [{ kind: "index_differs", message: "memory entry m is not found by its tags" }],
+      [
+        { kind: "index_differs", message: "memory entry m is not found by its tags" },
+        {
+          kind: "index_differs",
+          message: "the memory entries with the tag forged from event 0 on are not counted as they are",
+        },
+        { kind: "index_differs", message: UNCOUNTED_BY_TAG },
+      ],
+    ],
+    [
+      "a block of memory that is gone",
+      "delete from memory_block where lane = '' and bits = 8",
+      [{ kind: "index_differs", message: UNCOUNTED }],
+    ],
+    [
+      "a block of memory that hides an entry",
+      "update memory_block set expires_at_ms = 0 where lane = '#t' and bits = 16",
+      [{ kind: "index_differs", message: UNCOUNTED_BY_TAG }],
+    ],
+    [
+      "an entry that is said to be replaced",
+      "update memory_entry set replaced_by = (select max(event_key) from event)",
+      [{ kind: "index_differs", message: "memory entry m is not replaced by the next with its id" }],
     ],
     [
       "a definition",

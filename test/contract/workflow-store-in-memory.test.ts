@@ -1,5 +1,7 @@
+import { hashAgain, type MemoryRun } from "../support/memory-run.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
+import type { Spoiling } from "./workflow-store-tested.ts";
 
 describeWorkflowStore("memory", () => {
   const ledger = memoryWorkflowLedger();
@@ -8,6 +10,36 @@ describeWorkflowStore("memory", () => {
       const workflows = ledger.open();
       return Promise.resolve({ workflows, close: () => workflows.close() });
     },
+    spoil: (runId, how) => {
+      const run = ledger.runs.get(runId);
+      if (!run) throw new Error(`${runId} is not there`);
+      spoil(run, how);
+      return Promise.resolve();
+    },
     [Symbol.asyncDispose]: () => Promise.resolve(),
   });
 });
+
+/** A log whose places may be empty. */
+interface Spoilt extends Omit<MemoryRun, "events"> {
+  readonly events: (string | undefined)[];
+}
+
+function spoil(run: MemoryRun, how: Spoiling): void {
+  const { events }: Spoilt = run;
+  switch (how.kind) {
+    case "remove":
+      events[how.sequence] = undefined;
+      return;
+    case "change":
+      events[how.sequence] = events[how.sequence]?.replace('"timestamp":"20', '"timestamp":"21');
+      return;
+    case "garble":
+      events[how.sequence] = "{";
+      hashAgain(run);
+      return;
+    case "origin":
+      if (how.origin === null) delete run.origin;
+      else run.origin = JSON.stringify(how.origin);
+  }
+}

@@ -2,7 +2,11 @@
 import { expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
-import type { MemoryScope, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
+import type {
+  MemoryEntry,
+  MemoryScope,
+  WorkflowStore,
+} from "../../src/agents/coordination/ports/workflow-store.ts";
 import {
   at,
   begun,
@@ -37,6 +41,7 @@ function write(author: WorkflowAuthor, ids: readonly string[], more: More = {}) 
 export function describeMemory(open: Open): void {
   describeEntries(open);
   describeExpiry(open);
+  describeDeleting(open);
   describeTags(open);
 
   it("refuses a write that no event of its append tells of, and writes nothing", async () => {
@@ -155,6 +160,70 @@ function describeExpiry(open: Open): void {
   });
 }
 
+function describeDeleting(open: Open): void {
+  const expiring = (id: string, ms: number, more: Partial<MemoryEntry> = {}) =>
+    memoryEntry(id, { expiresAt: isoTimestamp(at(ms)), ...more });
+
+  it("is of what expired before a time, what expired first goes first, and so many as asked for", async () => {
+    await using tested = await open();
+    const author = workflowAuthor("a");
+    const entries = [
+      expiring("d", 4),
+      expiring("b", 2),
+      memoryEntry("m"),
+      expiring("c", 3),
+      expiring("a", 1),
+    ];
+    await tested.store.append(author.append([started()], { entries }));
+    const { memory } = tested.store;
+    const before = at(0);
+    expect(await memory.deleteExpired(at(1), 9)).toBe(0);
+    expect(await memory.deleteExpired(at(3), 1)).toBe(1);
+    expect(await idsIn(tested.store, { now: before })).toEqual(["c", "m", "b", "d"]);
+    expect(await memory.deleteExpired(at(3), 9)).toBe(1);
+    expect(await idsIn(tested.store, { now: before })).toEqual(["c", "m", "d"]);
+    expect(await memory.deleteExpired(at(1_000), 9)).toBe(2);
+    expect(await memory.deleteExpired(at(1_000), 9)).toBe(0);
+    expect(await idsIn(tested.store, { now: before })).toEqual(["m"]);
+    expect(await memory.get(SCOPE, "c", { now: before })).toBeUndefined();
+    expect(await idsIn(tested.store, { now: before, asOf: { runId: author.runId, sequence: 9 } })).toEqual([
+      "m",
+    ]);
+    expect(await tested.store.damage(author.runId, { before: 6 })).toBeUndefined();
+    await tested.store.append(write(author, ["c"]));
+    expect(await idsIn(tested.store)).toEqual(["c", "m"]);
+  });
+
+  it("does not bring back what an entry had replaced", async () => {
+    await using tested = await open();
+    const author = workflowAuthor("a");
+    const tags = ["t"];
+    const entries = [
+      memoryEntry("m", { content: "first", tags }),
+      expiring("m", 1, { content: "second", tags }),
+      expiring("m", 50, { content: "third", tags }),
+    ];
+    await tested.store.append(author.append([started()], { entries }));
+    const { memory } = tested.store;
+    const seen = async (sequence?: number) => {
+      const query = { now: NOW, ...(sequence !== undefined && { asOf: { runId: author.runId, sequence } }) };
+      const [listed] = await memory.list(SCOPE, { ...query, limit: 9 });
+      const [tagged] = await memory.list(SCOPE, { ...query, limit: 9, tag: "t" });
+      const found = await memory.get(SCOPE, "m", query);
+      expect([listed?.content, tagged?.content]).toEqual([found?.content, found?.content]);
+      return found?.content;
+    };
+    const all = async () => [await seen(2), await seen(3), await seen(4), await seen()];
+    expect(await all()).toEqual(["first", "second", "third", "third"]);
+    await memory.deleteExpired(at(2), 9);
+    expect(await all()).toEqual(["first", undefined, "third", "third"]);
+    await memory.deleteExpired(at(60), 9);
+    expect(await all()).toEqual(["first", undefined, undefined, undefined]);
+    await tested.store.append(author.append([], { entries: [memoryEntry("m", { content: "fourth" })] }));
+    expect((await memory.get(SCOPE, "m", { now: NOW }))?.content).toBe("fourth");
+  });
+}
+
 function describeTags(open: Open): void {
   it("lists those with a tag, newest first, so many as asked for", async () => {
     await using tested = await open();
@@ -225,6 +294,44 @@ export function describeMemoryAsOf(open: Open): void {
     expect(await memory.list(SCOPE, { now: NOW, limit: 9, asOf })).toEqual([old]);
     expect(await memory.list(SCOPE, { now: NOW, limit: 9, asOf, tag: "t" })).toEqual([old]);
     expect(await memory.get(SCOPE, "m", { now: NOW })).toBeUndefined();
+  });
+
+  it("is an entry up to the very event that replaces it, however many lie between", async () => {
+    await using tested = await open();
+    const author = workflowAuthor("one");
+    const passing = Array.from({ length: 600 }, (_, index) => nodeStarted(`n${index}`));
+    await tested.store.append(author.append([started()], { entries: [memoryEntry("m", { tags: ["t"] })] }));
+    await tested.store.append(author.append(passing));
+    await tested.store.append(write(author, ["m"]));
+    for (const [sequence, tagged] of [
+      [1, []],
+      [2, ["m"]],
+      [300, ["m"]],
+      [602, ["m"]],
+      [603, []],
+    ] as const) {
+      const asOf = { runId: author.runId, sequence };
+      expect(await idsIn(tested.store, { asOf, tag: "t" })).toEqual(tagged);
+      expect(await idsIn(tested.store, { asOf })).toEqual(sequence === 1 ? [] : ["m"]);
+    }
+  });
+
+  it("is at the time of then what had not expired then", async () => {
+    await using tested = await open();
+    const author = workflowAuthor("one");
+    const brief = memoryEntry("m", { tags: ["t"], expiresAt: isoTimestamp(at(10)) });
+    await tested.store.append(author.append([started()], { entries: [brief] }));
+    await tested.store.append(author.append([nodeStarted("n")]));
+    const asOf = { runId: author.runId, sequence: 2 };
+    const { memory } = tested.store;
+    for (const [now, expected] of [
+      [at(5), ["m"]],
+      [at(20), []],
+    ] as const) {
+      expect(await idsIn(tested.store, { now, asOf })).toEqual(expected);
+      expect(await idsIn(tested.store, { now, asOf, tag: "t" })).toEqual(expected);
+      expect((await memory.get(SCOPE, "m", { now, asOf }))?.id).toBe(expected[0]);
+    }
   });
 
   it("is nothing for a run that is not there", async () => {

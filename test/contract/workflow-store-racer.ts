@@ -1,12 +1,21 @@
 /**
- * A process that begins requests with the same keys as others, and appends to one run beside them until it has won a number
- * of times. Prints what it got.
+ * A process that begins requests with the same keys as others, appends to one run beside them until it has won a number of
+ * times, and takes the events of one fork with them, a portion at a time. Prints what it got.
  */
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
-import { RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
-import { nodeStarted, NOW, readAll, SOON, workflowAuthor } from "./workflow-store-tested.ts";
+import { FORK_PORTIONS, RACER_KEYS, type RacerReport } from "./workflow-store-racer-report.ts";
+import {
+  branchOf,
+  nodeStarted,
+  NOW,
+  readAll,
+  SOON,
+  started,
+  workflowAuthor,
+  workflowRunId,
+} from "./workflow-store-tested.ts";
 
 const WINS = 30;
 
@@ -32,5 +41,17 @@ while (won.length < WINS) {
     if (!isCoordinationError(error) || error.code !== "LEDGER_CONFLICT") throw error;
   }
 }
+const portions: number[] = [];
+for (let next = 0; next < FORK_PORTIONS; next += 1) {
+  const fork = workflowAuthor("fork", branchOf(workflowRunId("source"), "fork", 2 * FORK_PORTIONS - 7));
+  fork.append(Array.from({ length: 2 * next }, () => nodeStarted("there")));
+  const drafts = [next === 0 ? started() : nodeStarted(`a-${next}`), nodeStarted(`b-${next}`)];
+  try {
+    await store.workflows.append(fork.append(drafts));
+    portions.push(next);
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "LEDGER_CONFLICT") throw error;
+  }
+}
 await store.close();
-process.stdout.write(JSON.stringify({ began, won } satisfies RacerReport));
+process.stdout.write(JSON.stringify({ began, won, portions } satisfies RacerReport));

@@ -1,11 +1,11 @@
 /** Owns: what a suite of `WorkflowStore` is given to test, and the runs that it appends. */
 import { hash } from "node:crypto";
 import {
-  eventIdAt,
   isoTimestamp,
   type CoordinationId,
   type EpochMs,
 } from "../../src/agents/coordination/contracts/ids.ts";
+import { eventIdIn, type RunOrigin } from "../../src/agents/coordination/contracts/run-origin.ts";
 import type {
   WorkflowDraft,
   WorkflowEvent,
@@ -30,12 +30,25 @@ export interface TestedWorkflowLedger extends AsyncDisposable {
   open(): Promise<TestedWorkflows>;
 }
 
+export interface SpoilableLedger extends TestedWorkflowLedger {
+  /** Damages what is stored, behind the back of every store. */
+  spoil(runId: CoordinationId, how: Spoiling): Promise<void>;
+}
+
+export type Spoiling =
+  | { readonly kind: "change" | "remove"; readonly sequence: number }
+  /** As somebody does who knows the hashes. */
+  | { readonly kind: "garble"; readonly sequence: number }
+  | { readonly kind: "origin"; readonly origin: unknown };
+
 export interface Tested extends AsyncDisposable {
   readonly ledger: TestedWorkflowLedger;
   readonly store: WorkflowStore;
 }
 
 export type Open = () => Promise<Tested>;
+
+export type OpenSpoilable = () => Promise<Tested & { readonly ledger: SpoilableLedger }>;
 
 export const NOW = TEST_EPOCH_MS as EpochMs;
 export const SOON = at(60_000);
@@ -70,18 +83,19 @@ export interface WorkflowAuthor {
 
 export const SCOPE: MemoryScope = { tenant: "acme", scope: "notes" };
 
-export function workflowAuthor(name: string): WorkflowAuthor {
+/** `origin`: of a fork. */
+export function workflowAuthor(name: string, origin?: RunOrigin): WorkflowAuthor {
   const runId = workflowRunId(name);
   let length = 0;
   const propose = (drafts: readonly WorkflowDraft[], more: More = {}): WorkflowAppend => {
     const { status = "running", entries = [], scope: at = SCOPE } = more;
     const first = length + drafts.length;
     const events = [...drafts, ...entries.map((entry) => written(entry))].map((draft, index) =>
-      eventOf(runId, length + index, draft),
+      eventOf({ runId, origin }, length + index, draft),
     );
     return {
-      runId,
-      events,
+      ...{ runId, events },
+      ...(origin && length === 0 && { origin }),
       summary: {
         ...{ kind: "workflow", status, tenant: "acme", workflowId: `wf-${name}`, driver: "driver-1" },
         createdAtMs: NOW,
@@ -102,11 +116,13 @@ export function workflowAuthor(name: string): WorkflowAuthor {
   };
 }
 
-function eventOf(runId: CoordinationId, sequence: number, draft: WorkflowDraft): WorkflowEvent {
-  return {
-    ...draft,
-    ...{ eventId: eventIdAt(runId, sequence), runId, sequence, timestamp: isoTimestamp(at(sequence)) },
-  };
+function eventOf(
+  { runId, origin }: { readonly runId: CoordinationId; readonly origin: RunOrigin | undefined },
+  sequence: number,
+  draft: WorkflowDraft,
+): WorkflowEvent {
+  const eventId = eventIdIn(runId, origin, sequence);
+  return { ...draft, ...{ eventId, runId, sequence, timestamp: isoTimestamp(at(sequence)) } };
 }
 
 function written({ id, tags }: MemoryEntry): WorkflowDraft {
@@ -130,6 +146,13 @@ export function nodeStarted(nodeId: string): WorkflowDraft {
 }
 
 export const COMPLETED: WorkflowDraft = { type: "run.completed", payload: { outputs: { answer: 42 } } };
+
+export function branchOf(sourceRunId: CoordinationId, name: string, fromSeq: number): RunOrigin {
+  return {
+    ...{ mode: "branch", sourceRunId, fromSeq, until: fromSeq, identity: workflowRunId(name) },
+    ids: [{ before: fromSeq, runId: sourceRunId }],
+  };
+}
 
 /** A run that was begun, and the append that began it. */
 export function begun(name: string): { readonly author: WorkflowAuthor; readonly request: WorkflowAppend } {

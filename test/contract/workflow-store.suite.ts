@@ -9,6 +9,7 @@ import type { WorkflowStatus } from "../../src/agents/coordination/contracts/wor
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { describeDefinitions, describeDrivers, describeRequests } from "./workflow-store-beside.suite.ts";
 import { describeMemory, describeMemoryAsOf } from "./workflow-store-memory.suite.ts";
+import { describeDamage, describeOrigins } from "./workflow-store-origins.suite.ts";
 import {
   begun,
   COMPLETED,
@@ -24,12 +25,12 @@ import {
   workflowAuthor,
   workflowRunId,
   type Open,
-  type Tested,
-  type TestedWorkflowLedger,
+  type OpenSpoilable,
+  type SpoilableLedger,
 } from "./workflow-store-tested.ts";
 
-export function describeWorkflowStore(name: string, create: () => Promise<TestedWorkflowLedger>): void {
-  const open = async (): Promise<Tested> => {
+export function describeWorkflowStore(name: string, create: () => Promise<SpoilableLedger>): void {
+  const open: OpenSpoilable = async () => {
     const ledger = await create();
     const opened = await ledger.open();
     return {
@@ -41,10 +42,12 @@ export function describeWorkflowStore(name: string, create: () => Promise<Tested
       },
     };
   };
-  const parts: readonly [string, (open: Open) => void][] = [
+  const parts: readonly [string, (open: OpenSpoilable) => void][] = [
     ["append", describeAppend],
     ["racing writers", describeRaces],
     ["runs", describeRuns],
+    ["origins of forks", describeOrigins],
+    ["damage", describeDamage],
     ["definitions", describeDefinitions],
     ["memory", describeMemory],
     ["memory as of an event", describeMemoryAsOf],
@@ -264,12 +267,14 @@ function describeClose(open: Open): void {
       () => store.append(wholeRun("a")),
       () => store.read(runId, { from: 0, limit: 1 }),
       () => store.entry(runId),
+      () => store.damage(runId, { before: 1 }),
       () => store.open({ after: 0, limit: 1 }),
       () => store.putDefinition(definitionOf("wf")),
       () => store.definition("0".repeat(64)),
       () => store.registered("acme", "wf"),
       () => store.memory.list(SCOPE, { now: NOW, limit: 1 }),
       () => store.memory.get(SCOPE, "m", { now: NOW }),
+      () => store.memory.deleteExpired(NOW, 1),
       () => store.requests.begin({ ...key, digest: "d", runId, now: NOW, leaseUntilMs: SOON }),
       () => store.requests.finish(key, { status: 200, body: "{}" }),
       () => store.requests.release(key),

@@ -15,6 +15,7 @@ import {
   ALICE,
   codeOf,
   eventsIn,
+  valueOf,
   workflowScene,
   type SceneOptions,
   type WorkflowScene,
@@ -203,6 +204,34 @@ describe("a process that is gone", () => {
       parentRunId: top,
     });
     expect(await other.status(freed)).toBe("waiting-approval");
+    await other.host.stop();
+  });
+
+  test("leaves a fork of a child alone, also where the child's parent ended before it knew of the child", async () => {
+    const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock() };
+    const top = workflow("top", { nodes: [node("sub", "core.subWorkflow", { workflowId: "gated" })] });
+    const definitions = [gated, top];
+    const one = workflowScene({
+      ...{ ...shared, definitions, pid: 1 },
+      faults: {
+        before: ({ events }) => {
+          if (events.some(({ type }) => type === "node.dispatched")) throw new Error("the disk is full");
+        },
+      },
+    });
+    const parent = await one.run("top");
+    const child = [...shared.ledger.runs.keys()].find((runId) => runId !== parent) ?? "";
+    const fork = async (mode: "replay" | "branch") =>
+      valueOf(await one.host.fork(ALICE, { sourceRunId: child, mode, fromSeq: 1 })).runId;
+    const forks = [await fork("replay"), await fork("branch")];
+    await one.host.cancel(ALICE, parent, {});
+    one.die();
+    const other = workflowScene({ ...shared, definitions, pid: 2 });
+    await other.host.start();
+    await other.settle();
+    expect(other.types(parent)).not.toContain("node.dispatched");
+    expect(await other.status(child)).toBe("cancelled");
+    for (const runId of forks) expect(await other.status(runId)).toBe("waiting-approval");
     await other.host.stop();
   });
 

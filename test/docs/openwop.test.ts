@@ -2,22 +2,28 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NODE_TYPE_IDS } from "../../src/agents/coordination/workflow/node-types.ts";
-import { LEVEL_3 } from "../../src/plugins/openwop/advertised.ts";
+import { DEFAULTS } from "../../src/plugins/openwop/advertised.ts";
 import { routesOf } from "../../src/plugins/openwop/routes.ts";
 import { tableRows } from "./read-tables.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/openwop.md"), "utf8");
 const TESTS = join(import.meta.dirname, "../openwop");
-const ID = /^(?:L[123]|B)-\d\d$/u;
+const ID = /^(?:L[1-6M]|B)-\d\d$/u;
+
+/** The chat is OpenClaw's, so what is demanded of it is tested with its gateway. */
+const CHATS = ["../plugin/chat-mention.test.ts", "../e2e/openwop-mention.test.ts"];
+
+function namesIn(file: string, test: RegExp): string[] {
+  const text = readFileSync(join(TESTS, file), "utf8");
+  return [...text.matchAll(test)].map(([, found = ""]) => found);
+}
 
 /** The tests of the levels, as "id name", in the order of their ids. */
 function testNames(): string[] {
   const files = readdirSync(TESTS).filter((name) => /^levels-.*\.test\.ts$/u.test(name));
-  const names = files.flatMap((name) => {
-    const text = readFileSync(join(TESTS, name), "utf8");
-    return [...text.matchAll(/\bit\(\s*"([^"]+)"/gu)].map(([, found = ""]) => found);
-  });
-  return names.toSorted();
+  const levels = files.flatMap((name) => namesIn(name, /\bit\(\s*"([^"]+)"/gu));
+  const chats = CHATS.flatMap((name) => namesIn(name, /(?:\bit|\))\(\s*"(LM-[^"]+)"/gu));
+  return [...levels, ...chats].toSorted();
 }
 
 const rows = tableRows(page, "id");
@@ -42,7 +48,7 @@ describe("docs/openwop.md", () => {
   });
 
   it("lists every seam, and no other", () => {
-    const seams = routesOf({ ...LEVEL_3, implementation: { name: "x", version: "0" } }, true)
+    const seams = routesOf({ ...DEFAULTS, implementation: { name: "x", version: "0" } }, true)
       .filter(({ path }) => path.startsWith("/v1/host/sample"))
       .map(({ method, path }) => `${method} ${path.slice("/v1/host/sample".length)}`);
     const told = tableRows(page, "route").flatMap(([cell = ""]) => quoted(cell));

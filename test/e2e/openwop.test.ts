@@ -175,7 +175,7 @@ describe("OpenWOP in the gateway, on", () => {
     const discovery = await told("/.well-known/openwop", { token: "" });
     expect(discovery).toMatchObject({
       implementation: { name: "openclaw-coordination" },
-      multiAgent: { executionModel: { version: 3, confidenceEscalationFloor: 0.5 } },
+      multiAgent: { executionModel: { version: 6, confidenceEscalationFloor: 0.5 } },
     });
     expect((await ask("/v1/workflows/e2e-noop", { token: "" })).status).toBe(401);
     expect((await ask("/v1/workflows/e2e-noop", { token: "not-the-token-of-anybody" })).status).toBe(401);

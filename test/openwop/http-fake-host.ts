@@ -16,10 +16,11 @@ import type {
   CreateRun,
   HostErrorCode,
   HostRefusal,
+  TenantWorkspace,
   WorkflowHost,
 } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
 import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "../../src/plugins/openwop/app.ts";
-import { LEVEL_3 } from "../../src/plugins/openwop/advertised.ts";
+import { DEFAULTS } from "../../src/plugins/openwop/advertised.ts";
 import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
 
 export const TOKEN = "alpha-token-0123456789";
@@ -56,6 +57,12 @@ function done<T>(value: T): Answered<T> {
 }
 
 const NOWHERE = refused("not_found", "There is no such run.");
+
+const nowhere = (): Promise<HostRefusal> => Promise.resolve(NOWHERE);
+const NO_FILES: TenantWorkspace = {
+  list: () => Promise.resolve(done([])),
+  ...{ read: nowhere, write: nowhere, remove: nowhere },
+};
 
 const NOOP = {
   ...{ id: "conformance-noop", name: "noop", version: "1.0.0", edges: [], triggers: [], variables: [] },
@@ -95,6 +102,9 @@ export function fakeHost(): FakeHost {
   };
   const host: FakeHost = {
     ...{ hostId: "https://host.test", runs, created, requests: memoryRequests() },
+    agents: () => [],
+    runAgent: () => Promise.resolve(NOWHERE),
+    workspace: () => NO_FILES,
     watching: () => [...watchers.values()].reduce((sum, { size }) => sum + size, 0),
     reads: () => reads,
     fail: (error) => {
@@ -123,6 +133,11 @@ export function fakeHost(): FakeHost {
       const runId = request.runId ?? `run-${(made += 1)}`;
       return shown(runs.get(runId) ?? host.put(runId, caller.tenant));
     },
+    fork: (caller, { sourceRunId, mode, fromSeq = 0 }) =>
+      withRun(caller, sourceRunId, ({ runId }) => {
+        const forked = host.put(`run-${(made += 1)}`, caller.tenant).runId as CoordinationId;
+        return done({ runId: forked, sourceRunId: runId as CoordinationId, fromSeq, mode });
+      }),
     snapshot: (caller, runId) =>
       withRun(caller, runId, ({ status }) => done({ runId, workflowId: "conformance-noop", status })),
     events: (caller, runId, { from, limit }) =>
@@ -225,7 +240,7 @@ export interface FakeFace {
   readonly logged: { readonly fields: unknown; readonly message: string }[];
 }
 
-export const ADVERTISED = { ...LEVEL_3, implementation: { name: "test", version: "0.0.0" } };
+export const ADVERTISED = { ...DEFAULTS, implementation: { name: "test", version: "0.0.0" } };
 
 export const TOKENS = [
   { token: TOKEN, tenant: "alpha" },

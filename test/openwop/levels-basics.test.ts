@@ -137,14 +137,21 @@ describe("errors", () => {
       ["run-nobody", { mode: "replay" }, 404, "not_found"],
       [runId, { mode: "replay", fromSeq: -1 }, 400, "validation_error"],
       [runId, { mode: "sideways" }, 400, "validation_error"],
-      [runId, { mode: "replay", runOptionsOverlay: {} }, 400, "validation_error"],
+      [runId, { mode: "branch" }, 400, "validation_error"],
+      [runId, { mode: "replay", runOptionsOverlay: { configurable: { a: 1 } } }, 400, "validation_error"],
       [runId, { mode: "branch", fromSeq: 99 }, 422, "invalid_from_seq"],
-      [runId, { mode: "branch", fromSeq: 4 }, 422, "replay_memory_snapshot_unavailable"],
     ] as const;
     for (const [id, body, status, error] of cases) {
       const reply = await verb(id, "fork", body);
       expect([reply.status, reply.body["error"]]).toEqual([status, error]);
     }
+    const old = await openWorld(DEFINITIONS, { retentionMs: 0 });
+    const ended = await old.client.run("plain");
+    const late = async (fromSeq: number) =>
+      (await old.client.post(`/v1/runs/${ended.runId}:fork`, { mode: "branch", fromSeq })).body["error"];
+    expect(await late(99)).toBe("invalid_from_seq");
+    expect(await late(4)).toBe("replay_memory_snapshot_unavailable");
+    await old.close();
   });
 });
 

@@ -250,7 +250,7 @@ describe("the advertisement", () => {
   it("L1-50 says that the model is supported, and up to which version, at the root and for older readers", async () => {
     const { body } = await world.client.get("/.well-known/openwop");
     expect(schemaProblems("capabilities", body)).toEqual([]);
-    const model = { executionModel: { supported: true, version: 3 } };
+    const model = { executionModel: { supported: true, version: 6 } };
     expect(body["multiAgent"]).toMatchObject(model);
     expect(body["capabilities"]).toMatchObject({ multiAgent: model });
   });
@@ -266,11 +266,21 @@ describe("the advertisement", () => {
     expect(body["subWorkflow"]).toEqual({ inputMapping: true });
   });
 
-  it("L1-52 names nothing of the levels that are not implemented", async () => {
+  it("L1-52 names every part of every level, and nothing that is not implemented", async () => {
     const { body } = await world.client.get("/.well-known/openwop");
-    const { executionModel } = body["multiAgent"] as { executionModel: Record<string, unknown> };
-    for (const later of ["replayDeterminism", "statefulResume", "transcriptWindow", "verifier"])
-      expect(executionModel).not.toHaveProperty(later);
-    expect(body).not.toHaveProperty("replay");
+    expect(body["multiAgent"]).toMatchObject({
+      executionModel: {
+        replayDeterminism: {
+          ...{ supported: true, llmCacheKeyRecipe: "spec-rfc-0041", refusalDivergenceEmission: true },
+        },
+        ...{ statefulResume: true, transcriptWindow: 200, verifier: { supported: true, gating: true } },
+      },
+    });
+    expect(body["replay"]).toEqual({
+      ...{ supported: true, modes: ["replay", "branch"], sideEffectSuppression: "recorded-outcome" },
+      retention: { windowSeconds: 7 * 24 * 3_600 },
+    });
+    expect(body["agents"]).toMatchObject({ subRunAttestation: true });
+    for (const absent of ["webhooks", "heartbeat", "dispatch"]) expect(body).not.toHaveProperty(absent);
   });
 });

@@ -184,16 +184,19 @@ describe("memory and the log (MAE-3)", () => {
   });
 
   it("L2-51 refuses a fork whose memory it cannot serve, with replay_memory_snapshot_unavailable", async () => {
-    const { runId } = await world.client.run("writes-twice");
-    const { status, body } = await world.client.post(`/v1/runs/${runId}:fork`, {
+    // What expired in memory is kept as long as runs can be forked.
+    const old = await openWorld(DEFINITIONS, { retentionMs: 0 });
+    const { runId } = await old.client.run("writes-twice");
+    const { status, body } = await old.client.post(`/v1/runs/${runId}:fork`, {
       mode: "replay",
       fromSeq: 0,
     });
+    await old.close();
     expect(status).toBe(422);
     expect(body).toMatchObject({
       error: "replay_memory_snapshot_unavailable",
       message: expect.stringMatching(/\S/u) as string,
-      details: { fromSeq: 0, sourceRunId: runId, reason: "event_log_unavailable" },
+      details: { fromSeq: 0, sourceRunId: runId, reason: "retention_expired" },
     });
   });
 });

@@ -6,7 +6,7 @@ import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
 import { registerCoordinationCommands } from "../../src/plugins/openclaw/register-commands.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
-import { logLines, questionStage, type QuestionStage } from "./question-stage.ts";
+import { logLines, NO_CHATS, questionStage, type QuestionStage } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;
 const APPROVAL = { kind: "approval" } as const;
@@ -17,7 +17,7 @@ const say = (
   from: Partial<ChatMessage> = {},
 ) =>
   answerCommand(
-    { use, logger },
+    { use, useChats: NO_CHATS, logger },
     {
       ...{ channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args },
       ...from,

@@ -13,7 +13,9 @@ describe("the configuration of OpenWOP", () => {
   it("is off where nothing is said", () => {
     expect(parsePluginConfig({}).openwop).toEqual({
       ...{ enabled: false, tokens: [], workflows: [], coordinationsTenant: "default" },
-      ...{ allowPrivate: [], peerTokens: {} },
+      ...{ agents: [], modelClasses: {}, mcpServers: {}, toolScopes: {} },
+      mentions: { scopes: [], waitSeconds: 60 },
+      ...{ replayReinvokesModels: false, replayRetentionDays: 7, allowPrivate: [], peerTokens: {} },
     });
   });
 
@@ -24,6 +26,11 @@ describe("the configuration of OpenWOP", () => {
     expect(parsed({ enabled: true, tokens: [{ token: TOKEN }] }).tokens).toEqual([
       { token: TOKEN, tenant: "default" },
     ]);
+  });
+
+  it.each([-1, 3_651, "7"])("keeps runs for replays for no time such as %j", (replayRetentionDays) => {
+    expect(() => parsed({ replayRetentionDays })).toThrow(/replayRetentionDays/);
+    expect(parsed({ replayRetentionDays: 0.5 }).replayRetentionDays).toBe(0.5);
   });
 
   it("takes a variable in place of a token, and says nothing of a token that it refuses", () => {

@@ -92,7 +92,7 @@ describe("OpenWOP in the gateway", () => {
     const own = await gateway(ON, withWorkflow(freshFolder()));
     const { ask, told, runtime } = own;
     expect(await told("/.well-known/openwop")).toMatchObject({
-      multiAgent: { executionModel: { version: 3, crossHostCausation: { supported: true } } },
+      multiAgent: { executionModel: { version: 6, crossHostCausation: { supported: true } } },
     });
     const { runId } = (await told("/v1/runs", { workflowId: "gated", inputs: {} })) as { runId: string };
     await waiting(own, runId);

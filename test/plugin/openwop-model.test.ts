@@ -107,6 +107,42 @@ describe("a node of a workflow that asks the host's model", () => {
   });
 });
 
+describe("an agent that has tools", () => {
+  const tools = [{ name: "measure", description: "Measures.", parameters: { type: "object" } }];
+  const CALL = '{"tool_calls":[{"name":"measure","arguments":{"at":1}}]}';
+
+  it("is told of them in words, and asks for calls in JSON", async () => {
+    const { asked, model } = chat(() => ({ ...WHOLE, text: CALL }));
+    const answer = await model.complete({ ...ASK, system: "Dig.", tools });
+    expect(answer).toMatchObject({ text: "", toolCalls: [{ name: "measure", args: { at: 1 } }] });
+    expect(asked[0]?.["systemPrompt"]).toMatch(/^Dig\.[\s\S]*tool_calls[\s\S]*"measure"/u);
+  });
+
+  it("answers with whatever is no such JSON", async () => {
+    const text = '{"result":"deep","confidence":1}';
+    const { model } = chat(() => ({ ...WHOLE, text }));
+    const answer = await model.complete({ ...ASK, tools });
+    expect(answer).toMatchObject({ text });
+    expect(answer).not.toHaveProperty("toolCalls");
+  });
+
+  it("is told what came back in a message of its own", async () => {
+    const { asked, model } = chat();
+    const toolCalls = [{ callId: "c1", name: "measure", args: { at: 1 } }];
+    const back = { role: "tool", callId: "c1", name: "measure", content: "three" } as const;
+    await model.complete({ ...ASK, tools, messages: [{ role: "assistant", content: "", toolCalls }, back] });
+    expect(asked[0]?.["messages"]).toEqual([
+      { role: "assistant", content: CALL },
+      { role: "user", content: '{"tool_result":{"name":"measure","content":"three"}}' },
+    ]);
+  });
+
+  it("calls none where none was offered, whatever it says", async () => {
+    const { model } = chat(() => ({ ...WHOLE, text: CALL }));
+    expect(await model.complete(ASK)).not.toHaveProperty("toolCalls");
+  });
+});
+
 describe("the contexts to ask in", () => {
   const client = new AsyncLocalStorage<string>();
   const here = (): string | undefined => client.getStore();

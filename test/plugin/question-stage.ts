@@ -6,6 +6,7 @@ import { questionReads, type QuestionReads } from "../../src/plugins/cli/find-qu
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import type { UseChats } from "../../src/plugins/openclaw/use-chats.ts";
 import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
@@ -24,8 +25,11 @@ export function logLines(): { readonly logger: Logger; readonly lines: LoggedLin
   return { logger, lines };
 }
 
+export const NO_CHATS: UseChats = () => Promise.reject(new Error("no agent is to be called"));
+
 export interface QuestionStage extends AsyncDisposable {
   readonly use: UsePlans;
+  readonly useChats: UseChats;
   readonly logger: Logger;
   /** What was logged of the chat command. */
   readonly lines: readonly LoggedLine[];
@@ -64,6 +68,7 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
   return {
     ...logLines(),
     use: (work) => work(running, runtime),
+    useChats: NO_CHATS,
     ask: async (question, by = OWNER, { kind, answerMs } = {}) => {
       nowMs += 1_000;
       clock.set(nowMs);

@@ -14,8 +14,9 @@ import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow
 import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflows/verify-workflow-runs.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { chainHash, GENESIS_HASH, type EventRow } from "../../src/infra/sqlite/event-row.ts";
+import { chainHash, genesisOf, type EventRow } from "../../src/infra/sqlite/event-row.ts";
 import {
+  branchOf,
   COMPLETED,
   definitionOf,
   memoryEntry,
@@ -24,6 +25,7 @@ import {
   SCOPE,
   started,
   workflowAuthor,
+  workflowRunId,
 } from "../contract/workflow-store-tested.ts";
 import { author, childSession, OWNER, runIdOf, spawnRequest, testCoordinator } from "./ledger-fixtures.ts";
 import { manualClock, openTestLedger, TEST_EPOCH_MS } from "./temp-ledger.ts";
@@ -64,7 +66,7 @@ export async function buildLedger(path: string): Promise<void> {
   await store.close();
 }
 
-const WORKFLOW_RUNS = 40;
+const WORKFLOW_RUNS = 56;
 
 /** Runs of workflows, each with what it kept in memory. */
 async function runWorkflows(store: WorkflowStore): Promise<void> {
@@ -78,6 +80,9 @@ async function runWorkflows(store: WorkflowStore): Promise<void> {
     );
     await store.append(author.append([COMPLETED], { status: "completed" }));
   }
+  const fork = workflowAuthor("fork", branchOf(workflowRunId("0"), "fork", 2));
+  const { summary, ...request } = fork.append([started("wf-0"), nodeStarted("first"), nodeStarted("own")]);
+  await store.append({ ...request, summary: { ...summary, workflowId: "wf-0" } });
 }
 
 /** Two claims that are held, one of them renewed, and one that was released between them. */
@@ -149,7 +154,11 @@ export function rehash(database: Database.Database, runId: CoordinationId): void
       "select event.* from event join run using (run_key) where run_id = ? order by sequence",
     )
     .all(runId);
-  let previous: Buffer = GENESIS_HASH;
+  const origin = database
+    .prepare<[string], string | null>("select origin from run where run_id = ?")
+    .pluck()
+    .get(runId);
+  let previous = genesisOf(origin ?? null);
   for (const row of rows) {
     previous = chainHash(previous, runId, row);
     database.prepare("update event set hash = ? where event_key = ?").run(previous, row.event_key);

@@ -5,11 +5,7 @@
 import { hash } from "node:crypto";
 import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { decodeWorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import {
-  hasRunEnded,
-  type WorkflowSummary,
-} from "../../src/agents/coordination/contracts/workflow-summary.ts";
+import { hasRunEnded } from "../../src/agents/coordination/contracts/workflow-summary.ts";
 import type {
   Begun,
   Driver,
@@ -28,23 +24,35 @@ import type {
   WorkflowStore,
 } from "../../src/agents/coordination/ports/workflow-store.ts";
 
+import {
+  checkIds,
+  checkPlaces,
+  damageIn,
+  keepEvent,
+  knownOrigin,
+  readable,
+  type MemoryRun,
+} from "./memory-run.ts";
+import {
+  checkWorkspace,
+  memoryWorkspace,
+  workspaceConflict,
+  writeWorkspace,
+  type KeptVersion,
+  type Places,
+} from "./memory-workspace.ts";
+
 export interface MemoryWorkflowStore extends WorkflowStore {
   /** Later calls fail with `LEDGER_CLOSED`. */
   close(): Promise<void>;
-}
-
-interface Run {
-  readonly ordinal: number;
-  readonly events: string[];
-  /** The number of each event among all of the ledger. */
-  readonly places: number[];
-  summary: WorkflowSummary;
 }
 
 interface Entry {
   readonly place: number;
   readonly at: MemoryScope;
   readonly entry: MemoryEntry;
+  /** Where its id was written again; that entry may have been deleted since. */
+  replacedAt: number;
 }
 
 interface KeptRequest {
@@ -55,9 +63,11 @@ interface KeptRequest {
 
 /** What lies on the disk: it outlives every store that was opened on it. */
 export interface MemoryWorkflowLedger {
-  readonly runs: Map<CoordinationId, Run>;
+  readonly runs: Map<CoordinationId, MemoryRun>;
   /** In the order of writing. */
   readonly entries: Entry[];
+  /** In the order of writing. */
+  readonly files: KeptVersion[];
   readonly definitions: Map<string, string>;
   readonly registrations: (StoredDefinition & { readonly tenant: string })[];
   readonly requests: Map<string, KeptRequest>;
@@ -69,6 +79,7 @@ export function memoryWorkflowLedger(): MemoryWorkflowLedger {
   const ledger: MemoryWorkflowLedger = {
     runs: new Map(),
     entries: [],
+    files: [],
     definitions: new Map(),
     registrations: [],
     requests: new Map(),
@@ -95,11 +106,13 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
         appendTo(ledger, request);
       }),
     read: (runId, { from, limit }) =>
-      answer(() =>
-        (runs.get(runId)?.events ?? [])
+      answer(() => {
+        const run = runs.get(runId);
+        return (run?.events ?? [])
           .slice(from, from + limit)
-          .map((text) => decodeWorkflowEvent(JSON.parse(text))),
-      ),
+          .flatMap((text) => (run ? [readable(runId, run, text)] : []));
+      }),
+    damage: (runId, { before }) => answer(() => damageIn(runs.get(runId), { runId, before })),
     entry: (runId) => answer(() => entriesOf(ledger).find((entry) => entry.runId === runId)),
     open: ({ after, limit }) =>
       answer(() =>
@@ -123,6 +136,7 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
         registrations.findLast((each) => each.tenant === tenant && each.workflowId === workflowId),
       ),
     memory: journalOf(ledger, answer),
+    workspace: memoryWorkspace(ledger.files, placesOf(ledger), answer),
     requests: requestsOf(ledger, answer),
     drivers: {
       beat: ({ id, pid }, beatAtMs) =>
@@ -144,22 +158,56 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
 
 /** S1: checks everything before it writes anything. */
 function appendTo(ledger: MemoryWorkflowLedger, request: WorkflowAppend): void {
-  const { runId, events, summary, memory = [] } = request;
+  const { runId, events, summary, origin, memory = [] } = request;
   checkMemory(request);
+  checkWorkspace(request);
   if (events.length === 0) return;
   const known = ledger.runs.get(runId);
-  const length = known?.events.length ?? 0;
-  if (events.some(({ sequence }, index) => sequence !== length + index))
-    throw new CoordinationError("LEDGER_CONFLICT", `${runId} has ${length} events`);
-  const run = known ?? { ordinal: ledger.runs.size + 1, events: [], places: [], summary };
-  const appended = [...ledger.runs.values()].reduce((sum, { events: { length: count } }) => sum + count, 0);
+  checkPlaces(request, known?.events.length ?? 0);
+  invariant(!(known && origin), `${runId} has begun; it cannot be given an origin`);
+  const conflict = workspaceConflict(ledger.files, request);
+  if (conflict) throw conflict;
+  const run = known ?? newRun(ledger, request);
+  checkIds(request, run);
+  const appended = placesOf(ledger).newest();
   run.places.push(...events.map((_, index) => appended + 1 + index));
-  run.events.push(...events.map((event) => JSON.stringify(event)));
+  for (const event of events) keepEvent(run, event);
   run.summary = structuredClone(summary);
   ledger.runs.set(runId, run);
-  for (const { at, entry, sequence } of memory)
-    ledger.entries.push({ at, entry: structuredClone(entry), place: run.places[sequence] ?? 0 });
-  ledger.entries.sort((a, b) => a.place - b.place);
+  for (const write of memory) keepEntry(ledger, write, run.places[write.sequence]);
+  writeWorkspace(ledger.files, placesOf(ledger), request);
+}
+
+function placesOf({ runs }: MemoryWorkflowLedger): Places {
+  return {
+    of: (runId) => runs.get(runId as CoordinationId)?.places ?? [],
+    newest: () => [...runs.values()].reduce((sum, { events: { length } }) => sum + length, 0),
+  };
+}
+
+function newRun({ runs }: MemoryWorkflowLedger, { summary, origin }: WorkflowAppend): MemoryRun {
+  return {
+    ...{ ordinal: runs.size + 1, events: [], hashes: [], places: [], summary },
+    ...(origin && { origin: JSON.stringify(origin) }),
+  };
+}
+
+function keepEntry({ entries }: MemoryWorkflowLedger, { at, entry }: MemoryWrite, place = 0): void {
+  const isOfIt = (each: Entry): boolean => each.entry.id === entry.id && isSame(each.at, at);
+  const newer = entries.find((each) => each.place > place && isOfIt(each));
+  const replacedAt = newer?.place ?? Number.POSITIVE_INFINITY;
+  entries.push({ at, entry: structuredClone(entry), place, replacedAt });
+  entries.sort((a, b) => a.place - b.place);
+  const older = entries.findLast((each) => each.place < place && isOfIt(each));
+  if (older) older.replacedAt = place;
+}
+
+function isSame(one: MemoryScope, other: MemoryScope): boolean {
+  return one.tenant === other.tenant && one.scope === other.scope;
+}
+
+function hasExpired({ expiresAt }: MemoryEntry, now: EpochMs): boolean {
+  return expiresAt !== undefined && Date.parse(expiresAt) <= now;
 }
 
 function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
@@ -180,9 +228,10 @@ function hasBadExpiry({ expiresAt }: MemoryWrite["entry"]): boolean {
 }
 
 function entriesOf({ runs }: MemoryWorkflowLedger): WorkflowEntry[] {
-  return [...runs].map(([runId, { ordinal, events, summary }]) => ({
+  return [...runs].map(([runId, { ordinal, events, summary, ...run }]) => ({
     ...{ runId, ordinal, summary },
     length: events.length,
+    ...knownOrigin(run),
   }));
 }
 
@@ -197,14 +246,13 @@ function journalOf(ledger: MemoryWorkflowLedger, answer: Answer): MemoryJournal 
   /** Newest first; of each id the newest, unless that has expired. */
   const entries = (at: MemoryScope, { now, asOf }: { now: EpochMs; asOf?: MemoryAsOf }): MemoryEntry[] => {
     const before = asOf ? placeOf(ledger, asOf) : Number.POSITIVE_INFINITY;
-    const there = ledger.entries.filter(
-      ({ place, at: { tenant, scope } }) => place < before && tenant === at.tenant && scope === at.scope,
-    );
-    const newest = new Map<string, MemoryEntry>();
-    for (const { entry } of there.toReversed()) if (!newest.has(entry.id)) newest.set(entry.id, entry);
-    return [...newest.values()].filter(
-      ({ expiresAt }) => expiresAt === undefined || Date.parse(expiresAt) > now,
-    );
+    return ledger.entries
+      .filter(
+        ({ place, replacedAt, ...each }) => place < before && replacedAt >= before && isSame(each.at, at),
+      )
+      .map(({ entry }) => entry)
+      .filter((entry) => !hasExpired(entry, now))
+      .toReversed();
   };
   return {
     list: (at, { tag, limit, ...query }) =>
@@ -214,6 +262,17 @@ function journalOf(ledger: MemoryWorkflowLedger, answer: Answer): MemoryJournal 
           .slice(0, limit),
       ),
     get: (at, id, query) => answer(() => entries(at, query).find((entry) => entry.id === id)),
+    deleteExpired: (time, limit) =>
+      answer(() => {
+        const expiry = ({ entry: { expiresAt } }: Entry): number =>
+          expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+        const old = ledger.entries
+          .filter((entry) => expiry(entry) < time)
+          .toSorted((a, b) => expiry(a) - expiry(b))
+          .slice(0, limit);
+        for (const entry of old) ledger.entries.splice(ledger.entries.indexOf(entry), 1);
+        return old.length;
+      }),
   };
 }
 

@@ -23,6 +23,12 @@ export type Turn = {
   readonly call?: readonly ToolCall[];
   /** Answers with this HTTP status instead. The host retries: the same turn is asked again. */
   readonly httpError?: number;
+  /** Refuses, as OpenAI's models do. */
+  readonly refuse?: string;
+  /** In place of what follows from the turn. */
+  readonly finish?: string;
+  /** A call whose arguments are this text, whatever that is. */
+  readonly callRaw?: { readonly name: string; readonly args: string };
 };
 
 export type Script = {
@@ -242,13 +248,29 @@ type WireToolCall = {
 function toolCallsOf(turn: Turn, request: ChatRequest): WireToolCall[] {
   const offered = new Set(request.tools?.map((tool) => tool.function?.name));
   const spawns = turn.spawn?.map((args): ToolCall => ({ name: "sessions_spawn", args })) ?? [];
-  return [...spawns, ...(turn.call ?? [])].map(({ name, args }) => {
+  const wired = [...spawns, ...(turn.call ?? [])].map(({ name, args }) => {
     // Tool Search hides most tools behind one: the hidden ones are called by id through it.
     const direct = offered.has(name) || !offered.has("tool_call");
-    const wire = direct ? { name, args } : { name: "tool_call", args: { id: name, args } };
-    const id = `call_${randomUUID().replaceAll("-", "")}`;
-    return { id, type: "function", function: { name: wire.name, arguments: JSON.stringify(wire.args) } };
+    return wireCall(direct ? name : "tool_call", JSON.stringify(direct ? args : { id: name, args }));
   });
+  return [...(turn.callRaw ? [wireCall(turn.callRaw.name, turn.callRaw.args)] : []), ...wired];
+}
+
+function wireCall(name: string, args: string): WireToolCall {
+  const id = `call_${randomUUID().replaceAll("-", "")}`;
+  return { id, type: "function", function: { name, arguments: args } };
+}
+
+function contentOf({ say }: Turn, calls: readonly WireToolCall[]): string | null {
+  return say ?? (calls.length > 0 ? null : "");
+}
+
+function messageOf(turn: Turn, calls: readonly WireToolCall[]): object {
+  return {
+    ...{ role: "assistant", content: contentOf(turn, calls) },
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...(turn.refuse === undefined ? {} : { refusal: turn.refuse }),
+  };
 }
 
 async function reply(response: ServerResponse, request: ChatRequest, turn: Turn): Promise<void> {
@@ -263,12 +285,12 @@ async function reply(response: ServerResponse, request: ChatRequest, turn: Turn)
     return;
   }
   const calls = toolCallsOf(turn, request);
-  const content = turn.say ?? (calls.length > 0 ? null : "");
-  const finish = calls.length > 0 ? "tool_calls" : "stop";
+  const content = contentOf(turn, calls);
+  const finish = turn.finish ?? (calls.length > 0 ? "tool_calls" : "stop");
   const base = { id: `chatcmpl-${randomUUID()}`, created: Math.floor(Date.now() / 1000), model: "scripted" };
   const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 };
   if (!request.stream) {
-    const message = { role: "assistant", content, ...(calls.length > 0 ? { tool_calls: calls } : {}) };
+    const message = messageOf(turn, calls);
     const choices = [{ index: 0, message, finish_reason: finish }];
     sendJson(response, 200, { ...base, object: "chat.completion", choices, usage });
     return;

@@ -7,7 +7,7 @@ import type {
   WorkflowDraft,
   WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { answerInterrupt } from "../../src/agents/coordination/workflow/answer-interrupt.ts";
+import { answerInterrupt, SUBRUN_ARTIFACT } from "../../src/agents/coordination/workflow/answer-interrupt.ts";
 import { settleEffect } from "../../src/agents/coordination/workflow/commands.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
 import { compileWorkflow, type NodeGraph } from "../../src/agents/coordination/workflow/graph.ts";
@@ -215,7 +215,8 @@ function startedEvent(): WorkflowEvent {
 
 /** The same for the same effect, whenever it comes. */
 function outcomeOf(effect: NodeEffect): EffectOutcome {
-  const isOdd = effect.id.length % 2 === 1;
+  // A worker that is sent back does its work.
+  const isOdd = effect.id.length % 2 === 1 && !effect.id.includes(":r");
   switch (effect.kind) {
     case "run_child":
       if (effect.childRunId === undefined) return { kind: "child_created", childRunId: `child-${effect.id}` };
@@ -226,10 +227,37 @@ function outcomeOf(effect: NodeEffect): EffectOutcome {
       return { kind: "memory_read", entries: [[]] };
     case "ask_model":
       return { kind: "model_answered", text: "said", model: "m", usage: {} };
+    case "judge_child":
+      return judged(effect);
+    case "cause_side_effect":
+      return { kind: "side_effect_caused", effectId: effect.id };
     case "call_tool":
     case "send_message":
       return { kind: "tool_answered", ok: true, text: "", content: null };
+    default:
+      return {
+        kind: "failed",
+        error: { code: "not_here", message: "no node of these workflows asks for it" },
+      };
   }
+}
+
+/** What was checked says who made it. */
+export const CONTENT = "content of ";
+
+/** Each child is judged otherwise than the one before it. */
+function judged({ attempt, childRunId, isAttested }: NodeEffect & { kind: "judge_child" }): EffectOutcome {
+  const verdict = (["pass", "revise", "fail", "pass"] as const)[attempt % 4] ?? "pass";
+  const isMissing = attempt % 5 === 3;
+  return {
+    ...{ kind: "child_judged", isSelf: attempt % 7 === 6 },
+    ...(attempt % 9 !== 8 && { variables: { result: `${CONTENT}${childRunId}` } }),
+    ...(isAttested && { attestation: { checksum: "c".repeat(64), algorithm: "sha256" } }),
+    ...(attempt % 6 === 5 && { actor: { agentId: "actor", confidence: 0.2 } }),
+    judgements: isMissing
+      ? [{ kind: "none", because: "timed_out" }]
+      : [{ kind: "verdict", verdict, criteria: ["k"], confidence: attempt % 4 === 3 ? 0.3 : 0.8 }],
+  };
 }
 
 const ANSWERS: Readonly<Record<string, unknown>> = { clarification: { answers: { q1: "x" } } };
@@ -240,7 +268,10 @@ function answers(run: WorkflowRun): Choice[] {
     if (!interrupt) return [];
     // Every third time somebody says no.
     const action = own.interrupts % 3 === 2 ? "reject" : "accept";
-    const value = ANSWERS[interrupt.kind] ?? { action };
+    const isEdited = interrupt.data["artifactType"] === SUBRUN_ARTIFACT && own.interrupts % 3 === 0;
+    const value =
+      ANSWERS[interrupt.kind] ??
+      (isEdited ? { action: "edit-accept", editedArtifactData: { result: "edited" } } : { action });
     const answered = answerInterrupt(run, { node: own, interrupt, value, by: "p" });
     return answered.ok ? [(now: EpochMs): Chosen => ({ atMs: now, drafts: () => answered.drafts })] : [];
   });

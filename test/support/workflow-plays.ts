@@ -62,6 +62,34 @@ export const PLAYS: Readonly<Record<string, readonly WorkflowDefinition[]>> = {
       settings: { maxRetries: 1 },
     }),
   ],
+  verified: [
+    supervised("verified", [nextWorker("slow-worker"), nextWorker("slow-worker"), TERMINATE], {
+      dispatch: {
+        outputMapping: { got: "result" },
+        outputAttestation: { checksum: true },
+        verifier: {
+          ...{ agentId: "critic", criteria: ["done"] },
+          mockVerdicts: ["revise", { verdict: "pass", confidence: 0.2 }, "fail"],
+        },
+      },
+    }),
+    slowWorker,
+  ],
+  attested: [
+    workflow("attested", {
+      nodes: [
+        node("sub", "core.subWorkflow", {
+          ...{ workflowId: "slow-worker", outputMapping: { got: "result" } },
+          outputAttestation: { checksum: true, requireApproval: true },
+          verifier: { agentId: "critic", checks: { word: { kind: "pattern", pattern: "slow" } } },
+        }),
+        node("behind"),
+      ],
+      edges: [edge("sub>behind")],
+      variables: { got: undefined },
+    }),
+    slowWorker,
+  ],
   plain: [worker("plain")],
 };
 

@@ -7,6 +7,7 @@ import { afterEach, expect } from "vitest";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
 import type {
   WorkflowEvent,
@@ -14,7 +15,12 @@ import type {
 } from "../../src/agents/coordination/contracts/workflow-events.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
+import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
+import {
+  NO_AGENTS,
+  type AgentHostParts,
+} from "../../src/agents/coordination/runtime/workflows/agent-parts.ts";
 import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflows/create-workflow-host.ts";
 import type {
   Answered,
@@ -25,6 +31,8 @@ import type {
 } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
 import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-type.ts";
 import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { chatCritic, type CriticModel } from "../../src/infra/verify/chat-critic.ts";
+import { createVerifier } from "../../src/infra/verify/verifier.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { fakeClock, settled, type FakeClock } from "./fake-clock.ts";
 import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";
@@ -57,10 +65,15 @@ export interface SceneOptions {
   readonly alive?: ReadonlySet<number>;
   readonly settings?: Partial<WorkflowSettings>;
   readonly secrets?: ReadonlyMap<string, string>;
+  /** How long a run that ended can be forked. */
+  readonly retentionMs?: number;
   readonly chat?: Partial<ChatModel>;
   readonly tools?: Partial<ToolCaller>;
   readonly peers?: Partial<PeerHosts>;
   readonly faults?: AppendFaults;
+  readonly agents?: Partial<AgentHostParts>;
+  /** In place of the host's own, which asks `chat`. */
+  readonly verifier?: Verifier;
 }
 
 export interface WorkflowScene {
@@ -109,9 +122,11 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     baseUrl: () => "http://127.0.0.1:1",
     contract: () => Promise.resolve(ajvOutputContract()),
     peers: () => Promise.resolve({ discover: otherHost, ...options.peers } as PeerHosts),
-    tools: () => Promise.resolve((options.tools ?? {}) as ToolCaller),
-    chat: () => Promise.resolve((options.chat ?? {}) as ChatModel),
+    ...scripted(options),
+    verifier: (critic) => Promise.resolve(verifierOf(options, clock, critic)),
+    agents: { ...NO_AGENTS, ...options.agents },
     secrets: options.secrets ?? new Map(),
+    retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
     testSeams: true,
   });
   const eventsOf = (runId: string): WorkflowEvent[] => eventsIn(ledger, runId);
@@ -141,6 +156,23 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
       life.isOver = true;
     },
   };
+}
+
+function scripted({ tools = {}, chat = {} }: SceneOptions) {
+  return {
+    tools: () => Promise.resolve(tools as ToolCaller),
+    chat: () => Promise.resolve(chat as ChatModel),
+  };
+}
+
+function verifierOf({ verifier, chat = {} }: SceneOptions, clock: Clock, critic: CriticModel): Verifier {
+  if (verifier) return verifier;
+  return createVerifier({
+    ...{ clock, allowSelf: true, workspaceOf: () => "" },
+    contract: () => Promise.resolve(ajvOutputContract()),
+    logger: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
+    model: chatCritic(() => Promise.resolve(chat as ChatModel), critic),
+  });
 }
 
 const otherHost: PeerHosts["discover"] = (peerUrl) =>

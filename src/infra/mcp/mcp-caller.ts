@@ -1,11 +1,12 @@
 /**
- * Owns: calling one tool of an MCP server over streamable HTTP, with the official client, which is loaded when it is first
- * needed. A session lasts for one call. Does not own: what may be called, or what becomes of the answer.
+ * Owns: calling or listing the tools of an MCP server over streamable HTTP, with the official client, which is loaded when it is
+ * first needed. A session lasts for one call. Does not own: what may be called, or what becomes of the answer.
  */
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type {
   McpAnswer,
   McpCall,
+  McpTools,
   OutboundFailure,
   ToolCaller,
 } from "../../agents/coordination/ports/outbound.ts";
@@ -35,20 +36,32 @@ const HEADER_SINCE = "2025-06-18";
 const VERSION_HEADER = "mcp-protocol-version";
 
 export function createMcpCaller(parts: McpParts): ToolCaller["callMcp"] {
-  return async (call) => {
-    const url = URL.parse(call.url);
-    if (!url) return failureOf({ code: "address_not_allowed", message: "The tool's URL cannot be read." });
-    const sdk = await loadSdk().catch(() => undefined);
-    if (!sdk) return failureOf({ code: "not_configured", message: "The MCP client cannot be loaded." });
-    const bounds = callBounds(parts.clock, parts.timeoutMs, call.signal);
-    try {
-      return await callTool(parts, { sdk, url, call, bounds });
-    } catch (error) {
-      return failureIn(error, bounds, sdk);
-    } finally {
-      bounds.release();
-    }
-  };
+  return (call) => inSession(parts, call, (session) => callTool(session, call));
+}
+
+export function createMcpLister(parts: McpParts): ToolCaller["listMcp"] {
+  return (asked) => inSession(parts, asked, listTools);
+}
+
+type Asked = Omit<McpCall, "tool" | "args" | "callId">;
+
+async function inSession<T>(
+  parts: McpParts,
+  asked: Asked,
+  work: (session: Session) => Promise<T>,
+): Promise<T | OutboundFailure> {
+  const url = URL.parse(asked.url);
+  if (!url) return failureOf({ code: "address_not_allowed", message: "The tool's URL cannot be read." });
+  const sdk = await loadSdk().catch(() => undefined);
+  if (!sdk) return failureOf({ code: "not_configured", message: "The MCP client cannot be loaded." });
+  const bounds = callBounds(parts.clock, parts.timeoutMs, asked.signal);
+  try {
+    return await withClient(parts, { sdk, url, asked, bounds }, work);
+  } catch (error) {
+    return failureIn(error, bounds, sdk);
+  } finally {
+    bounds.release();
+  }
 }
 
 async function loadSdk() {
@@ -64,15 +77,25 @@ async function loadSdk() {
 interface Calling {
   readonly sdk: Sdk;
   readonly url: URL;
-  readonly call: McpCall;
+  readonly asked: Asked;
   readonly bounds: CallBounds;
 }
 
-async function callTool(parts: McpParts, { sdk, url, call, bounds }: Calling): Promise<McpAnswer> {
+interface Session {
+  readonly client: InstanceType<Sdk["Client"]>;
+  readonly trace: Readonly<Record<string, string>>;
+  readonly options: { readonly signal: AbortSignal; readonly timeout: number };
+}
+
+async function withClient<T>(
+  parts: McpParts,
+  { sdk, url, asked, bounds }: Calling,
+  work: (session: Session) => Promise<T>,
+): Promise<T> {
   const { signal } = bounds;
-  const trace = traceHeaders(call);
+  const trace = traceHeaders(asked);
   const client = new sdk.Client({ name: "openclaw-coordination", version: "1" });
-  const headers = { ...trace, ...(call.parent && { [PARENT_HEADER]: writeParentHeader(call.parent) }) };
+  const headers = { ...trace, ...(asked.parent && { [PARENT_HEADER]: writeParentHeader(asked.parent) }) };
   const transport = new sdk.StreamableHTTPClientTransport(url, {
     fetch: mcpFetch(parts.fetch, bounds),
     requestInit: { headers },
@@ -80,8 +103,7 @@ async function callTool(parts: McpParts, { sdk, url, call, bounds }: Calling): P
   const options = { signal, timeout: NEVER_MS };
   try {
     await client.connect(transport, options);
-    const asked = { name: call.tool, arguments: { ...call.args }, _meta: { ...trace } };
-    return answerOf(await client.callTool(asked, undefined, options));
+    return await work({ client, trace, options });
   } finally {
     if (transport.sessionId !== undefined && !signal.aborted) {
       const ended = transport.terminateSession().catch(() => undefined);
@@ -89,6 +111,34 @@ async function callTool(parts: McpParts, { sdk, url, call, bounds }: Calling): P
     }
     await client.close().catch(() => undefined);
   }
+}
+
+/** Servers that do a call once for each id find it here. */
+const CALL_ID = "openclaw/callId";
+
+async function callTool(
+  { client, trace, options }: Session,
+  { tool, args, callId }: McpCall,
+): Promise<McpAnswer> {
+  const _meta = { ...trace, ...(callId !== undefined && { [CALL_ID]: callId }) };
+  return answerOf(await client.callTool({ name: tool, arguments: { ...args }, _meta }, undefined, options));
+}
+
+const PAGES_MAX = 20;
+const TOOLS_MAX = 500;
+
+async function listTools({ client, trace, options }: Session): Promise<McpTools> {
+  const tools: McpTools["tools"][number][] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
+    const asked = { _meta: { ...trace }, ...(cursor !== undefined && { cursor }) };
+    const listed = await client.listTools(asked, options);
+    for (const { name, description, inputSchema } of listed.tools)
+      tools.push({ name, inputSchema, ...(description !== undefined && { description }) });
+    cursor = listed.nextCursor;
+    if (cursor === undefined) break;
+  }
+  return { kind: "listed", tools: tools.slice(0, TOOLS_MAX) };
 }
 
 /** Only messages are sent: the server has nothing to say outside of its answers, and no broken answer is resumed. */

@@ -1,6 +1,11 @@
 /** Owns: what a completion of the AI SDK is as an answer. */
 import type { FinishReason } from "ai";
-import type { ChatAnswer, ChatFinish, ChatUsage } from "../../agents/coordination/ports/outbound.ts";
+import type {
+  ChatAnswer,
+  ChatCallAsked,
+  ChatFinish,
+  ChatUsage,
+} from "../../agents/coordination/ports/outbound.ts";
 
 export interface Completion {
   readonly text: string;
@@ -9,6 +14,8 @@ export interface Completion {
     { readonly inputTokens?: number | undefined; readonly outputTokens?: number | undefined } | undefined;
   readonly response: { readonly modelId?: string | undefined; readonly body?: unknown } | undefined;
   readonly isObject: boolean;
+  readonly calls?: readonly ChatCallAsked[];
+  readonly reasoning?: string | undefined;
 }
 
 const FINISHES: Readonly<Record<string, ChatFinish>> = {
@@ -22,10 +29,12 @@ export function chatAnswer(
   completion: Completion,
   asked: { readonly model: string; readonly provider: string },
 ): ChatAnswer {
-  const { finishReason, usage, response } = completion;
+  const { finishReason, usage, response, calls = [], reasoning } = completion;
   return {
     kind: "answered",
     ...saidIn(completion),
+    ...(calls.length > 0 && { toolCalls: calls }),
+    ...(reasoning !== undefined && reasoning !== "" && { reasoning }),
     finishReason: FINISHES[finishReason] ?? "other",
     model: response?.modelId ?? asked.model,
     provider: asked.provider,

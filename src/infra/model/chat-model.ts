@@ -17,6 +17,7 @@ import type { SafeFetch } from "../http/safe-fetch.ts";
 import { resolved, type ReadVariable } from "../http/tokens.ts";
 import { passed } from "../http/waiting.ts";
 import { chatAnswer, type Completion } from "./chat-answer.ts";
+import { callsAsked, sdkMessages, sdkTools } from "./tool-calls.ts";
 
 export interface ModelConfig {
   /** Such as `https://api.example/v1`. */
@@ -60,6 +61,10 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
         await passed(parts.clock, waitBeforeTry(tries - 1, waitMs), request.signal);
       }
     },
+    target: (request) => ({
+      provider: providerOf(parts.config),
+      model: modelOf(parts.config, request),
+    }),
   };
 }
 
@@ -97,13 +102,20 @@ async function askOnce(
   const model = modelOf(config, request);
   try {
     const completion = await generate(sdk, provider.chatModel(model), request);
-    return chatAnswer(completion, { model, provider: URL.parse(config.baseUrl)?.host ?? PROVIDER });
+    return chatAnswer(completion, { model, provider: providerOf(config) });
   } catch (error) {
     return { failure: failureIn(error, seen, request.signal), waitMs: seen.waitMs };
   }
 }
 
-function modelOf({ model, agents = {} }: ModelConfig, request: ChatRequest): string {
+function providerOf({ baseUrl }: ModelConfig): string {
+  return URL.parse(baseUrl)?.host ?? PROVIDER;
+}
+
+function modelOf(
+  { model, agents = {} }: ModelConfig,
+  request: Pick<ChatRequest, "agentId" | "model">,
+): string {
   const { agentId } = request;
   const ofAgent = agentId !== undefined && Object.hasOwn(agents, agentId) ? agents[agentId] : undefined;
   return request.model ?? ofAgent ?? model;
@@ -113,7 +125,8 @@ async function generate(sdk: Sdk, model: LanguageModel, request: ChatRequest): P
   const { schema } = request;
   const settings = {
     model,
-    messages: request.messages.map(({ role, content }) => ({ role, content })),
+    messages: sdkMessages(request.messages),
+    ...sdkTools(sdk, request),
     ...(request.system !== undefined && { instructions: request.system }),
     ...samplingOf(request),
     maxOutputTokens: request.maxTokens,
@@ -126,7 +139,12 @@ async function generate(sdk: Sdk, model: LanguageModel, request: ChatRequest): P
   };
   if (!schema) {
     const { text, finishReason, usage, finalStep } = await sdk.generateText(settings);
-    return { text, finishReason, usage, response: finalStep.response, isObject: false };
+    const { response, toolCalls, reasoningText: reasoning } = finalStep;
+    return {
+      ...{ text, finishReason, usage, response, reasoning },
+      isObject: false,
+      calls: callsAsked(toolCalls),
+    };
   }
   const output = sdk.Output.object({ schema: sdk.jsonSchema({ ...schema.schema }), name: schema.name });
   try {

@@ -8,7 +8,7 @@ import type { OutboundFailure, PeerRunEnded } from "../../agents/coordination/po
 import { failureOf } from "../http/outbound-error.ts";
 import { waitBeforeTry } from "../http/retry.ts";
 import { passed } from "../http/waiting.ts";
-import { endOf, endOfSnapshot, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
+import { endOf, endOfSnapshot, unmetIn, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
 import { aborted, callPeer, toFailure, type PeerFailure, type PeerParts } from "./peer-call.ts";
 
 interface Waiting {
@@ -87,7 +87,8 @@ async function lookAtPage(waiting: Waiting, page: Page): Promise<Look> {
     if (end) {
       const snapshot = await snapshotOf(waiting);
       const variables = snapshot.kind === "answer" ? (snapshot.body.variables ?? {}) : (end.outputs ?? {});
-      return { kind: "over", outcome: { outputs: variables, variables, ...end } };
+      const unmet = snapshot.kind === "answer" ? unmetIn(snapshot.body) : {};
+      return { kind: "over", outcome: { outputs: variables, variables, ...unmet, ...end } };
     }
     waiting.last = Math.max(waiting.last, event.sequence);
   }

@@ -23,12 +23,18 @@ const statusSchema = z.enum(WORKFLOW_STATUSES);
 export const createdSchema = z.object({ runId, status: statusSchema });
 export const cancelledSchema = z.object({ status: statusSchema });
 
+const UNMET_MAX = 100;
+
 export const snapshotSchema = z.object({
   runId,
   workflowId: name,
   status: statusSchema,
   variables: record.optional(),
   error: errorObject.nullish().catch(undefined),
+  convergence: z
+    .object({ goalSatisfied: z.boolean(), unmet: z.array(name).max(UNMET_MAX).catch([]) })
+    .optional()
+    .catch(undefined),
 });
 export type Snapshot = z.output<typeof snapshotSchema>;
 
@@ -80,7 +86,17 @@ export function endOf(
 }
 
 /** How a run ended, where its snapshot says so: for peers that show no events. */
-export function endOfSnapshot({ status, variables = {}, error }: Snapshot): PeerRunEnded | undefined {
+export function endOfSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
+  const { status, variables = {}, error } = snapshot;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
-  return { kind: "ended", status, outputs: variables, variables, ...(error && { error }) };
+  return {
+    ...{ kind: "ended", status, outputs: variables, variables },
+    ...(error && { error }),
+    ...unmetIn(snapshot),
+  };
+}
+
+/** RFC 0090 §C: of a run that gave up. */
+export function unmetIn({ convergence }: Pick<Snapshot, "convergence">): Pick<PeerRunEnded, "unmet"> {
+  return convergence?.goalSatisfied === false ? { unmet: convergence.unmet } : {};
 }

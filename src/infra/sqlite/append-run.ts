@@ -1,6 +1,6 @@
 /** Owns: what an append of either kind of run does to its log: compare-and-set (S1), the hash chain (S4), the run's row. */
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { chainHash, GENESIS_HASH, rowOf, type StorableEvent } from "./event-row.ts";
+import { chainHash, genesisOf, rowOf, type StorableEvent } from "./event-row.ts";
 import type { RunKind } from "./run-statements.ts";
 import type { EventValue, Head, Writes } from "./statements.ts";
 
@@ -11,6 +11,8 @@ export interface Growth {
   readonly hasEnded: boolean;
   /** JSON. */
   readonly summary: string;
+  /** JSON; of a new run that is a fork. */
+  readonly origin?: string | undefined;
 }
 
 /** The conflict where the log is not as the append expects, with nothing written yet. */
@@ -40,7 +42,7 @@ interface Grow {
 export function growRun(growth: Growth, { statements, head, values }: Grow): number {
   const rows = growth.events.map(rowOf);
   const hashes: Buffer[] = [];
-  let newest = head?.head_hash ?? GENESIS_HASH;
+  let newest = head?.head_hash ?? genesisOf(growth.origin ?? null);
   for (const row of rows) {
     newest = chainHash(newest, growth.runId, row);
     hashes.push(newest);
@@ -63,12 +65,13 @@ export function growRun(growth: Growth, { statements, head, values }: Grow): num
 }
 
 function writeRun(
-  { runId, kind, events, hasEnded, summary }: Growth,
+  { runId, kind, events, hasEnded, summary, origin }: Growth,
   { statements, head, runKey }: { statements: Writes; head: Buffer; runKey: number | undefined },
 ): number {
   if (runKey === undefined) {
     const { insertRun } = statements;
-    return Number(insertRun.run(runId, kind, events.length, head, hasEnded ? 1 : 0, summary).lastInsertRowid);
+    const values = [runId, kind, events.length, head, hasEnded ? 1 : 0, summary, origin ?? null] as const;
+    return Number(insertRun.run(...values).lastInsertRowid);
   }
   const length = (events.at(-1)?.sequence ?? 0) + 1;
   const update = hasEnded ? statements.endRun : statements.growRun;

@@ -2,10 +2,12 @@
  * Owns: how an event lies in a row, and the hash chain over a run's rows.
  *
  * S4 the hash covers every column of the event and the hash before it, so a changed, missing, added or swapped event
- * shows at its place. The event id is not stored: it is the run id and the sequence.
+ * shows at its place. The chain of a fork begins with its origin, so that a changed one shows at the first event. The
+ * event id is not stored: it follows from the run id, the origin and the sequence.
  */
 import { hash } from "node:crypto";
-import { epochMsOf, eventIdAt, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { epochMsOf, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import { eventIdIn, type RunOrigin } from "../../agents/coordination/contracts/run-origin.ts";
 
 /** What events of every kind of run have in common. */
 export interface StorableEvent {
@@ -28,8 +30,13 @@ export interface EventRow {
   readonly payload: string;
 }
 
-/** What comes before the first event. */
+/** What comes before the first event of a run that is no fork. */
 export const GENESIS_HASH = Buffer.alloc(32);
+
+/** What comes before the first event of a run with such an origin, as it is stored. */
+export function genesisOf(origin: string | null): Buffer {
+  return origin === null ? GENESIS_HASH : hash("sha256", origin, "buffer");
+}
 
 export function rowOf(event: StorableEvent): EventRow {
   return {
@@ -43,9 +50,9 @@ export function rowOf(event: StorableEvent): EventRow {
 }
 
 /** The stored value as it is; the caller decodes it. May throw when the payload is not JSON. */
-export function valueOf(runId: string, row: EventRow): unknown {
+export function valueOf(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   return {
-    eventId: eventIdAt(runId as CoordinationId, row.sequence),
+    eventId: eventIdIn(runId as CoordinationId, origin, row.sequence),
     runId,
     sequence: row.sequence,
     type: row.type,

@@ -10,9 +10,10 @@ import { statSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
 import type { StoredProblem } from "../../agents/coordination/ports/ledger-store.ts";
 import { CLAIMS_SINCE_VERSION } from "./claim-statements.ts";
-import { chainHash, GENESIS_HASH, type EventRow } from "./event-row.ts";
+import { chainHash, genesisOf, type EventRow } from "./event-row.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
+import { ORIGINS_SINCE_VERSION } from "./run-statements.ts";
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
 const PROBLEMS_MAX = 200;
@@ -123,13 +124,15 @@ interface RunHead {
   readonly run_id: string;
   readonly length: number;
   readonly head_hash: Buffer;
+  readonly origin: string | null;
 }
 
 type StoredRow = EventRow & { readonly hash: Buffer };
 
 function checkChains(database: Database, report: Report): void {
+  const origin = schemaVersion(database) < ORIGINS_SINCE_VERSION ? "null as origin" : "origin";
   const runs = database.prepare<[], RunHead>(
-    "select run_key, run_id, length, head_hash from run order by run_key",
+    `select run_key, run_id, length, head_hash, ${origin} from run order by run_key`,
   );
   const events = database.prepare<[number], StoredRow>(
     `select sequence, type, timestamp_ms, node_id, causation_id, payload, hash
@@ -141,8 +144,8 @@ function checkChains(database: Database, report: Report): void {
 }
 
 function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): void {
-  const { run_id: runId, length } = run;
-  let previous: Buffer = GENESIS_HASH;
+  const { run_id: runId, length, origin } = run;
+  let previous = genesisOf(origin);
   let expected = 0;
   for (const row of rows) {
     const { sequence } = row;
@@ -155,7 +158,9 @@ function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): vo
         sequence,
       });
     } else if (!chainHash(previous, runId, row).equals(row.hash)) {
-      const message = `event ${sequence} (${row.type}) does not match its hash`;
+      // The first hash is also over the origin.
+      const what = sequence === 0 && origin !== null ? "the origin of the run, or event" : "event";
+      const message = `${what} ${sequence} (${row.type}) does not match its hash`;
       report({ kind: "event_changed", message, runId, sequence });
     }
     // From the stored hash on, so that one changed event is reported once.

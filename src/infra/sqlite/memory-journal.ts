@@ -12,10 +12,12 @@ import type {
   MemoryWrite,
   WorkflowAppend,
 } from "../../agents/coordination/ports/workflow-store.ts";
-import type { EntryRow, WorkflowReads, WorkflowWrites } from "./workflow-statements.ts";
+import type { EntryRow, MemoryWrites } from "./memory-statements.ts";
+import type { WorkflowReads } from "./workflow-statements.ts";
 
 export function memoryJournal(
   read: <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>,
+  write: <T>(work: (writes: MemoryWrites) => T) => Promise<T>,
 ): MemoryJournal {
   return {
     list: ({ tenant, scope }, { now, limit, tag, asOf }) =>
@@ -34,6 +36,7 @@ export function memoryJournal(
         const row = reads?.newestEntry.get({ tenant, scope, id, now, before });
         return row && entryOf(row);
       }),
+    deleteExpired: (time, limit) => write(({ deleteEntries }) => deleteEntries.run(time, limit).changes),
   };
 }
 
@@ -71,7 +74,7 @@ export function checkMemory({ runId, events, memory = [] }: WorkflowAppend): voi
 
 /** After the events of the append were inserted. */
 export function writeMemory(
-  { putEntry, putTag }: WorkflowWrites,
+  { putEntry, putTag }: MemoryWrites,
   { runKey, write }: { readonly runKey: number; readonly write: MemoryWrite },
 ): void {
   const { at, entry, sequence } = write;

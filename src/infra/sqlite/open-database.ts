@@ -5,6 +5,7 @@
  */
 import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
 import { dirname } from "node:path";
+import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
@@ -37,7 +38,7 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
     if (exists) checkHeader(path);
     else createFile(path);
     database = new Database(path, { readonly: leavesFilesBehind(options), timeout: options.busyTimeoutMs });
-    configure(database, options);
+    await configure(database, options);
     return database;
   } catch (error) {
     database?.close();
@@ -97,14 +98,15 @@ function checkRelease(path: string, version: number): void {
   );
 }
 
-function configure(database: BetterSqlite3.Database, { path, mode }: OpenOptions): void {
+async function configure(database: BetterSqlite3.Database, options: OpenOptions): Promise<void> {
+  const { path, mode } = options;
   if (mode === "read") database.pragma("query_only = on");
   // Also in a -wal that a newer release left behind.
   checkRelease(path, schemaVersion(database));
   if (mode === "write") {
     // Before WAL, so that the header in the main file always tells the schema version.
     migrate(database, { path, applicationId: APPLICATION_ID });
-    expectPragma(database, path, { set: "journal_mode = wal", read: "journal_mode", value: "wal" });
+    await switchToWal(database, options);
     // The build defaults to NORMAL in WAL, which loses acknowledged appends on a power cut (S2).
     expectPragma(database, path, { set: "synchronous = full", read: "synchronous", value: 2 });
   }
@@ -114,6 +116,25 @@ function configure(database: BetterSqlite3.Database, { path, mode }: OpenOptions
   if (Number(database.pragma("application_id", { simple: true })) !== APPLICATION_ID) {
     throw new CoordinationError("LEDGER_CORRUPT", `${path} is not a coordination ledger`);
   }
+}
+
+const TRY_AGAIN_MS = 5;
+
+/** Of processes that make a ledger together, one may be at its migrations: SQLite does not wait for that one here. */
+async function switchToWal(
+  database: BetterSqlite3.Database,
+  { path, busyTimeoutMs }: OpenOptions,
+): Promise<void> {
+  const untilMs = performance.now() + busyTimeoutMs;
+  for (;;)
+    try {
+      expectPragma(database, path, { set: "journal_mode = wal", read: "journal_mode", value: "wal" });
+      return;
+    } catch (error) {
+      const isBusy = (error as { readonly code?: unknown }).code === "SQLITE_BUSY";
+      if (!isBusy || performance.now() >= untilMs) throw error;
+      await passed(TRY_AGAIN_MS);
+    }
 }
 
 function expectPragma(

@@ -9,6 +9,10 @@ import { schemaVersion } from "./migrate.ts";
 /** The schema that has runs of workflows. */
 export const WORKFLOWS_SINCE_VERSION = 4;
 
+/** The schema that has forks, and blocks of memory. */
+export const ORIGINS_SINCE_VERSION = 5;
+export const BLOCKS_SINCE_VERSION = 5;
+
 export type RunKind = "coordination" | "workflow";
 
 export interface RunRow {
@@ -27,6 +31,9 @@ export interface RunFilter {
 }
 
 export type EventsStatement = Statement<[runId: string, from: number, limit: number], EventRow>;
+
+/** JSON, or null for a run that is no fork. */
+export type OriginStatement = Statement<[runId: string], string | null>;
 
 /** Of coordinations only. */
 export interface RunReads {

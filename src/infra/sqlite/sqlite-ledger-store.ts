@@ -63,7 +63,7 @@ export async function openSqliteLedger(
     path,
     append: (request) => queued((queue) => queue.submit((group) => appendOne(request, group))),
     read: (runId, range) =>
-      guarded(() => readEvents(runReads().events, { runId, ...range }).map((value) => decodeEvent(value))),
+      guarded(() => readEvents(runReads(), { runId, ...range }).map((value) => decodeEvent(value))),
     list: (query) => guarded(() => listRuns(runReads(), query)),
     find: (name) => guarded(() => findReference(statements, name)),
     holders: (name, limit) => guarded(() => holdersOf(statements, name, limit)),

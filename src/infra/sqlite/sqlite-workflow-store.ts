@@ -4,8 +4,9 @@
  */
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
-import { invariant } from "../../agents/coordination/contracts/errors.ts";
+import { invariant, InvariantViolation } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import { eventIdIn } from "../../agents/coordination/contracts/run-origin.ts";
 import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflow-events.ts";
 import { hasRunEnded, type WorkflowSummary } from "../../agents/coordination/contracts/workflow-summary.ts";
 import type {
@@ -16,15 +17,20 @@ import type {
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
 import { growRun, logConflict } from "./append-run.ts";
+import { findDamage } from "./find-damage.ts";
 import { checkMemory, memoryJournal, writeMemory } from "./memory-journal.ts";
-import { schemaVersion } from "./migrate.ts";
+import { checkWorkspace, workspaceFiles, type WorkspaceFiles } from "./workspace-files.ts";
+import { loadMigrations, schemaVersion } from "./migrate.ts";
 import { readEvents } from "./read-events.ts";
 import { requestLog } from "./request-log.ts";
-import { WORKFLOWS_SINCE_VERSION, type RunRow } from "./run-statements.ts";
+import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
+import type { Head } from "./statements.ts";
+import { storedOrigin, unreadableOrigin } from "./stored-origin.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
   type WorkflowReads,
+  type WorkflowRunRow,
   type WorkflowWrites,
 } from "./workflow-statements.ts";
 import type { Group, WriteQueue } from "./write-queue.ts";
@@ -42,23 +48,24 @@ export function sqliteWorkflowStore({ database, guarded, queued }: WorkflowStore
   const writes = lazily(() => prepareWorkflowWrites(database));
   const read: Read = (run) => guarded(() => run(reads()));
   const write: Write = (work) => queued((queue) => queue.run(() => work(writes())));
+  const workspace = workspaceFiles({ database, guarded, queued });
   return {
     append: (request) =>
       queued((queue) => {
         checkMemory(request);
-        return queue.submit((group) => appendOne(request, group, writes));
+        checkWorkspace(request);
+        return queue.submit((group) => appendOne(request, group, { writes, workspace }));
       }),
     read: (runId, range) =>
       read((prepared) =>
-        prepared
-          ? readEvents(prepared.events, { runId, ...range }).map((value) => decodeWorkflowEvent(value))
-          : [],
+        prepared ? readEvents(prepared, { runId, ...range }).map((value) => decodeWorkflowEvent(value)) : [],
       ),
     entry: (runId) =>
       read((prepared) => {
         const row = prepared?.entry.get(runId);
         return row && entryOf(row);
       }),
+    damage: (runId, { before }) => findDamage(read, { runId, before }),
     open: ({ after, limit }) => read((prepared) => (prepared?.open.all(after, limit) ?? []).map(entryOf)),
     list: ({ after, limit }) => read((prepared) => (prepared?.all.all(after, limit) ?? []).map(entryOf)),
     putDefinition: async (definition) => {
@@ -74,7 +81,8 @@ export function sqliteWorkflowStore({ database, guarded, queued }: WorkflowStore
         const row = prepared?.registered.get(tenant, workflowId);
         return row && { ...row, tenant, workflowId };
       }),
-    memory: memoryJournal(read),
+    memory: memoryJournal(read, write),
+    workspace: workspace.store,
     requests: requestLog(write),
     drivers: driverTable(read, write),
   };
@@ -85,11 +93,14 @@ type Write = <T>(work: (writes: WorkflowWrites) => T) => Promise<T>;
 
 /** A ledger that is only read may have an older schema, until a writer brings it to the newest. */
 function workflowReadsOf(database: BetterSqlite3.Database): () => WorkflowReads | undefined {
-  const prepared = lazily(() => prepareWorkflowReads(database));
-  let isThere = false;
+  const newest = loadMigrations().length;
+  let prepared: { readonly version: number; readonly reads: WorkflowReads } | undefined;
   return () => {
-    isThere ||= schemaVersion(database) >= WORKFLOWS_SINCE_VERSION;
-    return isThere ? prepared() : undefined;
+    if (prepared?.version === newest) return prepared.reads;
+    const version = schemaVersion(database);
+    if (version < WORKFLOWS_SINCE_VERSION) return undefined;
+    if (prepared?.version !== version) prepared = { version, reads: prepareWorkflowReads(database) };
+    return prepared.reads;
   };
 }
 
@@ -101,30 +112,53 @@ function lazily<T>(make: () => T): () => T {
 /** S1: returns the conflict, before writing anything, when the run's log is not as the request expects. */
 function appendOne(
   request: WorkflowAppend,
-  { statements, values, afterEvents }: Group,
-  writes: () => WorkflowWrites,
+  group: Group,
+  { writes, workspace }: { readonly writes: () => WorkflowWrites; readonly workspace: WorkspaceFiles },
 ): Error | undefined {
-  const { runId, events, summary, memory = [] } = request;
+  const { statements, values, afterEvents } = group;
+  const { runId, events, summary, origin, memory = [] } = request;
   if (events.length === 0) return undefined;
   const head = statements.head.get(runId);
-  const conflict = logConflict({ runId, kind: "workflow", events }, head);
+  const conflict =
+    logConflict({ runId, kind: "workflow", events }, head) ??
+    brokenRule(request, head) ??
+    workspace.conflict(request);
   if (conflict) return conflict;
   const hasEnded = hasRunEnded(summary.status);
   const growth = { runId, kind: "workflow", events, hasEnded, summary: JSON.stringify(summary) } as const;
-  const runKey = growRun(growth, { statements, head, values });
+  const from = origin && { origin: JSON.stringify(origin) };
+  const runKey = growRun({ ...growth, ...from }, { statements, head, values });
   if (memory.length > 0)
     afterEvents.push(() => {
-      for (const each of memory) writeMemory(writes(), { runKey, write: each });
+      // In the order of their events: so the database knows which entry replaces which.
+      for (const each of memory.toSorted((a, b) => a.sequence - b.sequence))
+        writeMemory(writes(), { runKey, write: each });
     });
+  workspace.write(request, runKey, group);
   return undefined;
 }
 
-function entryOf(row: RunRow): WorkflowEntry {
+/** Returned and not thrown, so that the appends that wait with it are not broken. */
+function brokenRule(
+  { runId, events, origin: given }: WorkflowAppend,
+  head: Head | undefined,
+): Error | undefined {
+  if (head && given) return new InvariantViolation(`${runId} has begun; it cannot be given an origin`);
+  const stored = storedOrigin(head?.origin);
+  if (stored.kind === "unreadable") return unreadableOrigin(runId, stored);
+  const origin = stored.kind === "known" ? stored.origin : given;
+  const wrong = events.find(({ eventId, sequence }) => eventId !== eventIdIn(runId, origin, sequence));
+  return wrong && new InvariantViolation(`the event at ${runId}:${wrong.sequence} is not ${wrong.eventId}`);
+}
+
+function entryOf(row: WorkflowRunRow): WorkflowEntry {
+  const stored = storedOrigin(row.origin);
   return {
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
     length: row.length,
     summary: JSON.parse(row.summary) as WorkflowSummary,
+    ...(stored.kind === "known" && { origin: stored.origin }),
   };
 }
 

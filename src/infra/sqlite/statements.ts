@@ -7,6 +7,8 @@ export interface Head {
   readonly length: number;
   readonly head_hash: Buffer;
   readonly kind: string;
+  /** JSON, of a fork. */
+  readonly origin: string | null;
 }
 
 export type EventValue = number | string | Buffer | null;
@@ -26,7 +28,15 @@ function prepareInsert(database: Database, rows: number): Statement<[EventValue[
 export interface Writes {
   readonly head: Statement<[runId: string], Head>;
   readonly insertRun: Statement<
-    [runId: string, kind: string, length: number, headHash: Buffer, ended: number, summary: string]
+    [
+      runId: string,
+      kind: string,
+      length: number,
+      headHash: Buffer,
+      ended: number,
+      summary: string,
+      origin: string | null,
+    ]
   >;
   readonly growRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
   readonly endRun: Statement<[length: number, headHash: Buffer, summary: string, runKey: number]>;
@@ -68,10 +78,10 @@ export const CONTENTS_PER_SELECT = 64;
 export function prepareWrites(database: Database): Writes {
   return {
     head: database.prepare<[string], Head>(
-      "select run_key, length, head_hash, kind from run where run_id = ?",
+      "select run_key, length, head_hash, kind, origin from run where run_id = ?",
     ),
-    insertRun: database.prepare<[string, string, number, Buffer, number, string]>(
-      "insert into run (run_id, kind, length, head_hash, ended, summary) values (?, ?, ?, ?, ?, ?)",
+    insertRun: database.prepare<[string, string, number, Buffer, number, string, string | null]>(
+      "insert into run (run_id, kind, length, head_hash, ended, summary, origin) values (?, ?, ?, ?, ?, ?, ?)",
     ),
     // Leaves `ended` alone: naming it would rewrite the index of open runs.
     growRun: database.prepare<[number, Buffer, string, number]>(

@@ -1,28 +1,20 @@
 /** Owns: the SQL of workflow runs and of what lies beside their logs, prepared once per connection and when first needed. */
 import type { Database, Statement } from "better-sqlite3";
-import { prepareEvents, type EventsStatement, type RunRow } from "./run-statements.ts";
-
-interface Scope {
-  readonly tenant: string;
-  readonly scope: string;
-}
-
-/** Entries written by events before `before`. */
-interface EntryFilter extends Scope {
-  readonly before: number;
-  readonly now: number;
-}
-
-type ListFilter = EntryFilter & { readonly limit: number };
-
-export interface EntryRow {
-  readonly memory_id: string;
-  readonly content: string;
-  /** JSON. */
-  readonly tags: string;
-  readonly created_at: string;
-  readonly expires_at: string | null;
-}
+import type { EventRow } from "./event-row.ts";
+import {
+  prepareMemoryReads,
+  prepareMemoryWrites,
+  type MemoryReads,
+  type MemoryWrites,
+} from "./memory-statements.ts";
+import { schemaVersion } from "./migrate.ts";
+import {
+  ORIGINS_SINCE_VERSION,
+  prepareEvents,
+  type EventsStatement,
+  type OriginStatement,
+  type RunRow,
+} from "./run-statements.ts";
 
 export interface KeyValues {
   readonly tenant: string;
@@ -39,27 +31,32 @@ export interface RequestRow {
   readonly body: string | null;
 }
 
+export type WorkflowRunRow = RunRow & { readonly origin: string | null };
+
+/** What the chain of a run is held against. */
+export type HeadRow = Pick<RunRow, "length"> & { readonly head_hash: Buffer; readonly origin: string | null };
+
+export type HashedRow = EventRow & { readonly hash: Buffer };
+
 /** Not on schemas before `WORKFLOWS_SINCE_VERSION`. */
-export interface WorkflowReads {
+export interface WorkflowReads extends MemoryReads {
   readonly events: EventsStatement;
-  readonly entry: Statement<[runId: string], RunRow>;
-  readonly open: Statement<[after: number, limit: number], RunRow>;
-  readonly all: Statement<[after: number, limit: number], RunRow>;
+  readonly origin: OriginStatement;
+  readonly head: Statement<[runId: string], HeadRow>;
+  readonly hashedEvents: Statement<[runId: string, from: number, before: number], HashedRow>;
+  readonly entry: Statement<[runId: string], WorkflowRunRow>;
+  readonly open: Statement<[after: number, limit: number], WorkflowRunRow>;
+  readonly all: Statement<[after: number, limit: number], WorkflowRunRow>;
   readonly definition: Statement<[sha256: string], string>;
   readonly registered: Statement<[tenant: string, workflowId: string], { sha256: string; text: string }>;
   /** The number that the event has in the ledger, or of which it would be the first behind its run's log. */
   readonly place: Statement<[{ readonly runId: string; readonly sequence: number }], number>;
-  readonly entries: Statement<[ListFilter], EntryRow>;
-  readonly taggedEntries: Statement<[ListFilter & { readonly tag: string }], EntryRow>;
-  readonly newestEntry: Statement<[EntryFilter & { readonly id: string }], EntryRow>;
   readonly drivers: Statement<[], { id: string; pid: number; beat_at_ms: number }>;
 }
 
-export interface WorkflowWrites {
+export interface WorkflowWrites extends MemoryWrites {
   readonly putDefinition: Statement<[sha256: string, text: string]>;
   readonly register: Statement<[tenant: string, workflowId: string, sha256: string]>;
-  readonly putEntry: Statement<[EntryValues]>;
-  readonly putTag: Statement<[TagValues]>;
   readonly request: Statement<[KeyValues], RequestRow>;
   readonly putRequest: Statement<[RequestValues]>;
   readonly lease: Statement<[leaseUntilMs: number, requestKey: number]>;
@@ -70,24 +67,6 @@ export interface WorkflowWrites {
   readonly removeDriver: Statement<[id: string]>;
 }
 
-interface EntryValues extends Scope {
-  readonly runKey: number;
-  readonly sequence: number;
-  readonly id: string;
-  readonly content: string;
-  readonly tags: string;
-  readonly createdAt: string;
-  readonly expiresAt: string | null;
-  readonly expiresAtMs: number | null;
-  readonly hash: Buffer;
-}
-
-interface TagValues extends Scope {
-  readonly tag: string;
-  readonly runKey: number;
-  readonly sequence: number;
-}
-
 interface RequestValues extends KeyValues {
   readonly digest: string;
   readonly runId: string;
@@ -96,23 +75,25 @@ interface RequestValues extends KeyValues {
 }
 
 const OF_WORKFLOW = "kind = 'workflow'";
-const RUN_COLUMNS = "run_key, run_id, length, summary";
 
 export function prepareWorkflowReads(database: Database): WorkflowReads {
+  const origin = schemaVersion(database) >= ORIGINS_SINCE_VERSION ? "origin" : "null as origin";
+  const runColumns = `run_key, run_id, length, summary, ${origin}`;
   return {
     events: prepareEvents(database, OF_WORKFLOW),
-    entry: database.prepare<[string], RunRow>(
-      `select ${RUN_COLUMNS} from run where run_id = ? and ${OF_WORKFLOW}`,
+    ...prepareChain(database, origin),
+    entry: database.prepare<[string], WorkflowRunRow>(
+      `select ${runColumns} from run where run_id = ? and ${OF_WORKFLOW}`,
     ),
-    open: database.prepare<[number, number], RunRow>(
-      `select ${RUN_COLUMNS}
+    open: database.prepare<[number, number], WorkflowRunRow>(
+      `select ${runColumns}
        from run
        where ${OF_WORKFLOW} and ended = 0 and run_key > ?
        order by run_key
        limit ?`,
     ),
-    all: database.prepare<[number, number], RunRow>(
-      `select ${RUN_COLUMNS}
+    all: database.prepare<[number, number], WorkflowRunRow>(
+      `select ${runColumns}
        from run
        where ${OF_WORKFLOW} and run_key > ?
        order by run_key
@@ -128,9 +109,31 @@ export function prepareWorkflowReads(database: Database): WorkflowReads {
        where tenant = ? and workflow_id = ?`,
     ),
     place: preparePlace(database),
-    ...prepareEntries(database),
+    ...prepareMemoryReads(database),
     drivers: database.prepare<[], { id: string; pid: number; beat_at_ms: number }>(
       "select id, pid, beat_at_ms from driver order by id",
+    ),
+  };
+}
+
+function prepareChain(
+  database: Database,
+  origin: string,
+): Pick<WorkflowReads, "origin" | "head" | "hashedEvents"> {
+  return {
+    origin: database
+      .prepare<[string], string | null>(`select ${origin} from run where run_id = ? and ${OF_WORKFLOW}`)
+      .pluck(),
+    head: database.prepare<[string], HeadRow>(
+      `select length, head_hash, ${origin} from run where run_id = ? and ${OF_WORKFLOW}`,
+    ),
+    hashedEvents: database.prepare<[string, number, number], HashedRow>(
+      `select sequence, type, timestamp_ms, node_id, causation_id, payload, hash
+       from event
+       where run_key = (select run_key from run where run_id = ? and ${OF_WORKFLOW})
+         and sequence >= ?
+         and sequence < ?
+       order by sequence`,
     ),
   };
 }
@@ -154,57 +157,6 @@ function preparePlace(database: Database): WorkflowReads["place"] {
     .pluck();
 }
 
-const ENTRY_COLUMNS = "memory_id, content, tags, created_at, expires_at";
-const IS_THERE = "(expires_at_ms is null or expires_at_ms > @now)";
-/** An entry whose id was written again is there only as it was written last, and not at all when that has expired. */
-const IS_NEWEST = `not exists (
-  select 1
-  from memory_entry as newer
-  where newer.tenant = memory_entry.tenant
-    and newer.scope = memory_entry.scope
-    and newer.memory_id = memory_entry.memory_id
-    and newer.event_key > memory_entry.event_key
-    and newer.event_key < @before
-)`;
-
-function prepareEntries(
-  database: Database,
-): Pick<WorkflowReads, "entries" | "taggedEntries" | "newestEntry"> {
-  return {
-    entries: database.prepare<[ListFilter], EntryRow>(
-      `select ${ENTRY_COLUMNS}
-       from memory_entry
-       where tenant = @tenant and scope = @scope and event_key < @before
-         and ${IS_THERE}
-         and ${IS_NEWEST}
-       order by event_key desc
-       limit @limit`,
-    ),
-    taggedEntries: database.prepare<[ListFilter & { tag: string }], EntryRow>(
-      `select ${ENTRY_COLUMNS}
-       from memory_tag
-       join memory_entry using (event_key)
-       where memory_tag.tenant = @tenant and memory_tag.scope = @scope and tag = @tag
-         and memory_tag.event_key < @before
-         and ${IS_THERE}
-         and ${IS_NEWEST}
-       order by memory_tag.event_key desc
-       limit @limit`,
-    ),
-    newestEntry: database.prepare<[EntryFilter & { id: string }], EntryRow>(
-      `select ${ENTRY_COLUMNS}
-       from (
-         select *
-         from memory_entry
-         where tenant = @tenant and scope = @scope and memory_id = @id and event_key < @before
-         order by event_key desc
-         limit 1
-       )
-       where ${IS_THERE}`,
-    ),
-  };
-}
-
 export function prepareWorkflowWrites(database: Database): WorkflowWrites {
   return {
     putDefinition: database.prepare<[string, string]>(
@@ -214,32 +166,13 @@ export function prepareWorkflowWrites(database: Database): WorkflowWrites {
       `insert into workflow_registration (tenant, workflow_id, sha256) values (?, ?, ?)
        on conflict do update set sha256 = excluded.sha256`,
     ),
-    ...prepareEntryWrites(database),
+    ...prepareMemoryWrites(database),
     ...prepareRequestWrites(database),
     beat: database.prepare<[string, number, number]>(
       `insert into driver (id, pid, beat_at_ms) values (?, ?, ?)
        on conflict do update set pid = excluded.pid, beat_at_ms = excluded.beat_at_ms`,
     ),
     removeDriver: database.prepare<[string]>("delete from driver where id = ?"),
-  };
-}
-
-const EVENT_KEY = "(select event_key from event where run_key = @runKey and sequence = @sequence)";
-
-function prepareEntryWrites(database: Database): Pick<WorkflowWrites, "putEntry" | "putTag"> {
-  return {
-    putEntry: database.prepare<[EntryValues]>(
-      `insert into memory_entry (
-         event_key, tenant, scope, memory_id, content, tags, created_at, expires_at, expires_at_ms, hash
-       )
-       values (
-         ${EVENT_KEY}, @tenant, @scope, @id, @content, @tags, @createdAt, @expiresAt, @expiresAtMs, @hash
-       )`,
-    ),
-    putTag: database.prepare<[TagValues]>(
-      `insert into memory_tag (tenant, scope, tag, event_key) values (@tenant, @scope, @tag, ${EVENT_KEY})
-       on conflict do nothing`,
-    ),
   };
 }
 

@@ -1,10 +1,13 @@
 /** Owns: `serve`, which runs an OpenWOP host over a ledger until it is stopped. */
 import { readFileSync } from "node:fs";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { DAY_MS, REPLAY_RETENTION_DAYS_MAX } from "../../agents/coordination/contracts/openwop-config.ts";
+import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { ledgerPathFor } from "./open-ledger.ts";
 import { runCommand, withExamples, withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
 import { readTokens } from "./serve-tokens.ts";
+import { readAgentFolder } from "./agent-folder.ts";
 import { readWorkflowFolder } from "./workflow-folder.ts";
 
 interface ServeOptions extends JsonOption {
@@ -23,9 +26,16 @@ interface ServeOptions extends JsonOption {
   readonly escalationThreshold: string;
   readonly modelUrl?: string;
   readonly model?: string;
+  readonly agents?: string;
+  readonly modelClass?: string[];
+  readonly mcpServer?: string[];
+  readonly toolScope?: string[];
   readonly peerToken?: string[];
   readonly verbose?: boolean;
   readonly testSeams?: boolean;
+  readonly transcriptWindow: string;
+  readonly replayReinvokesModels?: boolean;
+  readonly replayRetention: string;
 }
 
 export function addServe(command: CommandGroup, host: CliHost): void {
@@ -37,6 +47,14 @@ export function addServe(command: CommandGroup, host: CliHost): void {
     .option("--token <token>", "bearer token of the only tenant (default: OPENWOP_API_KEY)")
     .option("--tokens <file>", 'bearer tokens of several tenants: JSON {"<tenant>": "<token>"}')
     .option("--workflows <folder>", "workflow definitions, JSON or YAML, that every tenant may run")
+    .option("--agents <folder>", "packs of agents (pack.json with agents[]), or one file for each agent")
+    .option("--model-class <class=model...>", "models of agents by the class that their manifests name")
+    .option("--mcp-server <name=url...>", "servers whose tools agents may be allowed, as mcp:<tool>")
+    .option(
+      "--tool-scope <tool=scope,...>",
+      "scopes that a token needs for a tool, such as mcp:pay=money",
+      collect,
+    )
     .option("--host-id <id>", "the name of this host in causes (default: the base URL)")
     .option("--base-url <url>", "under which clients reach this host (default: the address it listens on)")
     .option("--allow-remote", "listen on an address that other machines reach")
@@ -49,6 +67,16 @@ export function addServe(command: CommandGroup, host: CliHost): void {
     .option("--escalation-threshold <share>", "agents' own decisions below it wait for people, 0 to 1", "0.7")
     .option("--model-url <url>", "a model that answers like OpenAI's chat completions (key: OPENAI_API_KEY)")
     .option("--model <name>", "the model's name")
+    .option(
+      "--transcript-window <events>",
+      "so many events of its log each turn of a supervisor is told",
+      String(WORKFLOW_BOUNDS.transcriptWindow),
+    )
+    .option(
+      "--replay-reinvokes-models",
+      "replays ask the model again, and fail where it refuses what it answered, or answers what it refused",
+    )
+    .option("--replay-retention <days>", "runs can be forked for so long after their end", "7")
     .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
     .option("--verbose", "log every append")
     .option("--test-seams", "offer the routes of the protocol's conformance suite");
@@ -63,12 +91,16 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   const ledgerPath = await ledgerPathFor(host, options);
   const tokens = readTokens(options, process.env);
   const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
+  const agents = await agentsOf(options);
   const served = await startServing({
     ...{ ledgerPath, tokens, definitions, version: VERSION },
     port: whole("--port", options.port, 65_535),
     hostname: options.host,
     allowRemote: options.allowRemote === true,
     testSeams: options.testSeams === true,
+    transcriptWindow: transcriptWindow(options.transcriptWindow),
+    replayReinvokesModels: options.replayReinvokesModels === true,
+    retentionMs: days("--replay-retention", options.replayRetention) * DAY_MS,
     verbose: options.verbose === true,
     confidenceFloor: share("--confidence-floor", options.confidenceFloor, 0.5),
     escalationThreshold: share("--escalation-threshold", options.escalationThreshold, 0),
@@ -78,6 +110,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl.replace(/\/+$/, "") }),
     ...(options.allowOrigin && { allowedOrigins: options.allowOrigin.map(originOf) }),
     ...modelOf(options),
+    ...(agents && { agents }),
     ...suiteTargets(process.env),
     log: (line) => void host.stderr.write(line),
   });
@@ -85,6 +118,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     baseUrl: served.baseUrl,
     ledger: ledgerPath,
     workflows: definitions.length,
+    ...(agents && { agents: agents.installed.length }),
     tenants: tokens.length,
   };
   if (options.json) await writeJson(host, told);
@@ -120,6 +154,20 @@ function whole(option: string, text: string, max: number): number {
   return value;
 }
 
+/** At least one: a window of none could not be advertised. */
+function transcriptWindow(text: string): number {
+  const events = whole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
+  if (events === 0) throw invalid("--transcript-window: expected at least 1 event");
+  return events;
+}
+
+function days(option: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= 0 && value <= REPLAY_RETENTION_DAYS_MAX))
+    throw invalid(`${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`);
+  return value;
+}
+
 function share(option: string, text: string, min: number): number {
   const value = Number(text);
   if (text.trim() === "" || !(value >= min && value <= 1))
@@ -145,6 +193,48 @@ function modelOf({ modelUrl, model }: ServeOptions) {
   if (modelUrl === undefined || model === undefined) throw invalid("--model-url and --model belong together");
   const { OPENAI_API_KEY: key } = process.env;
   return { model: { baseUrl: modelUrl, model, ...(key !== undefined && { apiKey: key }) } };
+}
+
+async function agentsOf({ agents, modelClass = [], mcpServer = [], toolScope = [] }: ServeOptions) {
+  const said = [agents, ...modelClass, ...mcpServer, ...toolScope].some((each) => each !== undefined);
+  if (!said) return undefined;
+  return {
+    installed: agents === undefined ? [] : await readAgentFolder(agents),
+    modelClasses: Object.fromEntries(
+      modelClass.map((text) => pairOf("--model-class", "<class>=<model>", text)),
+    ),
+    mcpServers: Object.fromEntries(mcpServer.map((text) => serverOf(text))),
+    toolScopes: Object.fromEntries(toolScope.map((text) => scopesOf(text))),
+  };
+}
+
+function collect(text: string, before: readonly string[] = []): string[] {
+  return [...before, text];
+}
+
+function pairOf(option: string, form: string, text: string): [name: string, value: string] {
+  const at = text.indexOf("=");
+  if (at < 1 || at === text.length - 1) throw invalid(`${option}: expected ${form}, got ${text}`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function serverOf(text: string): [name: string, url: string] {
+  const [name, url] = pairOf("--mcp-server", "<name>=<url>", text);
+  const { protocol } = URL.parse(url) ?? {};
+  if (protocol !== "http:" && protocol !== "https:")
+    throw invalid(`--mcp-server: ${url}: expected a URL such as https://tools.example/mcp`);
+  return [name, url];
+}
+
+function scopesOf(text: string): [tool: string, scopes: string[]] {
+  const [tool, scopes] = pairOf("--tool-scope", "<tool>=<scope>,...", text);
+  return [
+    tool,
+    scopes
+      .split(",")
+      .map((scope) => scope.trim())
+      .filter((scope) => scope !== ""),
+  ];
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;

@@ -11,9 +11,20 @@ interface TokenOptions {
 export interface TenantToken {
   readonly tenant: string;
   readonly token: string;
+  readonly principal?: string;
+  readonly scopes?: readonly string[];
 }
 
-const fileSchema = z.record(z.string().min(1).max(128), z.string().min(1));
+const name = z.string().min(1).max(128);
+const tokenSchema = z.union([
+  z.string().min(1),
+  z.strictObject({
+    token: z.string().min(1),
+    principal: name.optional(),
+    scopes: z.array(name).max(100).optional(),
+  }),
+]);
+const fileSchema = z.record(name, z.union([tokenSchema, z.array(tokenSchema).min(1).max(100)]));
 
 /** @throws CoordinationError `INPUT_INVALID` where there is none, because nobody could ask then. */
 export function readTokens(
@@ -37,9 +48,21 @@ function inFile(file: string): TenantToken[] {
   if (!parsed.success)
     throw new CoordinationError(
       "INPUT_INVALID",
-      `${file}: expected JSON of the form {"<tenant>": "<token>"}`,
+      `${file}: expected JSON of the form {"<tenant>": "<token>"} or {"<tenant>": {"token": "<token>", "scopes": []}}`,
     );
-  return Object.entries(parsed.data).map(([tenant, secret]) => ({ tenant, token: secret }));
+  return Object.entries(parsed.data).flatMap(([tenant, given]) =>
+    (Array.isArray(given) ? given : [given]).map((each) => ofTenant(tenant, each)),
+  );
+}
+
+function ofTenant(tenant: string, given: z.output<typeof tokenSchema>): TenantToken {
+  if (typeof given === "string") return { tenant, token: given };
+  const { token, principal, scopes } = given;
+  return {
+    ...{ tenant, token },
+    ...(principal !== undefined && { principal }),
+    ...(scopes && { scopes }),
+  };
 }
 
 function jsonIn(file: string): unknown {

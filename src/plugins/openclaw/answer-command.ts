@@ -9,9 +9,10 @@ import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
 import { sessionKeySchema, type SessionKey } from "../../agents/coordination/contracts/ids.ts";
-import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { QuestionReport } from "../cli/question-report.ts";
+import { short } from "./chat-text.ts";
 import type { Plans, UsePlans } from "./plan-access.ts";
+import { answerRun, askAgent, lookAtRun, RUN_ID, type RunCommandParts } from "./run-commands.ts";
 import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
 import type { SharedRuntime } from "./shared-runtime.ts";
 
@@ -34,20 +35,21 @@ const HELP = [
   "/coordination approve ID",
   "/coordination deny ID",
   "/coordination answer ID TEXT",
+  "/coordination ask AGENT TEXT: has an agent of a manifest do it",
+  "/coordination run RUN: what came of it",
   "Without ID the only open question of this session is meant.",
 ].join("\n");
 
 const MAY_ANSWER: ReadonlySet<string> = new Set(["operator.approvals", "operator.admin"]);
 const NOT_ALLOWED = "You may not answer questions here.";
 
-export interface CommandParts {
+export interface CommandParts extends RunCommandParts {
   readonly use: UsePlans;
-  readonly logger: Logger;
 }
 
 /** The reply to `/coordination ARGS`. */
 export async function answerCommand(parts: CommandParts, message: ChatMessage): Promise<string> {
-  if (!message.isAuthorizedSender) return notAllowed(parts, message);
+  if (!message.isAuthorizedSender && !isForAgents(message)) return notAllowed(parts, message);
   try {
     return await replyTo(parts, message);
   } catch (error) {
@@ -57,14 +59,22 @@ export async function answerCommand(parts: CommandParts, message: ChatMessage): 
   }
 }
 
+/** Who may call agents is another question than who may answer. */
+function isForAgents({ args = "" }: ChatMessage): boolean {
+  return ["ask", "run"].includes(firstWord(args)[0].toLowerCase());
+}
+
 function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
   const [verb, rest] = firstWord(message.args ?? "");
-  switch (verb.toLowerCase()) {
+  const command = verb.toLowerCase();
+  switch (command) {
+    case "ask":
+      return askAgent(parts, message, firstWord(rest));
+    case "run":
+      return lookAtRun(parts, message, rest);
     case "approve":
     case "deny":
-      return /\s/u.test(rest)
-        ? Promise.resolve(`Too many words. Try: /coordination ${verb.toLowerCase()} ID`)
-        : give(parts, message, { answer: verb.toLowerCase() as AnswerKind, ...idOf(rest) });
+      return rule(parts, message, { answer: command, id: rest });
     case "answer":
       return giveText(parts, message, rest);
     case "questions":
@@ -72,6 +82,26 @@ function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
     default:
       return Promise.resolve(HELP);
   }
+}
+
+interface Ruled {
+  readonly answer: "approve" | "deny";
+  readonly id: string;
+}
+
+function rule(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
+  if (RUN_ID.test(id)) return giveToRun(parts, message, { answer, id });
+  return /\s/u.test(id)
+    ? Promise.resolve(`Too many words. Try: /coordination ${answer} ID`)
+    : give(parts, message, { answer, ...idOf(id) });
+}
+
+/** Those who may answer questions may answer for runs. */
+function giveToRun(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
+  return answerRun(parts, message, {
+    ...{ answer, runId: id, mayAnswer: (runtime) => mayAnswer(message, runtime) },
+    refused: () => notAllowed(parts, message),
+  });
 }
 
 function firstWord(text: string): readonly [word: string, rest: string] {
@@ -164,7 +194,6 @@ function replyOn(answered: AnswerTold, id: string | undefined): string {
 }
 
 const QUESTIONS_MAX = 5;
-const CHARS_MAX = 300;
 
 function tell(
   { use }: CommandParts,
@@ -197,16 +226,6 @@ async function questionLine(question: QuestionReport): Promise<string> {
   const wrote = asked ? ` It wrote: ${JSON.stringify(short(asked.question))}.` : "";
   const what = short(`${aboutText(question)}: ${causeText(question)}`);
   return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${what}.${wrote}`;
-}
-
-/** One line without control characters, of bounded length. */
-function short(text: string): string {
-  const line = text
-    .toWellFormed()
-    .replace(/\s+/gu, " ")
-    .replace(/(?!\u200d)[\p{Cc}\p{Cf}\p{Co}]/gu, "")
-    .trim();
-  return line.length <= CHARS_MAX ? line : `${line.slice(0, CHARS_MAX - 1).toWellFormed()}…`;
 }
 
 function capital(text: string): string {

@@ -10,6 +10,7 @@ import { registerCoordinationCli } from "./register-cli.ts";
 import { registerCoordinationCommands } from "./register-commands.ts";
 import { registerCoordinationMethods } from "./register-gateway-methods.ts";
 import { registerHostHooks } from "./register-hooks.ts";
+import { registerMentions } from "./register-mentions.ts";
 import { registerOpenWopRoute } from "./register-openwop-route.ts";
 import { registerCoordinationTools } from "./register-tools.ts";
 import { definePluginEntry, type OpenClawPluginApi } from "./sdk.ts";
@@ -27,6 +28,7 @@ export default definePluginEntry({
     registerCoordinationCommands(api);
     registerAnswerRoute(api);
     registerOpenWopRoute(api);
+    registerMentions(api);
   },
 });
 

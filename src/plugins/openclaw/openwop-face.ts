@@ -9,6 +9,7 @@ import type { Phase1Config } from "../../agents/coordination/contracts/config.ts
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { ChatModel } from "../../agents/coordination/ports/outbound.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
+import type { ChatAgents } from "../chat-agents.ts";
 import type { RunningCoordinator } from "../compose.ts";
 import type { ServedOpenWop } from "../compose-openwop.ts";
 import { openWopBaseUrl, openWopPath } from "./openwop-address.ts";
@@ -21,6 +22,8 @@ export interface OpenWopFace {
   /** Goes on with the runs that a process left behind. Never rejects. */
   start(): Promise<void>;
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** For a message that is here; nothing while it is not served. */
+  chats(): Promise<ChatAgents | undefined>;
   /** A coordination has new events. */
   readonly appended: (runId: string) => void;
   close(): Promise<void>;
@@ -63,6 +66,11 @@ export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
       if (path === undefined) answer(response, NOT_FOUND);
       else if (!served || closed) answerUnavailable(response);
       else await outsideCalls(() => served.handle(Object.assign(request, { url: path }), response));
+    },
+    chats: async () => {
+      contexts.came();
+      const served = await open();
+      return closed ? undefined : served?.chats;
     },
     appended: watchers.changed,
     close: async () => {

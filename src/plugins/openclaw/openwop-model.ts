@@ -12,6 +12,7 @@ import type {
 } from "../../agents/coordination/ports/outbound.ts";
 import { defaultAgent } from "./host-model.ts";
 import type { HostRuntime } from "./host-runs.ts";
+import { plainMessages, toolRules, toolTurnIn } from "./openwop-tools.ts";
 import type { RequestContexts } from "./request-contexts.ts";
 
 type Completion = Awaited<ReturnType<HostRuntime["llm"]["complete"]>>;
@@ -45,7 +46,7 @@ function asked(runtime: HostRuntime, request: ChatRequest): Parameters<HostRunti
   const agentId = agentOf(runtime, request.agentId);
   const system = systemOf(request);
   return {
-    messages: messages.map(({ role, content }) => ({ role, content })),
+    messages: plainMessages(messages),
     ...{ maxTokens, signal, purpose: "coordination.openwop" },
     ...(system !== "" && { systemPrompt: system }),
     ...(model !== undefined && { model }),
@@ -66,7 +67,8 @@ function agentOf(runtime: HostRuntime, agentId: string | undefined): AgentId | u
 }
 
 /** The host has no common way to bind an answer to a schema; whoever asks checks it. */
-function systemOf({ system = "", schema }: ChatRequest): string {
+function systemOf({ system: own = "", schema, tools = [] }: ChatRequest): string {
+  const system = `${own}\n\n${toolRules(tools)}`.trim();
   if (!schema) return system;
   const wanted = `Answer with one JSON value and nothing else. It must satisfy this JSON Schema:\n${JSON.stringify(schema.schema)}`;
   return `${system}\n\n${wanted}`.trim();
@@ -79,21 +81,30 @@ const FINISHES: Readonly<Record<string, ChatFinish>> = {
 };
 
 /** An aborted call resolves. */
-function answerOf(completion: Completion, { schema }: ChatRequest): ChatAnswer | OutboundFailure {
+function answerOf(completion: Completion, request: ChatRequest): ChatAnswer | OutboundFailure {
   const { stopReason, provider, model, responseModel, usage } = completion;
   if (stopReason === "aborted") return aborted();
   if (stopReason === "error") return failed("the host's model failed");
-  const text = completion.text.slice(0, BOUNDS.replyCharsMax);
-  const object = schema && jsonOf(text);
   return {
-    ...{ kind: "answered", text, provider, model: responseModel ?? model },
-    ...(object !== undefined && { object }),
+    ...{ kind: "answered", provider, model: responseModel ?? model },
+    ...saidIn(completion.text.slice(0, BOUNDS.replyCharsMax), request),
     finishReason: FINISHES[stopReason ?? ""] ?? "other",
     usage: {
       ...(usage.inputTokens !== undefined && { inputTokens: usage.inputTokens }),
       ...(usage.outputTokens !== undefined && { outputTokens: usage.outputTokens }),
     },
   };
+}
+
+/** Calls of tools, the JSON that was asked for, or a text. */
+function saidIn(
+  text: string,
+  { schema, tools = [] }: ChatRequest,
+): Pick<ChatAnswer, "text" | "object" | "toolCalls"> {
+  const turn = tools.length > 0 ? toolTurnIn(jsonOf(text)) : undefined;
+  if (turn) return { text: turn.text, toolCalls: turn.calls };
+  const object = schema && jsonOf(text);
+  return object === undefined ? { text } : { text, object };
 }
 
 /** Models like to put what they were asked for into a fence. */

@@ -106,7 +106,10 @@ async function lookForAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Ob
   return looked.answers ? { kind: "running", childSessionKey, childRunId } : looked.seen;
 }
 
-async function tell(runtime: HostRuntime, order: Order): Promise<Start> {
+/** What is told by a turn of a session, once for each key. */
+export type Telling = Attempt & Pick<Order, "message">;
+
+export async function tell(runtime: HostRuntime, order: Telling): Promise<Start> {
   const seen = await look(runtime, order);
   if (seen.kind !== "nothing") return startOf(seen.seen);
   const deliver = hasChat(runtime, order.childSessionKey);
@@ -115,7 +118,7 @@ async function tell(runtime: HostRuntime, order: Order): Promise<Start> {
   return deliver && first.kind === "refused" ? await run(runtime, order, false) : first;
 }
 
-async function run(runtime: HostRuntime, order: Order, deliver: boolean): Promise<Start> {
+async function run(runtime: HostRuntime, order: Telling, deliver: boolean): Promise<Start> {
   try {
     const { runId, sessionKey } = await runtime.subagent.run({
       sessionKey: order.childSessionKey,

@@ -1,6 +1,7 @@
 /** Owns: offering the chat command to the host. Its code is loaded at the first call. */
 import { planAccess } from "./plan-access.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
+import { chatAccess } from "./use-chats.ts";
 
 export function registerCoordinationCommands(api: OpenClawPluginApi): void {
   api.registerCommand({
@@ -13,7 +14,8 @@ export function registerCoordinationCommands(api: OpenClawPluginApi): void {
         import("./answer-command.ts"),
         import("./host-logger.ts"),
       ]);
-      return { text: await answerCommand({ use: planAccess(api), logger: hostLogger(api.logger) }, message) };
+      const parts = { use: planAccess(api), useChats: chatAccess(api), logger: hostLogger(api.logger) };
+      return { text: await answerCommand(parts, message) };
     },
   });
 }

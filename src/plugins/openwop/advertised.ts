@@ -5,32 +5,29 @@
  * D2 Every family lies at the root; the mirror under `capabilities` is for older readers.
  */
 import { hash } from "node:crypto";
+import type { AgentSource } from "../../agents/coordination/contracts/agent-events.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 
 export interface Advertised {
   readonly implementation: { readonly name: string; readonly version: string; readonly vendor?: string };
-  readonly executionModel: {
-    /** Every level up to it is implemented. */
-    readonly version: 1 | 2 | 3;
-    readonly confidenceEscalationFloor: number;
-    readonly crossChildMemoryConcurrency: "strict" | "advisory";
-  };
-  /** Runs keep and read memory, and write `memory.written`. */
-  readonly memory: boolean;
-  /** Agents of a manifest can be listed. */
+  /** Decisions below it wait for people: 0.5 to 1. */
+  readonly confidenceEscalationFloor: number;
+  /** Events at most that each turn of a supervisor is told. */
+  readonly transcriptWindow: number;
+  /** So long after their end runs can be forked; milliseconds. */
+  readonly retentionMs: number;
+  /** Agents of manifests are installed. */
   readonly agentInventory: boolean;
-  readonly reasoning?: { readonly verbosity: "summary" | "full" | "off"; readonly streaming: boolean };
-  /** Typed capabilities that nodes may require. */
-  readonly runtimeCapabilities?: readonly string[];
-  /** More families of the schema, as they are. */
-  readonly more?: Readonly<Record<string, unknown>>;
+  /** How agents of manifests are invoked, where live models play them. */
+  readonly liveAgents?: readonly AgentSource[];
 }
 
-/** What levels 1 to 3 are. */
-export const LEVEL_3: Omit<Advertised, "implementation"> = {
-  executionModel: { version: 3, confidenceEscalationFloor: 0.5, crossChildMemoryConcurrency: "strict" },
-  memory: true,
+/** What a host says that is not configured otherwise. */
+export const DEFAULTS: Omit<Advertised, "implementation"> = {
+  confidenceEscalationFloor: 0.5,
+  transcriptWindow: WORKFLOW_BOUNDS.transcriptWindow,
+  retentionMs: WORKFLOW_BOUNDS.replayRetentionMs,
   agentInventory: false,
 };
 
@@ -51,9 +48,10 @@ export function discoveryDocument(
     multiAgent: { executionModel: executionModel(advertised, hostId) },
     agents: agents(advertised),
     subWorkflow: { inputMapping: true },
-    ...(advertised.memory && { memory: MEMORY }),
-    ...(advertised.runtimeCapabilities && { runtimeCapabilities: advertised.runtimeCapabilities }),
-    ...advertised.more,
+    replay: replay(advertised),
+    memory: MEMORY,
+    workspace: WORKSPACE,
+    toolHooks: TOOL_HOOKS,
   };
   const text = JSON.stringify({
     protocolVersion: "1.1",
@@ -79,6 +77,11 @@ const LIMITS = {
   maxRequestBodyBytes: HTTP_BOUNDS.bodyBytesMax,
 };
 
+/** RFC 0064: of every call of a tool, by an agent or by a node. */
+const TOOL_HOOKS = {
+  ...{ supported: true, prePostEvents: true, perToolAuthorization: true, perToolRateLimit: true },
+};
+
 const MEMORY = {
   supported: true,
   ttlSupported: true,
@@ -86,29 +89,50 @@ const MEMORY = {
   attribution: { supported: true, emitsWriteEvents: true },
 };
 
-function executionModel({ executionModel: model }: Advertised, hostId: string): Record<string, unknown> {
+const WORKSPACE = {
+  ...{ supported: true, versioned: true },
+  maxFileBytes: WORKFLOW_BOUNDS.workspaceFileBytesMax,
+  maxFiles: WORKFLOW_BOUNDS.workspaceFilesMax,
+  maxVersions: WORKFLOW_BOUNDS.workspaceVersionsMax,
+};
+
+/** Each level has what those below it have. */
+function executionModel(
+  { confidenceEscalationFloor, transcriptWindow }: Advertised,
+  hostId: string,
+): Record<string, unknown> {
   return {
-    supported: true,
-    version: model.version,
-    ...(model.version >= 2 && {
-      confidenceEscalationFloor: model.confidenceEscalationFloor,
-      confidenceEscalationInterruptKind: "approval",
-      crossChildMemoryConcurrency: model.crossChildMemoryConcurrency,
-    }),
-    ...(model.version >= 3 && {
-      crossHostCausation: { supported: true, hostId, ancestryEndpointSupported: true },
-    }),
+    ...{ supported: true, version: 6 },
+    ...{ confidenceEscalationFloor, confidenceEscalationInterruptKind: "approval" },
+    crossChildMemoryConcurrency: "strict",
+    crossHostCausation: { supported: true, hostId, ancestryEndpointSupported: true },
+    replayDeterminism: {
+      ...{ supported: true, llmCacheKeyRecipe: "spec-rfc-0041", refusalDivergenceEmission: true },
+    },
+    ...{ statefulResume: true, transcriptWindow },
+    verifier: { supported: true, gating: true },
   };
 }
 
-function agents({ memory, reasoning, agentInventory }: Advertised): Record<string, unknown> {
+function replay({ retentionMs }: Advertised): Record<string, unknown> {
   return {
-    supported: true,
-    orchestrator: true,
-    dispatch: true,
-    dispatchMapping: true,
-    ...(memory && { memoryBackends: ["long-term"] }),
-    ...(reasoning && { reasoning }),
-    ...(agentInventory && { manifestRuntime: { supported: true } }),
+    ...{ supported: true, modes: ["replay", "branch"], sideEffectSuppression: "recorded-outcome" },
+    retention: { windowSeconds: Math.floor(retentionMs / 1_000) },
+  };
+}
+
+function agents({ agentInventory, liveAgents }: Advertised): Record<string, unknown> {
+  return {
+    ...{ supported: true, orchestrator: true, dispatch: true, dispatchMapping: true },
+    ...{ memoryBackends: ["long-term"], subRunAttestation: true },
+    ...(agentInventory && {
+      manifestRuntime: { supported: true, handoffValidation: true, installScope: "host" },
+    }),
+    ...(liveAgents && {
+      liveRuntime: {
+        ...{ supported: true, structuredOutput: true, confidenceEscalation: true },
+        sources: liveAgents,
+      },
+    }),
   };
 }

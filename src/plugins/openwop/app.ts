@@ -81,11 +81,12 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
 function corsFor(origins: readonly string[]): ReturnType<typeof cors> {
   return cors({
     origin: [...origins],
-    allowMethods: ["GET", "POST"],
+    allowMethods: ["GET", "POST", "PUT", "DELETE"],
     allowHeaders: [
       "authorization",
       "content-type",
       "idempotency-key",
+      "if-match",
       "last-event-id",
       "traceparent",
       "tracestate",
@@ -113,6 +114,7 @@ function once<T>(make: () => T): () => T {
 
 /** `/v1/runs/{runId}:pause` as `/v1/runs/:runId{[^/]+:pause}`. */
 function routerPath(path: string): string {
+  if (path.endsWith("/{path}")) return path.replace("{path}", ":path{.+}");
   return path.replace(/\{(\w+)\}(:[a-z-]+)?/g, (_all, name: string, verb?: string) =>
     verb === undefined ? `:${name}` : `:${name}{[^/]+${verb}}`,
   );
@@ -126,7 +128,8 @@ interface PathMethods {
 function methodsByPath(routes: readonly Route[]): readonly PathMethods[] {
   const found = new Map<string, PathMethods>();
   for (const { path, method } of routes) {
-    const pattern = new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/\{\w+\}/g, "[^/:]+")}$`);
+    const rest = path.replace(/[.]/g, "\\.").replace("{path}", ".+");
+    const pattern = new RegExp(`^${rest.replace(/\{\w+\}/g, "[^/:]+")}$`);
     const entry = found.get(path) ?? { pattern, methods: new Set() };
     entry.methods.add(method);
     found.set(path, entry);

@@ -14,6 +14,8 @@ export interface BearerToken {
   readonly tenant: string;
   /** Names the holder; without it, a fingerprint does. */
   readonly principal?: string;
+  /** What its holder's agents may use tools for that ask for it (RFC 0064). */
+  readonly scopes?: readonly string[];
 }
 
 interface KnownToken {
@@ -47,13 +49,14 @@ function matching(known: readonly KnownToken[], digest: Buffer): Caller | undefi
   return found;
 }
 
-function knownToken({ token, tenant, principal }: BearerToken): KnownToken {
+function knownToken({ token, tenant, principal, scopes }: BearerToken): KnownToken {
   if (!/^[\x21-\x7e]+$/.test(token) || token.length > HTTP_BOUNDS.tokenCharsMax)
     throw new RangeError("a bearer token is a word of visible ASCII characters");
   if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(tenant))
     throw new RangeError(`${JSON.stringify(tenant)} is not the name of a tenant`);
   const digest = hash("sha256", token, "buffer");
-  return { digest, caller: { tenant, principal: principal ?? fingerprint(token) } };
+  const caller = { tenant, principal: principal ?? fingerprint(token), ...(scopes && { scopes }) };
+  return { digest, caller };
 }
 
 /** Of a hash of its own, so that it is not a part of the digest that tokens are compared by. */

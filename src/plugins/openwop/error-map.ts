@@ -26,6 +26,10 @@ export const HOST_ERROR_STATUS: Readonly<Record<HostErrorCode, number>> = {
   interrupt_expired: 410,
   interrupt_inspect_only: 403,
   workflow_not_found: 404,
+  invalid_from_seq: 422,
+  replay_memory_snapshot_unavailable: 422,
+  workspace_conflict: 409,
+  workspace_too_large: 413,
   forbidden: 403,
   rate_limited: 429,
   unavailable: 503,
@@ -38,13 +42,12 @@ export const FACE_ERROR_STATUS = {
   force_engine_version_forbidden: 403,
   method_not_allowed: 405,
   unversioned_path: 400,
+  invalid_argument: 400,
   state_conflict: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,
   idempotency_key_mismatch: 409,
   idempotency_in_flight: 409,
-  invalid_from_seq: 422,
-  replay_memory_snapshot_unavailable: 422,
 } as const;
 export type FaceErrorCode = keyof typeof FACE_ERROR_STATUS;
 
@@ -52,6 +55,7 @@ export type FaceErrorCode = keyof typeof FACE_ERROR_STATUS;
 export const COORDINATION_ERROR: Readonly<Record<ErrorCode, HostErrorCode | FaceErrorCode>> = {
   LEDGER_CONFLICT: "unavailable",
   CLAIM_CONFLICT: "unavailable",
+  WORKSPACE_CONFLICT: "unavailable",
   LEDGER_BUSY: "unavailable",
   LEDGER_FULL: "unavailable",
   LEDGER_CORRUPT: "internal_error",

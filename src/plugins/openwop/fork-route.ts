@@ -1,44 +1,69 @@
-/**
- * Owns: refusing to fork runs. From level 2 on, a host that cannot give a fork the memory of its time must say exactly that
- * (RFC 0039, MAE-3); forking itself belongs to level 4, and is not advertised.
- */
+/** Owns: the route that forks runs (replay.md). The host checks in the protocol's order; the body's form comes behind the run. */
 import { z } from "zod";
-import { refuse } from "./error-map.ts";
-import { route, type Answer, type Ask, type Route, type RouteParts } from "./route.ts";
-import { anySchema } from "./schemas.ts";
+import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
+import type { ForkRun } from "../../agents/coordination/runtime/workflows/workflow-host.ts";
+import { refuse, type HttpRefusal } from "./error-map.ts";
+import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "./route.ts";
+import { forkedSchema } from "./schemas.ts";
+
+const record = z.record(z.string(), z.unknown());
+
+/** run-options.schema.json. What is not in it could not be kept, and is not taken for granted. */
+const overlaySchema = z.strictObject({
+  configurable: record.optional(),
+  tags: z.array(z.string().min(1).max(WORKFLOW_BOUNDS.tagCharsMax)).max(WORKFLOW_BOUNDS.tagsMax).optional(),
+  metadata: record.optional(),
+});
 
 const forkBody = z.strictObject({
   mode: z.enum(["replay", "branch"]),
-  fromSeq: z.int().min(0).default(0),
-  runOptionsOverlay: z.record(z.string(), z.unknown()).optional(),
+  fromSeq: z.number().optional(),
+  runOptionsOverlay: overlaySchema.optional(),
 });
+type ForkBody = z.output<typeof forkBody>;
 
 export const forkRoute: Route = route({
   ...{ method: "POST", path: "/v1/runs/{runId}:fork", operationId: "forkRun", auth: "bearer" },
-  ...{ summary: "Refuses to fork a run: its memory is not served as of an event.", status: 201 },
-  ...{ refusals: [404, 422, 503], body: forkBody, answer: anySchema },
-  when: ({ memory, executionModel }) => memory && executionModel.version >= 2,
-  handle: refuseFork,
+  ...{ summary: "Makes a run out of the events of another one.", status: 201 },
+  ...{ refusals: [403, 404, 409, 413, 415, 422, 503], body: forkBody, answer: forkedSchema },
+  handle: fork,
 });
 
-async function refuseFork(ask: Ask<z.output<typeof forkBody>>, { host }: RouteParts): Promise<Answer> {
+async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteParts): Promise<Answer> {
+  const refused = refuseMetadata(ask.body);
+  if (refused) return refused;
   const { mode, fromSeq, runOptionsOverlay } = ask.body;
-  const runId = ask.param("runId");
-  const before = await host.events(ask.caller, runId, { from: Math.max(0, fromSeq - 1), limit: 1 });
-  if (before.kind === "refused") return before;
-  if (mode === "replay" && runOptionsOverlay)
-    return refuse(
-      "validation_error",
-      "A replay takes the options of its source: `runOptionsOverlay` is for branches.",
-    );
-  if (before.value.events.length === 0)
-    return refuse("invalid_from_seq", "`fromSeq` lies behind the end of the run.", { fromSeq });
-  return refuse(
-    "replay_memory_snapshot_unavailable",
-    "This host does not serve memory as of an event, so it forks no runs.",
-    {
-      ...{ fromSeq, sourceRunId: runId },
-      reason: "event_log_unavailable",
-    },
+  const request = {
+    ...{ sourceRunId: ask.param("runId"), mode },
+    ...(fromSeq !== undefined && { fromSeq }),
+    ...(runOptionsOverlay && { overlay: stated(runOptionsOverlay) }),
+    ...(ask.runId !== undefined && { runId: ask.runId }),
+  };
+  return answered(await host.fork(ask.caller, request), (forked) =>
+    json(201, {
+      ...forked,
+      status: "pending",
+      eventsUrl: `${pathPrefix}/v1/runs/${encodeURIComponent(forked.runId)}/events`,
+    }),
   );
+}
+
+function refuseMetadata({ runOptionsOverlay: { metadata } = {} }: ForkBody): HttpRefusal | undefined {
+  const charsMax = WORKFLOW_BOUNDS.metadataCharsMax;
+  return metadata && JSON.stringify(metadata).length > charsMax
+    ? refuse("validation_error", `\`metadata\` is longer than ${charsMax} characters.`)
+    : undefined;
+}
+
+/** What is empty says nothing. */
+function stated({
+  configurable,
+  tags,
+  metadata,
+}: NonNullable<ForkBody["runOptionsOverlay"]>): NonNullable<ForkRun["overlay"]> {
+  return {
+    ...(configurable && Object.keys(configurable).length > 0 && { configurable }),
+    ...(tags && { tags }),
+    ...(metadata && { metadata }),
+  };
 }

@@ -1,4 +1,5 @@
 /** Owns: the routes that tell what the host is: discovery, its own description, workflows, agents. */
+import { inventoryOf } from "./agent-inventory.ts";
 import { refuse } from "./error-map.ts";
 import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "./route.ts";
 import { anySchema } from "./schemas.ts";
@@ -29,13 +30,19 @@ export const hostRoutes: readonly Route[] = [
     ...{ method: "GET", path: "/v1/agents", operationId: "listAgents", auth: "bearer", status: 200 },
     ...{ summary: "The agents of this host.", answer: anySchema },
     when: ({ agentInventory }) => agentInventory,
-    handle: () => json(200, { agents: [], total: 0 }),
+    handle: (_ask, parts) => {
+      const agents = inventoryOf(parts);
+      return json(200, { agents, total: agents.length });
+    },
   }),
   route({
     ...{ method: "GET", path: "/v1/agents/{agentId}", operationId: "getAgent", auth: "bearer", status: 200 },
     ...{ summary: "An agent of this host.", refusals: [404], answer: anySchema },
     when: ({ agentInventory }) => agentInventory,
-    handle: () => refuse("not_found", "There is no such agent."),
+    handle: (ask, parts) => {
+      const found = inventoryOf(parts).find(({ agentId }) => agentId === ask.param("agentId"));
+      return found ? json(200, found) : refuse("not_found", "There is no such agent.");
+    },
   }),
 ];
 

@@ -7,11 +7,11 @@
  *    the run of the first.
  */
 import { hash } from "node:crypto";
+import { canonicalJson } from "../../agents/coordination/contracts/canonical-json.ts";
 import { addMs, type CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { RequestKey, RequestLog } from "../../agents/coordination/ports/workflow-store.ts";
-import { canonicalJson } from "./canonical-json.ts";
 import { errorAnswer, refuse, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 import type { Answer, JsonAnswer, TextAnswer } from "./route.ts";

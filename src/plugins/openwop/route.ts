@@ -75,8 +75,8 @@ export interface RouteQuery {
 }
 
 export interface Route {
-  readonly method: "GET" | "POST";
-  /** As in OpenAPI: `/v1/runs/{runId}`. */
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** As in OpenAPI: `/v1/runs/{runId}`; `{path}` is all that follows, slashes too. */
   readonly path: string;
   readonly operationId: string;
   readonly summary: string;
@@ -86,6 +86,8 @@ export interface Route {
   readonly body?: z.ZodType;
   readonly status: number;
   readonly answer: z.ZodType;
+  /** Not found, rather than refused, without a token. */
+  readonly isHidden?: boolean;
   /** Statuses of refusals, besides 400, 401, 429 and 500. */
   readonly refusals?: readonly number[];
   /** Streams server-sent events where these are asked for. */

@@ -22,17 +22,30 @@ const record = z.record(z.string(), z.unknown());
 const id = z.string().min(1).max(HTTP_BOUNDS.idCharsMax);
 const reason = z.string().max(4_096).optional();
 
-const createBody = z.strictObject({
-  workflowId: id,
-  inputs: record.optional(),
-  /** Taken, and not read: the tenant is that of the token. */
-  tenantId: id.optional(),
-  scopeId: id.optional(),
-  callbackUrl: z.string().max(4_096).optional(),
-  configurable: record.optional(),
-  tags: z.array(z.string().max(WORKFLOW_BOUNDS.tagCharsMax)).max(WORKFLOW_BOUNDS.tagsMax).optional(),
-  metadata: record.optional(),
+/** agent-ref.schema.json; what is not named here is not read. */
+const agentPin = z.object({
+  agentId: id,
+  version: z.string().max(64).optional(),
+  channel: z.string().max(64).optional(),
 });
+
+const createBody = z
+  .strictObject({
+    workflowId: id.optional(),
+    /** In place of a workflow: the agent of a manifest whose run it is (RFC 0077). */
+    agent: agentPin.optional(),
+    agentId: id.optional(),
+    inputs: record.optional(),
+    /** Taken, and not read: the tenant is that of the token. */
+    tenantId: id.optional(),
+    scopeId: id.optional(),
+    callbackUrl: z.string().max(4_096).optional(),
+    configurable: record.optional(),
+    tags: z.array(z.string().max(WORKFLOW_BOUNDS.tagCharsMax)).max(WORKFLOW_BOUNDS.tagsMax).optional(),
+    metadata: record.optional(),
+  })
+  // The one thing that a run is of; `rootOf` says it in words.
+  .meta({ oneOf: ["workflowId", "agent", "agentId"].map((key) => ({ required: [key] })) });
 type CreateBody = z.output<typeof createBody>;
 
 const bulkBody = z.strictObject({ runIds: z.array(id).min(1), reason });
@@ -90,7 +103,6 @@ export const runRoutes: readonly Route[] = [
     ...{ method: "GET", path: "/v1/runs/{runId}/ancestry", operationId: "getRunAncestry", auth: "bearer" },
     ...{ summary: "Which run started a run, and on which host.", status: 200, refusals: [404, 503] },
     answer: ancestrySchema,
-    when: ({ executionModel }) => executionModel.version >= 3,
     handle: async (ask, { host }) =>
       answered(await host.ancestry(ask.caller, ask.param("runId")), (ancestry) => json(200, ancestry)),
   }),
@@ -114,14 +126,37 @@ function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
   const { body } = ask;
   const refused = refuseCreate(ask);
   if (refused) return refused;
-  const { workflowId, inputs = {} } = body;
+  const root = rootOf(body);
+  if ("kind" in root) return root;
+  const { inputs = {} } = body;
   const parent = readParentHeader(ask.header(PARENT_HEADER));
   return {
-    ...{ workflowId, inputs, transport: "rest" },
+    ...{ ...root, inputs, transport: "rest" },
     ...overlay(body),
     ...(ask.runId !== undefined && { runId: ask.runId }),
     ...traceOf(ask),
     ...(parent && { parent }),
+  };
+}
+
+/** A workflow, or an agent whose run it is. */
+function rootOf({
+  workflowId,
+  agent,
+  agentId,
+}: CreateBody): Pick<CreateRun, "workflowId" | "agent"> | HttpRefusal {
+  const named = [workflowId, agent, agentId].filter((each) => each !== undefined);
+  if (named.length !== 1)
+    return refuse("validation_error", "A run is of one workflow (`workflowId`) or of one agent (`agent`).");
+  if (workflowId !== undefined) return { workflowId };
+  const { version, channel, ...pin } = agent ?? { agentId: agentId ?? "" };
+  return {
+    workflowId: "",
+    agent: {
+      ...{ agentId: pin.agentId, source: "run-api" },
+      ...(version !== undefined && { version }),
+      ...(channel !== undefined && { channel }),
+    },
   };
 }
 

@@ -21,6 +21,15 @@ export const createdSchema = z.object({
   statusUrl: z.string(),
 });
 
+export const forkedSchema = z.object({
+  runId: z.string(),
+  sourceRunId: z.string(),
+  fromSeq: z.int().min(0),
+  mode: z.enum(["replay", "branch"]),
+  status,
+  eventsUrl: z.string(),
+});
+
 export const snapshotSchema = z.looseObject({
   runId: z.string(),
   workflowId: z.string(),
@@ -64,6 +73,23 @@ export const resolvedSchema = z.object({
   nodeId: z.string(),
   interruptId: z.string(),
   status,
+});
+
+/** run-diff-response.schema.json. */
+export const runDiffSchema = z.strictObject({
+  a: z.string(),
+  b: z.string(),
+  divergedAtSeq: z.int().min(0).nullable(),
+  eventDiffs: z.array(
+    z.strictObject({
+      seq: z.int().min(0),
+      op: z.enum(["added", "removed", "changed"]),
+      aEvent: record.optional(),
+      bEvent: record.optional(),
+    }),
+  ),
+  stateDiff: record,
+  truncated: z.boolean().optional(),
 });
 
 /** suspend-request.schema.json. */

@@ -68,8 +68,14 @@ async function answerTo(route: Route, parts: ServeParts, context: Context): Prom
   return await answerPost(route, parts, { context, caller });
 }
 
-function callerOf({ auth }: Route, { authenticate }: ServeParts, { req }: Context): Caller | HttpRefusal {
-  return auth === "bearer" ? authenticate(req.header("authorization")) : TOKEN_HOLDER;
+function callerOf(
+  { auth, isHidden = false }: Route,
+  { authenticate }: ServeParts,
+  { req }: Context,
+): Caller | HttpRefusal {
+  if (auth !== "bearer") return TOKEN_HOLDER;
+  const caller = authenticate(req.header("authorization"));
+  return isHidden && "kind" in caller ? notFound() : caller;
 }
 
 async function answerPost(

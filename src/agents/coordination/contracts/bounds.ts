@@ -130,4 +130,7 @@ export const BOUNDS = {
   openWopTokensMax: 64,
   openWopFoldersMax: 16,
   openWopOriginsMax: 64,
+  /** The name of an MCP server. */
+  openWopServerCharsMax: 64,
+  openWopSendersMax: 256,
 } as const;

@@ -31,6 +31,11 @@ export const ERROR_CODES = {
     summary: "another writer claimed a resource first",
     advice: "Nothing to do: the claim is ruled on again with the newer claims.",
   },
+  WORKSPACE_CONFLICT: {
+    recovery: "reload-and-retry",
+    summary: "another writer changed a workspace file first",
+    advice: "Nothing to do: the write is made again as the version after it.",
+  },
   LEDGER_BUSY: {
     recovery: "back-off",
     summary: "the ledger stayed locked for the whole busy timeout",

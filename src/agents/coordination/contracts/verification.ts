@@ -69,6 +69,9 @@ export const statedCheckSchema = z.discriminatedUnion("kind", [
   modelCheck,
 ]);
 
+/** A check that whoever reaches this host over a network may state: it runs nothing and reads no file. */
+export const remoteCheckSchema = z.discriminatedUnion("kind", [schemaCheck, patternCheck, modelCheck]);
+
 /** A check that only an operator can define. */
 export const operatorCheckSchema = z.discriminatedUnion("kind", [
   schemaCheck,

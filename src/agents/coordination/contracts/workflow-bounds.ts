@@ -19,6 +19,10 @@ export const WORKFLOW_BOUNDS = {
   metadataCharsMax: 50_000,
   /** Runs within runs. */
   nestingMax: 16,
+  /** Forks of forks. */
+  forksMax: 64,
+  /** How long after its end a run can be forked, unless the operator says otherwise. */
+  replayRetentionMs: 7 * 24 * 3_600_000,
   /** Node executions of one run. */
   nodeExecutionsMax: 1_000,
   runDurationMsMax: 600_000,
@@ -26,6 +30,18 @@ export const WORKFLOW_BOUNDS = {
   loopbackIterations: 5,
   memoryEntryBytesMax: 65_536,
   memoryListMax: 1_000,
+  /** Of a file of a workspace; with the escapes of JSON it fits into a request's body. */
+  workspaceFileBytesMax: 131_072,
+  /** Files of a workspace that are there at once. */
+  workspaceFilesMax: 500,
+  /** Versions of a file whose contents are kept. */
+  workspaceVersionsMax: 50,
+  /** Versions that are looked at for what a workspace held before an event. */
+  workspaceScanMax: 20_000,
+  /** Events that each turn of a supervisor is told, the last ones before it. */
+  transcriptWindow: 200,
+  /** To which an operator may set it. */
+  transcriptWindowMax: 2_000,
   interruptTokenMs: 30 * 60_000,
   idempotencyKeyCharsMax: 255,
   idempotencyKeptMs: 24 * 3_600_000,

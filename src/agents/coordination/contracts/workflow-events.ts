@@ -3,20 +3,21 @@
  * state of the run is folded from them: a workflow run has no second vocabulary (docs/adr/0012).
  */
 import { z } from "zod";
+import { AGENT_PAYLOADS, agentSourceSchema } from "./agent-events.ts";
 import { CoordinationError } from "./errors.ts";
 import { coordinationIdSchema, eventIdSchema, type CoordinationId, type EventId } from "./ids.ts";
 import { describeProblems, parseBounded } from "./validation.ts";
 import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
-
-const text = z.string().max(WORKFLOW_BOUNDS.textCharsMax);
-const name = z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax);
-const record = z.record(z.string(), z.unknown());
-const count = z.int().min(0);
-const share = z.number().min(0).max(1);
-const agentId = z.string().min(3).max(WORKFLOW_BOUNDS.nameCharsMax);
-/** Of an event whose cause is on another host. */
-const causationHostId = name.optional();
-const errorObject = z.object({ code: name, message: text.min(1), details: record.optional() });
+import {
+  agentId,
+  causationHostId,
+  count,
+  errorObject,
+  name,
+  record,
+  share,
+  text,
+} from "./workflow-fields.ts";
 
 export const ancestryCauseSchema = z.enum([
   "mcp-tool-call",
@@ -76,6 +77,12 @@ export const WORKFLOW_PAYLOADS = {
     inputs: record,
     transport: z.enum(["rest", "mcp", "a2a"]),
     owner: z.object({ tenant: name, principal: name }),
+    /** What the caller may do beyond starting runs: what tools may ask for (RFC 0064). */
+    scopes: z.array(name).optional(),
+    /** Of a run that is one agent's: who began it, and how. */
+    agent: z.object({ agentId, source: agentSourceSchema }).optional(),
+    /** sha256 of each agent of a manifest that the run may invoke, whatever becomes of the manifest meanwhile. */
+    agents: z.record(name, z.string().length(64)).optional(),
     /** sha256 of the definition that the run follows, whatever becomes of the workflow meanwhile. */
     definition: z.string().length(64),
     configurable: record.optional(),
@@ -83,6 +90,8 @@ export const WORKFLOW_PAYLOADS = {
     metadata: record.optional(),
     /** Names the memory that the run reads and writes. */
     memoryScope: name,
+    /** The fork whose memory the run has, where one began it, or began what began it. */
+    memoryHome: coordinationIdSchema.optional(),
     parent: parentRunSchema.optional(),
     causationHostId,
     /** Runs around it; 0 for one that nobody started from a run. */
@@ -186,6 +195,10 @@ export const WORKFLOW_PAYLOADS = {
     parentRunId: name,
     childRunId: name.optional(),
     harvestedKeys: z.array(name).optional(),
+    /** RFC 0063: of what the child hands over, before it is merged. */
+    attestation: z
+      .strictObject({ checksum: z.string().length(64), algorithm: z.literal("sha256") })
+      .optional(),
     error: errorObject.optional(),
     causationHostId,
   }),
@@ -195,48 +208,11 @@ export const WORKFLOW_PAYLOADS = {
     escalationKind: z.enum(["clarify", "escalate"]),
     parentRunId: name,
     workerId: name.optional(),
-    originalDecision: decisionSchema,
+    /** Absent where not a decision is doubted, but what a worker produced. */
+    originalDecision: decisionSchema.optional(),
     causationHostId,
   }),
-  "agent.reasoned": z.object({
-    agentId,
-    reasoning: text,
-    verbosity: z.enum(["summary", "full", "off"]).optional(),
-    causationHostId,
-  }),
-  "agent.reasoning.delta": z.object({
-    agentId,
-    delta: text,
-    sequence: count,
-    verbosity: z.enum(["summary", "full", "off"]).optional(),
-  }),
-  "agent.toolCalled": z.object({
-    agentId,
-    toolName: name,
-    callId: name,
-    inputs: z.unknown().optional(),
-    argsHash: name.optional(),
-    principal: name.optional(),
-    transport: z.enum(["mcp", "http", "native"]).optional(),
-    causationHostId,
-  }),
-  "agent.toolReturned": z.object({
-    agentId,
-    toolName: name,
-    callId: name,
-    outcome: z.unknown().optional(),
-    error: errorObject.optional(),
-    status: z.enum(["ok", "error", "forbidden", "rate_limited"]).optional(),
-    durationMs: count.optional(),
-    causationHostId,
-  }),
-  "agent.handoff": z.object({
-    fromAgentId: agentId,
-    toAgentId: agentId,
-    reason: text.optional(),
-    causationHostId,
-  }),
-  "agent.decided": z.object({ agentId, decision: z.unknown(), confidence, causationHostId }),
+  ...AGENT_PAYLOADS,
   "memory.written": z.object({
     memoryRef: name,
     memoryId: name,
@@ -244,11 +220,42 @@ export const WORKFLOW_PAYLOADS = {
     agentId: agentId.optional(),
     tags: z.array(text).optional(),
   }),
+  "workspace.updated": z.strictObject({ path: name, version: z.int().min(1) }),
   "provider.usage": record,
+  /** What a model was asked, as a digest: whoever takes the recorded answer for a request can tell that it is this one. */
+  "coordination.model_asked": z.strictObject({
+    nodeId: name,
+    provider: name,
+    model: name,
+    requestDigest: z.string().length(64),
+  }),
+  /** RFC 0032: what the provider said is content, and not in it. */
+  "envelope.refusal": z.strictObject({ nodeId: name, provider: name, model: name }),
+  /** Of a fork in mode `replay`: what it derived is not what its source recorded. */
+  "replay.diverged": z.object({
+    sourceRunId: name,
+    atSequence: count,
+    originalEventId: name.optional(),
+    divergenceKind: z.enum(["output", "missing", "extra", "type-mismatch"]).optional(),
+    divergencePoint: text.optional(),
+  }),
+  /** RFC 0041 §B: a model refused where it had answered, or the other way round. */
+  "replay.divergedAtRefusal": z.strictObject({
+    sourceRunId: name,
+    atSequence: count,
+    originalEventId: name.optional(),
+    nodeId: name.optional(),
+    originalEnvelopeKind: z.enum(["valid", "refusal"]),
+    replayEnvelopeKind: z.enum(["valid", "refusal"]),
+    refusalReason: text.optional(),
+  }),
 } as const;
 
 export type WorkflowEventType = keyof typeof WORKFLOW_PAYLOADS;
 export type WorkflowPayloads = { [T in WorkflowEventType]: z.infer<(typeof WORKFLOW_PAYLOADS)[T]> };
+
+/** The error code of a node whose model, or its provider, refused to answer. */
+export const REFUSED = "envelope_refused_by_provider";
 
 interface EventEnvelope {
   readonly eventId: EventId;

@@ -94,6 +94,8 @@ export interface PeerRunEnded {
   /** Of the terminal event; the snapshot's variables where the event has none. */
   readonly outputs: Readonly<Record<string, unknown>>;
   readonly variables: Readonly<Record<string, unknown>>;
+  /** Where its snapshot says that it did not reach its goal: keys of what it did not meet. */
+  readonly unmet?: readonly string[];
   readonly error?: { readonly code: string; readonly message: string };
 }
 
@@ -118,6 +120,8 @@ export interface McpCall extends TraceContext {
   readonly url: string;
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;
+  /** The same again is the same call, which a server may use to do it once. */
+  readonly callId?: string;
   readonly parent?: CallingRun;
   readonly signal: AbortSignal;
 }
@@ -158,16 +162,56 @@ export interface A2aAnswer {
   readonly taskId?: string;
 }
 
+export interface McpTool {
+  readonly name: string;
+  readonly description?: string;
+  readonly inputSchema: Readonly<Record<string, unknown>>;
+}
+
+export interface McpTools {
+  readonly kind: "listed";
+  readonly tools: readonly McpTool[];
+}
+
 /** Tools and agents of others. */
 export interface ToolCaller {
   callMcp(call: McpCall): Promise<McpAnswer | OutboundFailure>;
+  /** The tools of a server, as many as fit. */
+  listMcp(asked: Omit<McpCall, "tool" | "args" | "callId">): Promise<McpTools | OutboundFailure>;
   /** Waits until the agent's task has ended or needs somebody. */
   sendA2a(call: A2aCall): Promise<A2aAnswer | OutboundFailure>;
 }
 
-export interface ChatMessage {
-  readonly role: "user" | "assistant";
-  readonly content: string;
+/** A tool as a model sees it. Whoever asks calls it; the model only says that it wants to. */
+export interface ChatTool {
+  /** Letters, digits, `_` and `-`. */
+  readonly name: string;
+  readonly description?: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: Readonly<Record<string, unknown>>;
+}
+
+export interface ChatToolCall {
+  /** Correlates the call with what came back. */
+  readonly callId: string;
+  readonly name: string;
+  readonly args: Readonly<Record<string, unknown>>;
+}
+
+export type ChatMessage =
+  | {
+      readonly role: "user" | "assistant";
+      readonly content: string;
+      /** Of the assistant: what it asked for along with the text. */
+      readonly toolCalls?: readonly ChatToolCall[];
+    }
+  /** What came back from a tool. */
+  | { readonly role: "tool"; readonly callId: string; readonly name: string; readonly content: string };
+
+/** A call that a model asks for. `args` is absent where what it wrote is no JSON object. */
+export interface ChatCallAsked {
+  readonly name: string;
+  readonly args?: Readonly<Record<string, unknown>>;
 }
 
 export interface ChatRequest {
@@ -176,6 +220,8 @@ export interface ChatRequest {
   readonly model?: string;
   readonly system?: string;
   readonly messages: readonly ChatMessage[];
+  /** What it may ask to be called. */
+  readonly tools?: readonly ChatTool[];
   /** JSON Schema of the answer. Asked for, and checked by whoever asks. */
   readonly schema?: { readonly name: string; readonly schema: Readonly<Record<string, unknown>> };
   readonly temperature?: number;
@@ -198,6 +244,10 @@ export interface ChatAnswer {
   readonly kind: "answered";
   /** Empty where the model refused. */
   readonly text: string;
+  /** What it thought before it answered, where the provider tells. */
+  readonly reasoning?: string;
+  /** In order; absent where the model asks for none. */
+  readonly toolCalls?: readonly ChatCallAsked[];
   /** What the text is as JSON, where a schema was asked for and it is JSON. */
   readonly object?: unknown;
   readonly finishReason: ChatFinish;
@@ -212,4 +262,9 @@ export interface ChatAnswer {
 /** Chat completions for the nodes of workflows. `ModelClient` is the smaller one of the critics. */
 export interface ChatModel {
   complete(request: ChatRequest): Promise<ChatAnswer | OutboundFailure>;
+  /** Which model a request goes to, where that is known before it is asked. */
+  target?(request: Pick<ChatRequest, "agentId" | "model">): {
+    readonly provider: string;
+    readonly model: string;
+  };
 }

@@ -6,14 +6,11 @@ export interface OutputProblem {
   readonly message: string;
 }
 
-/** Holds the outputs of a step against its `outputSchema`. */
+/** Holds the outputs of a step, or what a model answered, against a schema. */
 export interface OutputContract {
   /**
    * What is wrong with the outputs, at most a few problems; nothing where they meet the schema. The same schema and outputs
    * give the same answer. Never throws, and always ends soon: what would take too long is a problem too.
    */
-  check(
-    schema: Readonly<Record<string, unknown>>,
-    outputs: Readonly<Record<string, unknown>>,
-  ): readonly OutputProblem[];
+  check(schema: Readonly<Record<string, unknown>>, outputs: unknown): readonly OutputProblem[];
 }

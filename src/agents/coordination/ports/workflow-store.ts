@@ -1,15 +1,19 @@
 import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
+import type { RunOrigin } from "../contracts/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflow-events.ts";
 import type { WorkflowSummary } from "../contracts/workflow-summary.ts";
+import type { StoredProblem } from "./ledger-store.ts";
+import type { WorkspaceStore, WorkspaceWrite } from "./workspace-store.ts";
 
 /**
- * The logs of workflow runs, and what lies beside them: definitions, memory, requests that came with an idempotency key,
- * and which processes are alive. One transaction with the log where it says so.
+ * The logs of workflow runs, and what lies beside them: definitions, memory, workspaces, requests that came with an
+ * idempotency key, and which processes are alive. One transaction with the log where it says so.
  *
- * S1 to S4 are those of `LedgerStore`, in the same file and the same chain of hashes.
+ * S1 to S4 are those of `LedgerStore`, in the same file and the same chain of hashes. The chain of a fork begins with its
+ * origin, and its events have the ids that `eventIdIn` gives them.
  */
 export interface WorkflowStore {
-  /** @throws CoordinationError as `LedgerStore.append`; nothing was written then. */
+  /** @throws CoordinationError as `LedgerStore.append`, `WORKSPACE_CONFLICT`; nothing was written then. */
   append(request: WorkflowAppend): Promise<void>;
   /** Events in order, from a sequence on, at most `limit`. @throws `EVENT_UNREADABLE` */
   read(
@@ -17,6 +21,11 @@ export interface WorkflowStore {
     range: { readonly from: number; readonly limit: number },
   ): Promise<WorkflowEvent[]>;
   entry(runId: CoordinationId): Promise<WorkflowEntry | undefined>;
+  /**
+   * The first of the events below `before` that is missing, changed or unreadable. Looks at every one of them, in slices
+   * between which others have their turn.
+   */
+  damage(runId: CoordinationId, range: { readonly before: number }): Promise<EventDamage | undefined>;
   /** Runs that have not ended, oldest first, after an ordinal. */
   open(query: { readonly after: number; readonly limit: number }): Promise<WorkflowEntry[]>;
   /** All runs, oldest first, after an ordinal. */
@@ -27,6 +36,7 @@ export interface WorkflowStore {
   /** The newest definition that a tenant registered under a workflow id. */
   registered(tenant: string, workflowId: string): Promise<StoredDefinition | undefined>;
   readonly memory: MemoryJournal;
+  readonly workspace: WorkspaceStore;
   readonly requests: RequestLog;
   readonly drivers: DriverTable;
 }
@@ -36,8 +46,12 @@ export interface WorkflowAppend {
   /** Their first sequence is the length of the run's log. */
   readonly events: readonly WorkflowEvent[];
   readonly summary: WorkflowSummary;
+  /** Of a fork, with the first append of its log, and never again. */
+  readonly origin?: RunOrigin;
   /** In one transaction with the events. */
   readonly memory?: readonly MemoryWrite[];
+  /** In one transaction with the events. */
+  readonly workspace?: readonly WorkspaceWrite[];
 }
 
 export interface WorkflowEntry {
@@ -45,6 +59,13 @@ export interface WorkflowEntry {
   readonly ordinal: number;
   readonly length: number;
   readonly summary: WorkflowSummary;
+  /** Of a fork. Absent also where it cannot be read; then no event of the run can be read either. */
+  readonly origin?: RunOrigin;
+}
+
+export interface EventDamage {
+  readonly sequence: number;
+  readonly problem: Extract<StoredProblem["kind"], "event_missing" | "event_changed" | "event_unreadable">;
 }
 
 export interface StoredDefinition {
@@ -94,6 +115,11 @@ export interface MemoryJournal {
     id: string,
     query: { readonly now: EpochMs; readonly asOf?: MemoryAsOf },
   ): Promise<MemoryEntry | undefined>;
+  /**
+   * Deletes entries that expired before a time, also as of every event; at most `limit`, those that expired first. What they
+   * replaced stays replaced.
+   */
+  deleteExpired(before: EpochMs, limit: number): Promise<number>;
 }
 
 export interface MemoryQuery {

@@ -92,8 +92,13 @@ function answerApproval(given: Given): Answering {
   return stranger ?? counted(given, action, { ...value, action });
 }
 
+/** What a child run produced, by its own names. */
+export const SUBRUN_ARTIFACT = "subrun-output";
+
 function editProblem({ data }: Interrupt, value: Values): string | undefined {
   if (value["editedArtifactData"] === undefined) return "edit-accept needs editedArtifactData";
+  if (data["artifactType"] === SUBRUN_ARTIFACT && !isRecord(value["editedArtifactData"]))
+    return "editedArtifactData must be an object of the child's outputs";
   return data["artifactType"] === DECISION_ARTIFACT && !isDecisionIn(value) ? NO_DECISION : undefined;
 }
 

@@ -2,7 +2,8 @@
 import type { WorkflowDraft } from "../contracts/workflow-events.ts";
 import type { EffectOutcome, NodeEffect, NodeType, NodeView } from "./node-type.ts";
 import { nodeTypeOf } from "./node-types.ts";
-import { brokenNode, failure, viewOf, type ProgressParts } from "./progress.ts";
+import { modelCall } from "./model-call.ts";
+import { brokenNode, failure, REPLAY_SOURCE_MISSING, viewOf, type ProgressParts } from "./progress.ts";
 import { stopped } from "./run-end.ts";
 import { isEndedPhase, type WorkflowRun } from "./state.ts";
 
@@ -42,12 +43,19 @@ export function settleEffect(
 ): WorkflowDraft[] {
   const view = isEndedPhase(run.phase) ? undefined : viewOf({ ...parts, run }, effect.nodeId);
   const type = view && nodeTypeOf(view.node.node.typeId);
-  if (!view || view.own.status !== "running" || !type?.settle) return [];
-  const step = type.step(view);
-  if (step.kind !== "act" || step.effect.id !== effect.id) return [];
-  return settled(type.settle, view, { effect, outcome }).flatMap((draft) =>
+  if (!view || !type?.settle || !isAwaited(type, view, effect)) return [];
+  // Whatever a node makes of a failure: a replay does not go on as if it had been tried.
+  if (outcome.kind === "failed" && outcome.error.code === REPLAY_SOURCE_MISSING)
+    return failure(parts, view, outcome.error);
+  const drafts = settled(type.settle, view, { effect, outcome }).flatMap((draft) =>
     draft.type === "node.failed" ? failure(parts, view, draft.payload.error) : [draft],
   );
+  return drafts.length > 0 ? [...modelCall(view, outcome), ...drafts] : [];
+}
+
+function isAwaited(type: NodeType, view: NodeView, { id }: NodeEffect): boolean {
+  const step = view.own.status === "running" ? type.step(view) : undefined;
+  return step?.kind === "act" && step.effect.id === id;
 }
 
 function settled(

@@ -2,7 +2,9 @@
 import { invariant } from "../contracts/errors.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 import type { WorkflowEvent } from "../contracts/workflow-events.ts";
-import type { Handoff, NodeRun, WorkflowRun } from "./state.ts";
+import { evolveAnswer, evolveHandoff } from "./evolve-handoff.ts";
+import { evolveInvocation, type InvocationEvent } from "./invocation.ts";
+import type { Answer, NodeRun, WorkflowRun } from "./state.ts";
 
 type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 
@@ -29,11 +31,20 @@ export function evolveNode(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs
       return evolveInterrupt(run, event, atMs);
     case "core.workflowChain.event":
     case "node.dispatched":
+    case "agent.verified":
+    case "coordination.child_gave_up":
       return evolveHandoff(run, event);
     case "memory.written":
+      return evolveActs(run, event);
     case "agent.toolCalled":
     case "agent.toolReturned":
-      return evolveActs(run, event);
+      return evolveAgent(evolveActs(run, event), event);
+    case "agent.invocation.started":
+    case "agent.invocation.completed":
+    case "coordination.agent_bound":
+    case "coordination.agent_turned":
+    case "agent.handoff":
+      return evolveAgent(run, event);
     default:
       return run;
   }
@@ -62,12 +73,37 @@ function started(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): Wo
       startedAtMs: atMs,
       startedSequence: event.sequence,
       startedEventId: event.eventId,
+      ...enteredAt(before, event, atMs),
       answers: [],
       memoryIds: [],
-      interrupts: before?.interrupts ?? 0,
-      loopbacks: (before?.loopbacks ?? 0) + (before?.endedSequence !== undefined && attempt === 0 ? 1 : 0),
+      ...countsOf(before),
+      loopbacks: loopbacksOf(before, attempt),
     },
   );
+}
+
+/** What counts over all executions of the node. */
+function countsOf(
+  before: NodeRun | undefined,
+): Pick<NodeRun, "interrupts" | "completedChildren" | "loopbacks"> {
+  const { interrupts = 0, completedChildren = 0, loopbacks = 0 } = before ?? ({} as Partial<NodeRun>);
+  return { interrupts, completedChildren, loopbacks };
+}
+
+function loopbacksOf(before: NodeRun | undefined, attempt: number): number {
+  return (before?.loopbacks ?? 0) + (before?.endedSequence !== undefined && attempt === 0 ? 1 : 0);
+}
+
+/** A retry goes on with what was entered. */
+function enteredAt(
+  before: NodeRun | undefined,
+  { sequence, payload: { attempt } }: Of<"node.started">,
+  atMs: EpochMs,
+): Pick<NodeRun, "enteredSequence" | "enteredAtMs"> {
+  const isNew = attempt === 0 || !before;
+  return isNew
+    ? { enteredSequence: sequence, enteredAtMs: atMs }
+    : { enteredSequence: before.enteredSequence, enteredAtMs: before.enteredAtMs };
 }
 
 function skipped(
@@ -84,11 +120,12 @@ function skipped(
     startedAtMs: atMs,
     startedSequence: event.sequence,
     startedEventId: event.eventId,
+    enteredSequence: before?.enteredSequence ?? event.sequence,
+    enteredAtMs: before?.enteredAtMs ?? atMs,
     endedSequence: event.sequence,
     answers: [],
     memoryIds: [],
-    interrupts: before?.interrupts ?? 0,
-    loopbacks: before?.loopbacks ?? 0,
+    ...countsOf(before),
   };
 }
 
@@ -135,6 +172,7 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
         ...(node.interrupt && {
           interrupt: {
             ...node.interrupt,
+            isAsked: true,
             data,
             ...(timeoutMs !== undefined && { timeoutMs }),
             ...(resumeSchema && { resumeSchema }),
@@ -146,13 +184,26 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
       return change(run, nodeId, (node) => voted(node, event.payload));
     case "interrupt.resolved": {
       const { interruptId, kind, resumeValue } = event.payload;
-      return change(run, nodeId, ({ interrupt: _, ...node }) => ({
+      const answer = { interruptId, kind, resumeValue, eventId, asked: askedBy(run.nodes.get(nodeId)) };
+      const after = change(run, nodeId, ({ interrupt: _, ...node }) => ({
         ...node,
         status: "running",
-        answers: [...node.answers, { interruptId, kind, resumeValue, eventId }],
+        answers: [...node.answers, answer],
       }));
+      return evolveAnswer(agreedTo(after, answer), nodeId, answer);
     }
   }
+}
+
+function askedBy(node: NodeRun | undefined): Answer["asked"] {
+  const { data = {}, reason }: Partial<Answer["asked"]> = node?.interrupt ?? {};
+  return { data, ...(reason !== undefined && { reason }) };
+}
+
+/** What people were asked about an agent's doubt is theirs from then on. */
+function agreedTo(run: WorkflowRun, { kind, asked }: Answer): WorkflowRun {
+  const { actor, ...rest } = run;
+  return actor && (kind === "low-confidence" || asked.reason === "low-confidence") ? rest : run;
 }
 
 function evolveActs(
@@ -177,60 +228,17 @@ function evolveActs(
   });
 }
 
+function evolveAgent(run: WorkflowRun, event: InvocationEvent): WorkflowRun {
+  const { nodeId } = event;
+  if (nodeId === undefined || !run.nodes.has(nodeId)) return run;
+  return change(run, nodeId, (node) => {
+    const invocation = evolveInvocation(node.invocation, event);
+    return invocation === node.invocation ? node : { ...node, ...(invocation && { invocation }) };
+  });
+}
+
 function voted(node: NodeRun, { decidedBy, action }: Readonly<Record<string, unknown>>): NodeRun {
   if (!node.interrupt || typeof decidedBy !== "string" || typeof action !== "string") return node;
   const votes = [...node.interrupt.votes.filter(({ by }) => by !== decidedBy), { by: decidedBy, action }];
   return { ...node, interrupt: { ...node.interrupt, votes } };
 }
-
-/** The handoff state machine (RFC 0037): each phase moves the worker that the node is at. */
-function evolveHandoff(
-  run: WorkflowRun,
-  event: Of<"core.workflowChain.event" | "node.dispatched">,
-): WorkflowRun {
-  const { nodeId = "", eventId } = event;
-  return change(run, nodeId, (node) => {
-    if (event.type === "node.dispatched") {
-      const { childRunId, childWorkflowId } = event.payload;
-      // A sub-workflow has no phases of the handoff state machine.
-      const alone = { index: 0, phase: "running", chainEventId: eventId, workerId: childWorkflowId } as const;
-      return { ...node, handoff: { ...(node.handoff ?? alone), childRunId } };
-    }
-    return { ...node, handoff: nextHandoff(node.handoff, event) };
-  });
-}
-
-function nextHandoff(
-  before: Handoff | undefined,
-  { eventId, payload }: Of<"core.workflowChain.event">,
-): Handoff {
-  const { phase, workerId, childRunId } = payload;
-  const place = { workerId, chainEventId: eventId, phase: PHASES[phase] };
-  if (phase === "dispatch.began" || !before) return { ...place, index: before ? before.index + 1 : 0 };
-  const childStatus = CHILD_STATUS[phase];
-  return {
-    ...before,
-    ...place,
-    ...(childRunId !== undefined && { childRunId }),
-    ...(childStatus && { childStatus }),
-  };
-}
-
-type ChainPhase = Of<"core.workflowChain.event">["payload"]["phase"];
-
-const PHASES: Readonly<Record<ChainPhase, Handoff["phase"]>> = {
-  "dispatch.began": "dispatching",
-  "dispatch.succeeded": "running",
-  "dispatch.failed": "ended",
-  "child.completed": "ended",
-  "child.failed": "ended",
-  "child.cancelled": "ended",
-  "output.harvested": "harvested",
-};
-
-const CHILD_STATUS: Partial<Readonly<Record<ChainPhase, NonNullable<Handoff["childStatus"]>>>> = {
-  "dispatch.failed": "failed",
-  "child.completed": "completed",
-  "child.failed": "failed",
-  "child.cancelled": "cancelled",
-};

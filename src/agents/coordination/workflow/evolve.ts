@@ -5,19 +5,22 @@
  */
 import { Map as ImmutableMap } from "immutable";
 import { invariant } from "../contracts/errors.ts";
-import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
+import { addMs, epochMsOf, type EpochMs } from "../contracts/ids.ts";
+import type { RunOrigin } from "../contracts/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflow-events.ts";
 import { evolveNode } from "./evolve-node.ts";
-import { isAtWork, isEndedPhase, type RunPhase, type WorkflowRun } from "./state.ts";
+import { isAtWork, isEndedPhase, type NodeRun, type RunPhase, type WorkflowRun } from "./state.ts";
 
-export function foldWorkflow(events: Iterable<WorkflowEvent>): WorkflowRun | undefined {
+/** `origin`: of a fork. */
+export function foldWorkflow(events: Iterable<WorkflowEvent>, origin?: RunOrigin): WorkflowRun | undefined {
   let run: WorkflowRun | undefined;
-  for (const event of events) run = evolveWorkflow(run, event);
+  for (const event of events) run = run ? evolveWorkflow(run, event) : beginWorkflow(event, origin);
   return run;
 }
 
-export function evolveWorkflow(before: WorkflowRun | undefined, event: WorkflowEvent): WorkflowRun {
-  if (!before) return begun(event);
+export function evolveWorkflow(given: WorkflowRun | undefined, event: WorkflowEvent): WorkflowRun {
+  if (!given) return beginWorkflow(event);
+  const before = isFirstOfFork(given) ? afterGap(given, epochMsOf(event.timestamp)) : given;
   invariant(
     event.sequence === before.nextSequence,
     `L2: expected ${before.nextSequence} at ${event.eventId}`,
@@ -29,7 +32,8 @@ export function evolveWorkflow(before: WorkflowRun | undefined, event: WorkflowE
   return waited(before, evolveKnown(run, event, atMs), atMs);
 }
 
-function begun(event: WorkflowEvent): WorkflowRun {
+/** `origin`: of a fork. */
+export function beginWorkflow(event: WorkflowEvent, origin?: RunOrigin): WorkflowRun {
   invariant(event.type === "run.started" && event.sequence === 0, `L2: a run begins with ${event.type}`);
   const atMs = epochMsOf(event.timestamp);
   return {
@@ -38,15 +42,44 @@ function begun(event: WorkflowEvent): WorkflowRun {
     changedAtMs: atMs,
     startedAtMs: atMs,
     startedEventId: event.eventId,
-    started: event.payload,
+    started: optionsOf(event.payload, origin),
+    ...(origin && { origin }),
     phase: { kind: "open" },
     nodes: ImmutableMap(),
     variables: ImmutableMap(),
     chars: charsOf(event),
     executions: 0,
-    orchestrator: { decided: 0 },
+    orchestrator: { decided: 0, revisions: 0 },
+    reviews: ImmutableMap(),
     waitedMs: 0,
   };
+}
+
+/** What a branch's caller put in place of the source's options. */
+function optionsOf(started: WorkflowRun["started"], origin: RunOrigin | undefined): WorkflowRun["started"] {
+  const overlay = origin?.configurable;
+  return overlay ? { ...started, configurable: { ...started.configurable, ...overlay } } : started;
+}
+
+/** Whether the next event is the first after those that were taken from a source, of this fork or of one that it is a fork of. */
+export function isFirstOfFork({ origin, nextSequence }: WorkflowRun): boolean {
+  return origin?.ids.some(({ before }) => before === nextSequence) === true;
+}
+
+/** The time between a source's event and the fork's own is nobody's: what runs out then has as long as it had. */
+function afterGap(run: WorkflowRun, atMs: EpochMs): WorkflowRun {
+  const gapMs = Math.max(0, atMs - run.changedAtMs);
+  const nodes = run.nodes.map((node): NodeRun => {
+    if (!isAtWork(node)) return node;
+    const { interrupt } = node;
+    return {
+      ...node,
+      startedAtMs: addMs(node.startedAtMs, gapMs),
+      ...(interrupt && { interrupt: { ...interrupt, atMs: addMs(interrupt.atMs, gapMs) } }),
+    };
+  });
+  // What is waited for already counts when the wait ends.
+  return { ...run, nodes, waitedMs: run.waitedMs + (run.waitingSinceMs === undefined ? gapMs : 0) };
 }
 
 /** Events that carry values; the others are small. */
@@ -58,6 +91,9 @@ const VALUES: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "interrupt.resolved",
   "agent.toolCalled",
   "agent.toolReturned",
+  "agent.reasoned",
+  "coordination.agent_bound",
+  "coordination.agent_turned",
   "runOrchestrator.decided",
 ]);
 
@@ -79,6 +115,11 @@ function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): Wor
     case "runOrchestrator.decided":
     case "core.workflowChain.confidence-escalated":
       return evolveOrchestrator(run, event);
+    case "agent.decided": {
+      const { agentId, confidence } = event.payload;
+      const actor = { agentId, ...(confidence !== undefined && { confidence }) };
+      return evolveNode({ ...run, actor }, event, atMs);
+    }
     default:
       return evolveNode(run, event, atMs);
   }
@@ -134,13 +175,19 @@ function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): Workflo
   const { held: _, ...orchestrator } = run.orchestrator;
   const { eventId, sequence, nodeId = "" } = event;
   if (event.type === "core.workflowChain.confidence-escalated") {
-    const held = { decision: event.payload.originalDecision, sequence };
-    return { ...run, orchestrator: { ...orchestrator, held } };
+    const { originalDecision: decision } = event.payload;
+    // A verifier's doubt holds no decision.
+    return decision ? { ...run, orchestrator: { ...orchestrator, held: { decision, sequence } } } : run;
   }
   const { agentId, decision, iteration } = event.payload;
   return {
     ...run,
-    orchestrator: { ...orchestrator, agentId, decided: iteration, last: { decision, eventId, nodeId } },
+    orchestrator: {
+      ...orchestrator,
+      agentId,
+      decided: iteration,
+      last: { decision, eventId, sequence, nodeId },
+    },
   };
 }
 

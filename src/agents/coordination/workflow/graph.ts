@@ -73,6 +73,8 @@ export function compileWorkflow(given: WorkflowDefinition, sha256: string): Comp
 
 export const SUPERVISOR = "core.orchestrator.supervisor";
 export const DISPATCH = "core.dispatch";
+/** A node that does nothing but let its agent work. */
+export const AGENT = "openclaw.agent";
 
 /** A supervisor and a dispatch are a loop also where no edge says so (RFC 0037); the latest decision is what is dispatched. */
 function loopOfSupervisor({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {

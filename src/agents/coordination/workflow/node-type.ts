@@ -1,8 +1,14 @@
 /** Owns: what a type of node is to the run that holds it: a pure function from where the node is to what it does next. */
-import { eventIdAt, type EpochMs, type EventId } from "../contracts/ids.ts";
+import type { VerifierConfig } from "../contracts/child-gate.ts";
+import type { EpochMs, EventId } from "../contracts/ids.ts";
+import type { Verdict, VerificationFailure } from "../contracts/verification.ts";
+import type { AgentSource } from "../contracts/agent-events.ts";
 import type { InterruptKind, WorkflowDraft, WorkflowPayloads } from "../contracts/workflow-events.ts";
+import type { PlannedUpdate, WorkspaceContent } from "../contracts/workspace.ts";
+import type { AgentEffect, AgentOutcome } from "./agent-effects.ts";
 import type { GraphNode, NodeGraph } from "./graph.ts";
-import type { NodeRun, WorkflowRun } from "./state.ts";
+import { eventIdOf, type NodeRun, type WorkflowRun } from "./state.ts";
+import type { TurnAsk } from "./turn-inputs.ts";
 import type { Values } from "./values.ts";
 
 /** What the operator allows, and what the host is, as far as runs depend on it. */
@@ -18,8 +24,14 @@ export interface WorkflowSettings {
   /** Where tool and agent nodes go that name no address. */
   readonly mcpUrl?: string;
   readonly a2aUrl?: string;
+  /** Hexadecimal. Absent: no hash of what tools are called with is told (RFC 0064). */
+  readonly sha256?: (text: string) => string;
   /** Node types of the protocol's conformance suite are refused outside of it. */
   readonly allowsMocks: boolean;
+  /** Whether a replay asks live models again, to see whether they refuse now; a mock model is always asked. */
+  readonly replayReinvokesModels?: boolean;
+  /** Events at most that each turn of a supervisor is told; absent: the bound of the same name. */
+  readonly transcriptWindow?: number;
 }
 
 /** A node at work. */
@@ -105,31 +117,90 @@ export type NodeEffect =
       readonly skill: string;
       readonly message: string;
       readonly url: string;
-    });
+    })
+  | (EffectBase & JudgeEffect)
+  /** The files of the workspace as they were before an event of the run: those of the paths, or all. */
+  | (EffectBase & {
+      readonly kind: "read_workspace";
+      readonly sequence: number;
+      readonly paths: readonly string[];
+    })
+  | (EffectBase & {
+      readonly kind: "write_workspace";
+      readonly path: string;
+      readonly content: WorkspaceContent;
+      /** What the newest version must be; 0: there is no file. */
+      readonly ifVersion?: number;
+    })
+  /** Something that can be counted, for tests of hosts. */
+  | (EffectBase & { readonly kind: "cause_side_effect" })
+  | AgentEffect;
 
 /** A run within the run: here, or on another host. */
 export interface ChildEffect {
   readonly kind: "run_child";
   readonly cause: "core.dispatch" | "core.subWorkflow";
   readonly workflowId: string;
+  /** In place of a workflow: an agent of a manifest. */
+  readonly agent?: { readonly agentId: string; readonly source: AgentSource };
   readonly inputs: Values;
   /** The root of another host. */
   readonly peerUrl?: string;
   /** The log knows that it was created. */
   readonly childRunId?: string;
   readonly memoryScope: string;
+  /** RFC 0063 §D: scopes that the child has at most. */
+  readonly principalScope?: readonly string[];
   /** Made out of the place of the handoff, so that trying again is the same child. */
   readonly ordinal: string;
 }
 
+/** Reads what a completed child produced, and asks those who rule on it. */
+export interface JudgeEffect {
+  readonly kind: "judge_child";
+  readonly workerId: string;
+  readonly childRunId: string;
+  readonly peerUrl?: string;
+  /** The event that tells of its end. */
+  readonly target: EventId;
+  /** Counts the node's completed children. */
+  readonly attempt: number;
+  /** Absent where nobody is asked. */
+  readonly verifier?: VerifierConfig;
+  /** A checksum of the outputs is wanted. */
+  readonly isAttested: boolean;
+}
+
+/** What one check says of a child's outputs, without anything of them. */
+export type Judgement =
+  | {
+      readonly kind: "verdict";
+      readonly verdict: Verdict;
+      readonly criteria: readonly string[];
+      readonly confidence?: number;
+    }
+  | { readonly kind: "none"; readonly because: VerificationFailure };
+
 export interface ModelAsk {
+  /** The host's own model, which says what tests wrote for it. Absent: the one that is configured. */
+  readonly provider?: "mock";
   readonly agentId?: string;
   readonly model?: string;
   readonly system?: string;
   readonly messages: readonly { readonly role: "user" | "assistant"; readonly content: string }[];
+  /** Becomes the last message: how the run stood when the node was entered. */
+  readonly turn?: TurnAsk;
   readonly schema?: Values;
   readonly temperature?: number;
   readonly maxTokens?: number;
+}
+
+/** What was asked of which model, told apart from every other request. */
+export interface ModelAsked {
+  readonly provider: string;
+  readonly model: string;
+  /** The request's key by recipe v2 (openwop/llm-cache-key.ts): sha256, hexadecimal. */
+  readonly digest: string;
 }
 
 export type EffectOutcome =
@@ -142,25 +213,67 @@ export type EffectOutcome =
       readonly kind: "child_ended";
       readonly status: "completed" | "failed" | "cancelled";
       readonly variables: Values;
+      /** Of one that completed and did not reach its goal: the keys of what it did not meet. */
+      readonly unmet?: readonly string[];
+      /** What a run of this host ended with, where it completed. */
+      readonly outputs?: Values;
       readonly error?: NodeError;
     }
+  | {
+      readonly kind: "child_judged";
+      /** Of the child; absent where they cannot be read. */
+      readonly variables?: Values;
+      /** Names of those that are for the child's own nodes. */
+      readonly sensitive?: readonly string[];
+      readonly attestation?: { readonly checksum: string; readonly algorithm: "sha256" };
+      /** The verifier is one of those who did the work. */
+      readonly isSelf: boolean;
+      /** The agent whose decision the child ended with, where no people have agreed to it. */
+      readonly actor?: { readonly agentId: string; readonly confidence?: number };
+      readonly judgements: readonly Judgement[];
+      /** Of the critic's model: what each of its answers cost. */
+      readonly calls?: readonly { readonly model: string; readonly usage: Values }[];
+    }
   | { readonly kind: "memory_read"; readonly entries: readonly (readonly Values[])[] }
+  | { readonly kind: "workspace_read"; readonly files: readonly Values[] }
+  /** To be written with the event that tells of it. */
+  | { readonly kind: "workspace_written"; readonly update: PlannedUpdate }
   | {
       readonly kind: "model_answered";
       readonly text: string;
       readonly object?: unknown;
       readonly model: string;
       readonly usage: Values;
+      readonly asked?: ModelAsked;
+      /** How it breaks the schema that was asked for. */
+      readonly problems?: readonly string[];
+      /** It ends where the bound of its length is. */
+      readonly isCutOff?: boolean;
     }
-  | { readonly kind: "model_refused" }
+  /** Without what it said: that is content. */
+  | {
+      readonly kind: "model_refused";
+      readonly model: string;
+      readonly usage: Values;
+      readonly asked?: ModelAsked;
+    }
   | {
       readonly kind: "tool_answered";
       readonly ok: boolean;
       readonly text: string;
       readonly content: unknown;
       readonly state?: string;
+      readonly durationMs?: number;
     }
-  | { readonly kind: "failed"; readonly error: NodeError };
+  | { readonly kind: "side_effect_caused"; readonly effectId: string }
+  | AgentOutcome
+  | {
+      readonly kind: "failed";
+      readonly error: NodeError;
+      readonly asked?: ModelAsked;
+      /** Of a call that was begun. */
+      readonly durationMs?: number;
+    };
 
 export interface NodeType {
   /** What is wrong with a node of this type; checked before a run is created. */
@@ -174,7 +287,7 @@ export interface NodeType {
 
 /** The id that the draft at `index` of a batch will have, for what another one of the batch is caused by. */
 export function idOfDraft({ run }: Pick<NodeView, "run">, index: number): EventId {
-  return eventIdAt(run.runId, run.nextSequence + index);
+  return eventIdOf(run, run.nextSequence + index);
 }
 
 export function agentIdOf({ node: { node } }: NodeView): string {

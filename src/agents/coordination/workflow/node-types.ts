@@ -1,8 +1,10 @@
 /** Owns: the node types that this host can run, by their names in definitions. */
-import { DISPATCH, SUPERVISOR } from "./graph.ts";
+import { AGENT, DISPATCH, SUPERVISOR } from "./graph.ts";
 import type { NodeType } from "./node-type.ts";
+import { agentNode, invoking, isLive } from "./nodes/agent-invocation.ts";
 import { delay, fail, noop, requiresMissing } from "./nodes/basic-nodes.ts";
 import { dispatch } from "./nodes/dispatch.ts";
+import { hold, sideEffect } from "./nodes/conformance-nodes.ts";
 import { approvalGate, clarificationGate, interruptGate } from "./nodes/gate-nodes.ts";
 import { identity, memoryRead, memoryWrite } from "./nodes/memory-nodes.ts";
 import { mockAgent } from "./nodes/mock-agent.ts";
@@ -10,10 +12,12 @@ import { structuredOutput } from "./nodes/model-nodes.ts";
 import { subWorkflow } from "./nodes/sub-workflow.ts";
 import { supervisor } from "./nodes/supervisor.ts";
 import { a2aInvoke, toolOrPrompt } from "./nodes/tool-nodes.ts";
+import { workspaceRead, workspaceWrite } from "./nodes/workspace-nodes.ts";
+import type { Values } from "./values.ts";
 
 const NODE_TYPES: Readonly<Record<string, NodeType>> = {
-  "core.noop": noop,
-  "core.identity": identity,
+  "core.noop": invoking(noop),
+  "core.identity": invoking(identity, ({ node }) => node.node.config["memoryAction"] === undefined),
   "core.delay": delay,
   "core.fail": fail,
   "core.approvalGate": approvalGate,
@@ -24,19 +28,37 @@ const NODE_TYPES: Readonly<Record<string, NodeType>> = {
   "core.control.subWorkflow": subWorkflow,
   [SUPERVISOR]: supervisor,
   [DISPATCH]: dispatch,
-  "core.ai.structuredOutput": structuredOutput,
-  "core.ai.callPrompt": toolOrPrompt,
+  "core.ai.structuredOutput": invoking(structuredOutput, isLive),
+  "core.ai.callPrompt": invoking(toolOrPrompt, isLive),
   "core.conformance.mcp-invoke": toolOrPrompt,
   "core.a2a.invoke": a2aInvoke,
   "core.conformance.a2a-invoke": a2aInvoke,
   "core.conformance.mock-agent": mockAgent,
+  "core.conformance.hold": hold,
+  "core.conformance.side-effect": sideEffect,
   "conformance.requiresMissing": requiresMissing,
+  [AGENT]: agentNode,
   "openclaw.memory.write": memoryWrite,
   "openclaw.memory.read": memoryRead,
+  "openclaw.workspace.write": workspaceWrite,
+  "openclaw.workspace.read": workspaceRead,
 };
 
 export function nodeTypeOf(typeId: string): NodeType | undefined {
   return Object.hasOwn(NODE_TYPES, typeId) ? NODE_TYPES[typeId] : undefined;
+}
+
+/** Types whose nodes an agent of a manifest executes where one is named (RFC 0072 §B). */
+const INVOKING: ReadonlySet<string> = new Set([
+  AGENT,
+  "core.noop",
+  "core.identity",
+  "core.ai.structuredOutput",
+  "core.ai.callPrompt",
+]);
+
+export function mayInvoke(typeId: string): boolean {
+  return INVOKING.has(typeId);
 }
 
 export function isSubWorkflow(typeId: string): boolean {
@@ -47,5 +69,18 @@ export function isSubWorkflow(typeId: string): boolean {
 export function isMockType(typeId: string): boolean {
   return typeId.startsWith("core.conformance.");
 }
+
+/** A node whose model is the host's mock. */
+export function asksMockModel({
+  typeId,
+  config,
+}: {
+  readonly typeId: string;
+  readonly config: Values;
+}): boolean {
+  return MODEL_TYPES.has(typeId) && config["provider"] === "mock";
+}
+
+const MODEL_TYPES: ReadonlySet<string> = new Set(["core.ai.structuredOutput", "core.ai.callPrompt"]);
 
 export const NODE_TYPE_IDS: readonly string[] = Object.keys(NODE_TYPES);

@@ -5,25 +5,26 @@
  * D1 what is done outside was recorded as begun before. D5 nothing follows the end. L4 the order of the definition decides
  * among nodes that are ready together.
  */
-import { eventIdAt, isoTimestamp, type EpochMs } from "../contracts/ids.ts";
+import { isoTimestamp, type EpochMs } from "../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../contracts/workflow-bounds.ts";
-import type { WorkflowDraft, WorkflowEvent } from "../contracts/workflow-events.ts";
+import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflow-events.ts";
 import { nextNodes } from "./edges.ts";
 import { evolveWorkflow } from "./evolve.ts";
 import type { GraphNode, NodeGraph } from "./graph.ts";
-import type {
-  MemoryNote,
-  NewInterrupt,
-  NodeError,
-  NodeEffect,
-  NodeStep,
-  NodeView,
-  WorkflowSettings,
-} from "./node-type.ts";
+import type { MemoryNote, NodeError, NodeEffect, NodeStep, NodeView, WorkflowSettings } from "./node-type.ts";
 import { nodeTypeOf } from "./node-types.ts";
 import { firstUnfit, type Unfit } from "./fit-for-log.ts";
+import { closing } from "./invocation.ts";
 import { earlyEnd, endRun, isOverTime, overTime, runDeadlineMs, stopped } from "./run-end.ts";
-import { isAtWork, isEndedPhase, type NodeRun, type WorkflowRun } from "./state.ts";
+import {
+  eventIdOf,
+  isAtWork,
+  isEndedPhase,
+  isMaterialising,
+  type NodeRun,
+  type WorkflowRun,
+} from "./state.ts";
+import { suspension } from "./suspension.ts";
 
 export interface Progress {
   readonly run: WorkflowRun;
@@ -44,10 +45,14 @@ export interface ProgressParts {
 /** Appends of one go; more are made in the next, so that a long run does not hold up others. */
 const EVENTS_PER_GO = 200;
 
-interface Going extends ProgressParts {
+/** One who goes on with a run. */
+export interface Going extends Omit<ProgressParts, "now"> {
+  now: EpochMs;
   run: WorkflowRun;
   readonly events: WorkflowEvent[];
   readonly memory: (MemoryNote & { readonly sequence: number })[];
+  /** Of a replay, in place of appending: whether the drafts are what was recorded. */
+  readonly compare?: (drafts: readonly WorkflowDraft[]) => boolean;
 }
 
 /** What follows from the log, after `drafts` are appended to it. */
@@ -56,6 +61,7 @@ export function progress(
   parts: ProgressParts,
   drafts: readonly WorkflowDraft[] = [],
 ): Progress {
+  if (isMaterialising(run)) return { run, events: [], memory: [], effects: [] };
   const going: Going = { ...parts, run, events: [], memory: [] };
   append(going, drafts);
   while (goOn(going) && going.events.length < EVENTS_PER_GO);
@@ -64,6 +70,7 @@ export function progress(
 
 /** Drafts as events of the run, which it is folded from. False where one could not be read again: then it fails instead. */
 function append(going: Going, drafts: readonly WorkflowDraft[]): boolean {
+  if (going.compare) return compared(going, drafts, going.compare);
   const unfit = firstUnfit(drafts);
   for (const draft of unfit ? insteadOf(going, unfit) : drafts) {
     if (isEndedPhase(going.run.phase)) break;
@@ -72,6 +79,16 @@ function append(going: Going, drafts: readonly WorkflowDraft[]): boolean {
     going.run = evolveWorkflow(going.run, event);
   }
   return unfit === undefined;
+}
+
+function compared(
+  going: Going,
+  drafts: readonly WorkflowDraft[],
+  compare: NonNullable<Going["compare"]>,
+): boolean {
+  if (drafts.length === 0 || compare(drafts)) return true;
+  const unfit = firstUnfit(drafts);
+  return unfit !== undefined && compare(insteadOf(going, unfit));
 }
 
 /** What a node, a model, a tool or a peer made may be too large, or of another form than the log can hold. */
@@ -83,21 +100,21 @@ function insteadOf(going: Going, { draft, problem }: Unfit): WorkflowDraft[] {
 }
 
 export function eventOf(
-  { runId, nextSequence }: Pick<WorkflowRun, "runId" | "nextSequence">,
+  run: Pick<WorkflowRun, "runId" | "origin" | "nextSequence">,
   draft: WorkflowDraft,
   now: EpochMs,
 ): WorkflowEvent {
   return {
-    eventId: eventIdAt(runId, nextSequence),
-    runId,
-    sequence: nextSequence,
+    eventId: eventIdOf(run, run.nextSequence),
+    runId: run.runId,
+    sequence: run.nextSequence,
     timestamp: isoTimestamp(now),
     ...draft,
   };
 }
 
 /** One thing at a time; false when there is nothing to do. */
-function goOn(going: Going): boolean {
+export function goOn(going: Going): boolean {
   const { run } = going;
   if (isEndedPhase(run.phase) || run.phase.kind === "paused") return false;
   if (appended(going, overLimits(going) ?? earlyEnd(going))) return true;
@@ -211,7 +228,7 @@ function stepNode(going: Going, own: NodeRun): boolean {
   return taken(going, view, stepOf(view));
 }
 
-function stepOf(view: NodeView): NodeStep {
+export function stepOf(view: NodeView): NodeStep {
   const { typeId } = view.node.node;
   const type = nodeTypeOf(typeId);
   if (!type) {
@@ -293,11 +310,13 @@ export function failure(
   const { own, node } = view;
   const { nodeId, attempt } = own;
   const isFinal = NOT_RETRIED.has(error.code) || attempt >= graph.maxRetries;
+  const closed = closing(nodeId, own.invocation, error.code);
   if (!isFinal) {
     const capped = overExecutions(view, nodeId);
     if (capped) return capped;
     const { typeId } = node.node;
     return [
+      ...closed,
       {
         type: "node.retried",
         nodeId,
@@ -306,8 +325,11 @@ export function failure(
       { type: "node.started", nodeId, payload: { nodeId, typeId, attempt: attempt + 1 } },
     ];
   }
-  return [{ type: "node.failed", nodeId, payload: { nodeId, error, attempts: attempt + 1 } }];
+  return [...closed, { type: "node.failed", nodeId, payload: { nodeId, error, attempts: attempt + 1 } }];
 }
+
+/** Of a replay: what its source has no outcome of is not done. */
+export const REPLAY_SOURCE_MISSING = "replay_source_missing";
 
 /** What people or the protocol said no to stays no. */
 const NOT_RETRIED: ReadonlySet<string> = new Set([
@@ -316,6 +338,7 @@ const NOT_RETRIED: ReadonlySet<string> = new Set([
   "clarification_timeout",
   "interrupt_timeout",
   "decision_rejected",
+  "verification_failed",
   "low_confidence_rejected",
   "capability_not_provided",
   "unknown_node_type",
@@ -323,39 +346,14 @@ const NOT_RETRIED: ReadonlySet<string> = new Set([
   "fan_out_unsupported",
   "not_configured",
   "memory_action_unknown",
-  "envelope_refused_by_provider",
+  REFUSED,
   "value_not_recordable",
   "node_broken",
+  REPLAY_SOURCE_MISSING,
+  "handoff_task_schema_violation",
+  "forbidden",
+  "agent_limit_exceeded",
 ]);
-
-function suspension({ run, own }: NodeView, asked: NewInterrupt): WorkflowDraft[] {
-  const { nodeId } = own;
-  const { kind, data, timeoutMs, resumeSchema, reason, agentId, threshold, observed } = asked;
-  const interruptId = `${nodeId}~${own.interrupts + 1}`;
-  const key = `${run.runId}:${interruptId}`;
-  return [
-    {
-      type: "node.suspended",
-      nodeId,
-      payload: {
-        ...{ nodeId, interruptId, kind, key },
-        ...(reason !== undefined && { reason }),
-        ...(agentId !== undefined && { agentId }),
-        ...(threshold !== undefined && { threshold }),
-        ...(observed !== undefined && { observed }),
-      },
-    },
-    {
-      type: "interrupt.requested",
-      nodeId,
-      payload: {
-        ...{ kind, key, data: { ...data } },
-        ...(timeoutMs !== undefined && { timeoutMs }),
-        ...(resumeSchema && { resumeSchema: { ...resumeSchema } }),
-      },
-    },
-  ];
-}
 
 /** Whoever did not answer in time said no: nothing is approved by waiting. */
 function timedOut(going: Going, { own, now }: NodeView, atMs: EpochMs | undefined): boolean {

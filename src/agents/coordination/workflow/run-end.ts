@@ -4,6 +4,7 @@ import type { WorkflowDraft, WorkflowPayloads } from "../contracts/workflow-even
 import type { NodeGraph } from "./graph.ts";
 import type { WorkflowSettings } from "./node-type.ts";
 import { handlesFailure } from "./edges.ts";
+import { closing } from "./invocation.ts";
 import { isAtWork, type NodeRun, type WorkflowRun } from "./state.ts";
 import type { Values } from "./values.ts";
 
@@ -48,11 +49,12 @@ function failed(ending: Ending, { nodeId, error }: NodeRun): WorkflowDraft[] {
 
 /** What is still at work is told that it ends. */
 export function stopped(run: WorkflowRun, reason: string): WorkflowDraft[] {
-  return [...run.nodes.values()].filter(isAtWork).map(({ nodeId }) => ({
-    type: "node.cancelled",
-    nodeId,
-    payload: { nodeId, reason },
-  }));
+  return [...run.nodes.values()]
+    .filter(isAtWork)
+    .flatMap(({ nodeId, invocation }): WorkflowDraft[] => [
+      ...closing(nodeId, invocation),
+      { type: "node.cancelled", nodeId, payload: { nodeId, reason } },
+    ]);
 }
 
 function completed(ending: Ending): WorkflowDraft {

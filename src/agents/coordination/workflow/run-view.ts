@@ -2,7 +2,8 @@
 import { isoTimestamp, type EpochMs } from "../contracts/ids.ts";
 import { hasRunEnded, type WorkflowStatus, type WorkflowSummary } from "../contracts/workflow-summary.ts";
 import type { GraphNode, NodeGraph } from "./graph.ts";
-import { isAtWork, type NodeRun, type RunPhase, type WorkflowRun } from "./state.ts";
+import { convergenceOf } from "./review.ts";
+import { isAtWork, isMaterialising, type NodeRun, type RunPhase, type WorkflowRun } from "./state.ts";
 import { variablesOf, type Values } from "./values.ts";
 
 export interface ChildRun {
@@ -13,6 +14,8 @@ export interface ChildRun {
 /** `children`: the runs that it waits for. A run whose child waits for somebody waits for them too. */
 export function statusOf(run: WorkflowRun, children: readonly ChildRun[] = []): WorkflowStatus {
   const { phase } = run;
+  // What a fork goes through while it takes events is over, wherever that is.
+  if (isMaterialising(run)) return "running";
   if (phase.kind !== "open") return phase.kind;
   const waiting = waitingNode(run);
   if (waiting?.interrupt) return WAITING[waiting.interrupt.kind];
@@ -37,7 +40,8 @@ export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary 
     workflowId,
     createdAtMs: run.startedAtMs,
     driver,
-    ...(parent && { parent }),
+    // Whoever started a fork's source did not start the fork.
+    ...(parent && !run.origin && { parent }),
   };
 }
 
@@ -81,11 +85,18 @@ export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonl
     inputs: masked(started.inputs, graph),
     variables: masked(variablesOf(run, graph), graph),
     nodeStates: Object.fromEntries([...run.nodes.values()].map((node) => [node.nodeId, nodeState(node)])),
-    ...callerView(started),
+    ...callerView(started, run.origin),
     ...(children.length > 0 && { childRuns: children }),
     ...agentsOf(run, graph),
+    ...convergenceView(run),
     eventLogSchemaVersion: 1,
   };
+}
+
+/** RFC 0090 §C: a run that gave up completed, and did not reach its goal. */
+function convergenceView(run: WorkflowRun): Values {
+  const convergence = convergenceOf(run);
+  return convergence ? { convergence } : {};
 }
 
 function phaseView(phase: RunPhase): Values {
@@ -109,13 +120,17 @@ function endView(atMs: EpochMs): Values {
 }
 
 /** What the caller said, and who that was. */
-function callerView({ tags, metadata, configurable, parent }: WorkflowRun["started"]): Values {
+function callerView(
+  { tags, metadata, configurable, parent }: WorkflowRun["started"],
+  origin: WorkflowRun["origin"],
+): Values {
   return {
     ...(tags && { tags }),
     ...(metadata && { metadata }),
     ...(configurable && { configurable }),
-    ...(parent && { parentRunId: parent.runId }),
-    ...(parent?.nodeId !== undefined && { parentNodeId: parent.nodeId }),
+    ...(origin && { sourceRunId: origin.sourceRunId, fromSeq: origin.fromSeq, mode: origin.mode }),
+    ...(parent && !origin && { parentRunId: parent.runId }),
+    ...(parent?.nodeId !== undefined && !origin && { parentNodeId: parent.nodeId }),
   };
 }
 
@@ -123,10 +138,10 @@ function nodeState({ status, executions, attempt, error }: NodeRun): Values {
   return { status, executions, attempt, ...(error && { error }) };
 }
 
-const MASK = "[masked]";
+export const MASK = "[masked]";
 
 /** A sensitive variable is there for its nodes only. */
-function masked(values: Values, graph: NodeGraph): Values {
+export function masked(values: Values, graph: NodeGraph): Values {
   const shown = { ...values };
   for (const { name, sensitive } of graph.variables)
     if (sensitive && Object.hasOwn(shown, name)) shown[name] = MASK;

@@ -115,7 +115,10 @@ interface Child {
 
 /** Ends a child whose parent has ended without it. Returns whether it was one. */
 export async function endAbandoned(it: Hosting, { runId, tenant, parentRunId }: Child): Promise<boolean> {
-  const nodeId = (await it.store.entry(runId))?.summary.parent?.nodeId ?? "";
+  // A fork may wait for a child that is its source's.
+  const begunBy = (await it.store.entry(runId))?.summary.parent;
+  if (begunBy?.runId !== parentRunId) return false;
+  const { nodeId = "" } = begunBy;
   const parent = (await it.runs.newest(parentRunId as CoordinationId))?.run;
   if (!parent || !isCutOff(parent, nodeId, runId)) return false;
   const caller = { tenant, principal: "system" };

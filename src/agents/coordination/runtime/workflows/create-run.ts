@@ -10,7 +10,8 @@ import {
 } from "../../contracts/workflow-events.ts";
 import { evolveWorkflow } from "../../workflow/evolve.ts";
 import type { NodeGraph } from "../../workflow/graph.ts";
-import { isMockType, nodeTypeOf } from "../../workflow/node-types.ts";
+import { asksMockModel, isMockType, nodeTypeOf } from "../../workflow/node-types.ts";
+import { agentPins, type AgentBook } from "./agent-book.ts";
 import type { KnownRun, RunBook, RunnableWorkflow } from "./run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "./workflow-host.ts";
@@ -21,31 +22,53 @@ export interface CreateParts extends Pick<
   "clock" | "settings" | "newRunId" | "contract" | "testSeams"
 > {
   readonly book: RunBook;
+  readonly agentBook: Pick<AgentBook, "pin" | "problemOf" | "workflowOf">;
   readonly driver: Pick<RunDriver, "begin" | "newest">;
 }
 
 /** What is asked for, with what only a host says. */
-export type NewRun = CreateRun & { readonly memoryScope?: string; readonly depth?: number };
+export type NewRun = CreateRun & {
+  readonly memoryScope?: string;
+  readonly memoryHome?: CoordinationId;
+  readonly depth?: number;
+};
 
 export async function createRun(
   parts: CreateParts,
   caller: Caller,
   asked: NewRun,
 ): Promise<Answered<KnownRun>> {
-  const workflow = await parts.book.workflow(caller.tenant, asked.workflowId);
-  if (!workflow) return refuse("workflow_not_found", `there is no workflow ${asked.workflowId}`);
+  const workflow = await workflowOf(parts, caller, asked);
+  if ("kind" in workflow) return workflow;
   const refusal =
     refusalOf(parts, workflow) ?? tooDeep(asked) ?? (await refusedOptions(parts, workflow, asked));
   if (refusal) return refusal;
   const { graph } = workflow;
   const runId = asked.runId ?? parts.newRunId();
   const known = await withoutClaims(parts, caller, asked);
-  const first = startedEvent(parts, { runId, caller, asked: known, graph });
+  const agents = await parts.agentBook.pin(graph);
+  const first = startedEvent(parts, { ...{ runId, caller, graph, agents }, asked: known });
   const problem = payloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
   await parts.book.store(workflow);
   const begun = await parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
   return begun ? { kind: "done", value: begun } : existingRun(parts, caller, runId);
+}
+
+async function workflowOf(
+  { book, agentBook }: CreateParts,
+  { tenant }: Caller,
+  { workflowId, agent }: NewRun,
+): Promise<RunnableWorkflow | HostRefusal> {
+  if (!agent)
+    return (
+      (await book.workflow(tenant, workflowId)) ??
+      refuse("workflow_not_found", `there is no workflow ${workflowId}`)
+    );
+  const problem = agentBook.problemOf(agent);
+  if (problem !== undefined) return refuse("validation_error", problem);
+  const { agentId } = agent;
+  return agentBook.workflowOf(agentId) ?? refuse("workflow_not_found", `there is no agent ${agentId}`);
 }
 
 /** Asking for a run that is there is reading it. */
@@ -77,7 +100,7 @@ export function refuse(
 
 /** What this host cannot run is refused before anything begins. What no host can is the node's own failure. */
 export function refusalOf(
-  { settings }: Pick<WorkflowHostParts, "settings">,
+  { settings, agentBook }: Pick<CreateParts, "settings" | "agentBook">,
   { graph }: Pick<RunnableWorkflow, "graph">,
 ): HostRefusal | undefined {
   for (const { node } of graph.nodes.values()) {
@@ -90,10 +113,14 @@ export function refusalOf(
         `node ${id} is of the type ${typeId}, which this host does not run`,
         details,
       );
-    if (isMockType(typeId) && !settings.allowsMocks && !graph.workflowId.startsWith("conformance-"))
-      return refuse("capability_required", `${typeId} runs only in workflows that test a host`, details);
+    const isMock = isMockType(typeId) || asksMockModel(node);
+    if (isMock && !settings.allowsMocks && !graph.workflowId.startsWith("conformance-")) {
+      const what = isMockType(typeId) ? typeId : `${typeId} with a mock model`;
+      return refuse("capability_required", `${what} runs only in workflows that test a host`, details);
+    }
   }
-  const problems = checkNodes(graph);
+  const unknown = agentPins(graph).flatMap((pin) => agentBook.problemOf(pin) ?? []);
+  const problems = [...checkNodes(graph), ...unknown];
   return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
 }
 
@@ -103,10 +130,10 @@ export function checkNodes(graph: NodeGraph): string[] {
   ]);
 }
 
-async function refusedOptions(
-  parts: CreateParts,
+export async function refusedOptions(
+  parts: Pick<CreateParts, "settings" | "contract">,
   { definition, graph }: RunnableWorkflow,
-  { configurable = {}, inputs }: CreateRun,
+  { configurable = {}, inputs }: Pick<CreateRun, "configurable" | "inputs">,
 ): Promise<HostRefusal | undefined> {
   const problems = [...outOfRange(parts, configurable), ...missingInputs(graph, inputs)];
   if (definition.configurableSchema) {
@@ -132,7 +159,10 @@ const RANGES: Readonly<Record<string, Range>> = {
   maxTokens: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
 };
 
-function outOfRange({ settings }: CreateParts, configurable: Readonly<Record<string, unknown>>): string[] {
+function outOfRange(
+  { settings }: Pick<CreateParts, "settings">,
+  configurable: Readonly<Record<string, unknown>>,
+): string[] {
   return Object.entries(RANGES).flatMap(([key, { min, max, isWhole }]) => {
     const value = configurable[key];
     const most = key === "runTimeoutMs" ? settings.runDurationMsMax : max;
@@ -159,10 +189,11 @@ interface Beginning {
   readonly caller: Caller;
   readonly asked: NewRun;
   readonly graph: NodeGraph;
+  readonly agents: Readonly<Record<string, string>>;
 }
 
-function startedEvent(parts: CreateParts, { runId, caller, asked, graph }: Beginning): WorkflowEvent {
-  const { parent, inputs, transport, memoryScope, scopeId } = asked;
+function startedEvent(parts: CreateParts, { runId, caller, asked, graph, agents }: Beginning): WorkflowEvent {
+  const { parent, inputs, transport, memoryScope, scopeId, agent } = asked;
   return {
     eventId: eventIdAt(runId, 0),
     runId,
@@ -177,13 +208,25 @@ function startedEvent(parts: CreateParts, { runId, caller, asked, graph }: Begin
       owner: { tenant: caller.tenant, principal: caller.principal },
       definition: graph.definition,
       memoryScope: memoryScope ?? scopeId ?? runId,
+      ...(caller.scopes && { scopes: [...caller.scopes] }),
+      ...(agent && { agent: { agentId: agent.agentId, source: agent.source } }),
+      ...(Object.keys(agents).length > 0 && { agents }),
       ...statedBy(asked),
       ...(parent?.eventId !== undefined && isForeign(parent) && { causationHostId: parent.hostId }),
     },
   };
 }
 
-const STATED = ["configurable", "tags", "metadata", "parent", "depth", "traceparent", "tracestate"] as const;
+const STATED = [
+  "memoryHome",
+  "configurable",
+  "tags",
+  "metadata",
+  "parent",
+  "depth",
+  "traceparent",
+  "tracestate",
+] as const;
 
 /** What was not said is not there. */
 function statedBy(asked: NewRun): Pick<WorkflowPayloads["run.started"], (typeof STATED)[number]> {

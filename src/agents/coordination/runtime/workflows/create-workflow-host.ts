@@ -1,21 +1,31 @@
 /** Owns: the host of workflow runs: one method for each thing that may be asked of it. */
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { cancel, endOrphan, pause, resume } from "./control-runs.ts";
+import { inventoryEntry } from "./agent-inventory.ts";
 import { createRun, refusalOf, refuse } from "./create-run.ts";
+import { forkRun } from "./fork-run.ts";
 import { createHosting, type Hosting } from "./hosting.ts";
 import { answer, inspectToken, resolveToken } from "./interrupts.ts";
 import { acceptedOf, ancestry, events, snapshot } from "./read-runs.ts";
 import { createRecovery } from "./recover-runs.ts";
 import { registerWorkflow } from "./register-workflow.ts";
-import type { WorkflowHost } from "./workflow-host.ts";
+import { tenantWorkspace } from "./tenant-workspace.ts";
+import { runAgent } from "./run-agent.ts";
+import type { Answered, Caller, CreatedRun, CreateRun, WorkflowHost } from "./workflow-host.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
+import { ownWorkspace } from "./workspace-files.ts";
 
 /** What this host would refuse to run is not offered. */
-function runnableIds({ definitions, book, settings }: Hosting): readonly string[] {
+function runnableIds({ definitions, book, settings, agentBook }: Hosting): readonly string[] {
   return definitions.flatMap((definition) => {
     const { workflow } = book.compile(definition);
-    return workflow && !refusalOf({ settings }, workflow) ? [definition.id] : [];
+    return workflow && !refusalOf({ settings, agentBook }, workflow) ? [definition.id] : [];
   });
+}
+
+async function create(it: Hosting, caller: Caller, request: CreateRun): Promise<Answered<CreatedRun>> {
+  const created = await createRun({ ...it, driver: it.runs }, caller, request);
+  return created.kind === "done" ? { kind: "done", value: acceptedOf(created.value) } : created;
 }
 
 export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
@@ -28,13 +38,11 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     get hostId() {
       return parts.settings.hostId;
     },
-    create: async (caller, request) => {
-      const created = await createRun({ ...parts, book: it.book, driver: it.runs }, caller, request);
-      return created.kind === "done" ? { kind: "done", value: acceptedOf(created.value) } : created;
-    },
+    create: (caller, request) => create(it, caller, request),
     snapshot: (caller, runId) => snapshot(it, caller, runId),
     events: (caller, runId, range) => events(it, caller, runId, range),
     watch: (runId, wake) => it.watching.watch(runId, wake),
+    fork: (caller, request) => forkRun(it, caller, request),
     cancel: (caller, runId, { reason }) => cancel(it, caller, { runId, reason }),
     pause: (caller, runId, request) => pause(it, caller, runId, request),
     resume: (caller, runId) => resume(it, caller, runId),
@@ -54,6 +62,21 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
       registerWorkflow({ ...it, isOff: (name) => it.seams.isOff(name) }, caller, definition),
     memory: ({ tenant }, scope, query) =>
       parts.store.memory.list({ tenant, scope }, { ...query, now: parts.clock.now() }),
+    runAgent: (caller, asked, signal) =>
+      runAgent(
+        {
+          create: (by, request) => create(it, by, request),
+          snapshot: (by, runId) => snapshot(it, by, runId),
+          watch: (runId, wake) => it.watching.watch(runId, wake),
+        },
+        { caller, asked, signal },
+      ),
+    agents: () => it.agentBook.installed.map(inventoryEntry),
+    workspace: ({ tenant }, owner) =>
+      tenantWorkspace(
+        parts,
+        owner === undefined ? ownWorkspace(tenant) : { tenant, scope: `owner:${owner}` },
+      ),
     requests: parts.store.requests,
     ...(parts.testSeams && { seams: it.seams }),
     start: () => recovery.start(),

@@ -5,23 +5,32 @@
  * has the same id, so that doing it again after a crash is the same. L2 an append that lost a race is planned again on the
  * newer log, which may have come from another process.
  */
-import { isCoordinationError } from "../../contracts/errors.ts";
+import { CoordinationError, isCoordinationError } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId } from "../../contracts/ids.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../../contracts/workflow-events.ts";
-import { settleEffect } from "../../workflow/commands.ts";
 import type { EffectOutcome, NodeEffect } from "../../workflow/node-type.ts";
-import { progress, type Progress } from "../../workflow/progress.ts";
-import { statusOf, summarizeRun } from "../../workflow/run-view.ts";
-import { isEndedPhase } from "../../workflow/state.ts";
-import { memoryWritesOf } from "./memory-writes.ts";
+import { isEndedPhase, isMaterialising } from "../../workflow/state.ts";
+import {
+  appendPlanned,
+  isConflict,
+  planOn,
+  resuming,
+  settleAll,
+  withFirst,
+  type Planned,
+  type PlanParts,
+} from "./plan-runs.ts";
 import type { KnownRun, RunBook } from "./run-book.ts";
-import type { WorkflowHostParts } from "./workflow-parts.ts";
+import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
 
 /** What is to be appended to a run as it is now; a text is the reason why nothing is. */
 export type Asked<R> = { readonly drafts: readonly WorkflowDraft[] } | { readonly refused: R };
 
 export interface RunDriver {
-  /** Appends the first event of a run, and goes on with it. `undefined`: there is one already. */
+  /**
+   * Appends the first event of a run, and goes on with it; of a fork, with a first page of what it takes from its source.
+   * `undefined`: there is one already.
+   */
   begin(first: WorkflowEvent, known: KnownRun): Promise<KnownRun | undefined>;
   /** Asks a known run for something. `undefined`: there is no such run. */
   ask<R>(
@@ -58,12 +67,10 @@ interface Driven {
   cancelWake?: () => void;
 }
 
-interface DriverParts extends Pick<
-  WorkflowHostParts,
-  "store" | "clock" | "logger" | "settings" | "driver" | "secrets"
-> {
+interface DriverParts extends PlanParts {
   readonly book: RunBook;
   readonly perform: Perform;
+  readonly askAgain: AskAgain;
 }
 
 const RACES_MAX = 8;
@@ -71,7 +78,10 @@ const RACES_MAX = 8;
 export const HOST_STOPS = "the host stops";
 
 export function createRunDriver(parts: DriverParts): RunDriver {
-  const it: Driving = { ...parts, driven: new Map(), listeners: [], isStopping: false };
+  const it: Driving = {
+    ...{ ...parts, driven: new Map(), listeners: [], isStopping: false },
+    stopping: new AbortController(),
+  };
   return {
     begin: (first, known) => begin(it, first, known),
     ask: (runId, asked) => ask(it, runId, asked),
@@ -81,6 +91,7 @@ export function createRunDriver(parts: DriverParts): RunDriver {
     onAppended: (listener) => it.listeners.push(listener),
     stop: async () => {
       it.isStopping = true;
+      it.stopping.abort(HOST_STOPS);
       const turns = [...it.driven.values()].map((entry) => {
         entry.cancelWake?.();
         for (const controller of entry.acts.values()) controller.abort(HOST_STOPS);
@@ -95,15 +106,19 @@ interface Driving extends DriverParts {
   readonly driven: Map<CoordinationId, Driven>;
   readonly listeners: ((known: KnownRun, events: readonly WorkflowEvent[]) => void)[];
   isStopping: boolean;
+  readonly stopping: AbortController;
 }
 
 async function begin(it: Driving, first: WorkflowEvent, known: KnownRun): Promise<KnownRun | undefined> {
   const { runId } = known.run;
   if (it.driven.has(runId)) return undefined;
   const entry = entryOf(it, known);
-  const plan = (now: KnownRun): Planned => withFirst(first, planOn(it, now));
+  const plan = async (now: KnownRun): Promise<Planned> =>
+    withFirst(first, isMaterialising(now.run) ? await firstPage(it, now) : planOn(it, now));
   try {
-    await (entry.beginning = inTurn(it, entry, () => goOn(it, entry, { plan, triesMax: 1 })));
+    entry.beginning = inTurn(it, entry, () => tryOn(it, entry, { plan, triesMax: 1 }));
+    goOnTaking(it, entry, entry.beginning);
+    await entry.beginning;
     return entry.known;
   } catch (error) {
     if (it.driven.get(runId) === entry) it.driven.delete(runId);
@@ -119,6 +134,24 @@ async function begin(it: Driving, first: WorkflowEvent, known: KnownRun): Promis
   } finally {
     delete entry.beginning;
   }
+}
+
+/** What a fork takes beyond its first page is not waited for by whoever asked for it. */
+function goOnTaking(it: Driving, entry: Driven, beginning: Promise<unknown>): void {
+  if (!isMaterialising(entry.known.run)) return;
+  const plan = (known: KnownRun): Planned => planOn(it, known);
+  const taking = async (): Promise<void> => {
+    await beginning;
+    await goOn(it, entry, { plan });
+  };
+  inTurn(it, entry, taking).catch((error: unknown) => {
+    beginning.then(
+      () => {
+        failed(it, entry, error);
+      },
+      () => undefined,
+    );
+  });
 }
 
 async function ask<R>(
@@ -211,17 +244,46 @@ function release({ driven }: Driving, entry: Driven): void {
 }
 
 interface Going {
-  readonly plan: (known: KnownRun) => Planned;
+  readonly plan: (known: KnownRun) => Planned | Promise<Planned>;
   /** Absent: as many as a race may take. */
   readonly triesMax?: number;
 }
 
-/** Plans on the newest state, appends, and acts. */
-async function goOn(it: Driving, entry: Driven, { plan, triesMax = RACES_MAX }: Going): Promise<void> {
+/** Plans on the newest state, appends, and acts. What a fork still has to take comes first. */
+async function goOn(it: Driving, entry: Driven, going: Going): Promise<void> {
+  await takeAll(it, entry);
+  await tryOn(it, entry, going);
+}
+
+/** @throws CoordinationError `LEDGER_CLOSED` when the host stops before all is taken */
+async function takeAll(it: Driving, entry: Driven): Promise<void> {
+  const { origin } = entry.known.run;
+  if (!origin || !isMaterialising(entry.known.run)) return;
+  const taking = createTaking(it, origin);
+  const plan = async (known: KnownRun): Promise<Planned> =>
+    isMaterialising(known.run) ? asPlanned(await taking.next(known, it.stopping.signal)) : planOn(it, known);
+  while (isMaterialising(entry.known.run)) {
+    if (it.isStopping) throw new CoordinationError("LEDGER_CLOSED", HOST_STOPS);
+    await tryOn(it, entry, { plan });
+  }
+}
+
+async function firstPage(it: Driving, known: KnownRun): Promise<Planned> {
+  const { origin } = known.run;
+  return asPlanned(
+    origin ? await createTaking(it, origin).next(known, it.stopping.signal) : { run: known.run, events: [] },
+  );
+}
+
+function asPlanned(taken: Taken): Planned {
+  return { ...taken, memory: [], effects: [] };
+}
+
+async function tryOn(it: Driving, entry: Driven, { plan, triesMax = RACES_MAX }: Going): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const planned = plan(entry.known);
+    const planned = await plan(entry.known);
     try {
-      if (planned.events.length > 0) await append(it, planned);
+      if (planned.events.length > 0) await appendPlanned(it, planned);
     } catch (error) {
       if (!isConflict(error) || tries >= triesMax) throw error;
       entry.known = await it.book.catchUp(entry.known);
@@ -312,61 +374,3 @@ function failed(it: Driving, given: Driven, error: unknown): void {
 }
 
 const RETRY_MS = 1_000;
-
-function isConflict(error: unknown): boolean {
-  return isCoordinationError(error) && error.code === "LEDGER_CONFLICT";
-}
-
-type Planned = Progress;
-
-function planOn(
-  { settings, clock }: Pick<DriverParts, "settings" | "clock">,
-  { run, graph }: KnownRun,
-  drafts: readonly WorkflowDraft[] = [],
-): Planned {
-  return progress(run, { graph, settings, now: clock.now() }, drafts);
-}
-
-/** The event that begins the run is in the same append as what follows from it. */
-function withFirst(first: WorkflowEvent, planned: Planned): Planned {
-  return { ...planned, events: [first, ...planned.events] };
-}
-
-function settleAll(
-  parts: DriverParts,
-  known: KnownRun,
-  { effect, outcomes }: { readonly effect: NodeEffect; readonly outcomes: readonly EffectOutcome[] },
-): Planned {
-  let planned: Planned = { run: known.run, events: [], memory: [], effects: [] };
-  for (const outcome of outcomes) {
-    const now = { ...known, run: planned.run };
-    const place = { graph: known.graph, settings: parts.settings, now: parts.clock.now() };
-    const next = planOn(parts, now, settleEffect(now.run, place, { effect, outcome }));
-    planned = {
-      ...next,
-      events: [...planned.events, ...next.events],
-      memory: [...planned.memory, ...next.memory],
-    };
-  }
-  return planned;
-}
-
-/** Told only where the run does something: one that waits for people goes on waiting. */
-function resuming(parts: DriverParts, known: KnownRun): readonly WorkflowDraft[] {
-  const planned = planOn(parts, known);
-  const works = planned.events.length > 0 || planned.effects.length > 0;
-  const fromStatus = statusOf(known.run);
-  return works ? [{ type: "run.resuming", payload: { process: parts.driver.id, fromStatus } }] : [];
-}
-
-async function append(parts: DriverParts, { run, events, memory }: Planned): Promise<void> {
-  const { store, driver, logger } = parts;
-  const writes = memoryWritesOf(parts, run, memory);
-  const summary = summarizeRun(run, driver.id);
-  await store.append({ runId: run.runId, events, summary, ...(writes.length > 0 && { memory: writes }) });
-  const last = events.at(-1);
-  logger.debug(
-    { runId: run.runId, sequence: last?.sequence, type: last?.type, events: events.length },
-    "appended",
-  );
-}

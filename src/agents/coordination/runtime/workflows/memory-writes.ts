@@ -3,19 +3,20 @@ import { addMs, isoTimestamp } from "../../contracts/ids.ts";
 import type { MemoryWrite } from "../../ports/workflow-store.ts";
 import type { Progress } from "../../workflow/progress.ts";
 import type { WorkflowRun } from "../../workflow/state.ts";
+import { placeOfWrites } from "./fork-memory.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 /** A shorter one would be found in texts that have nothing to do with it. */
 const SECRET_CHARS_MIN = 8;
 
 export function memoryWritesOf(
-  { secrets, clock }: Pick<WorkflowHostParts, "secrets" | "clock">,
+  { secrets, clock, sha256 }: Pick<WorkflowHostParts, "secrets" | "clock" | "sha256">,
   run: WorkflowRun,
   notes: Progress["memory"],
 ): MemoryWrite[] {
   const now = clock.now();
   return notes.map(({ scope, id, content, tags, ttlMs, sequence }) => ({
-    at: { tenant: run.started.owner.tenant, scope },
+    at: { tenant: run.started.owner.tenant, scope: placeOfWrites({ sha256 }, run, scope) },
     sequence,
     entry: {
       id,
@@ -34,6 +35,18 @@ function resolved(text: string, secrets: ReadonlyMap<string, string>): string {
     // One that would not be found again stays unresolved.
     return secret.length >= SECRET_CHARS_MIN ? secret : whole;
   });
+}
+
+/** Every text in a value, names of members too. */
+export function redactedValue<T>(value: T, secrets: ReadonlyMap<string, string>): T {
+  if (secrets.size === 0) return value;
+  return JSON.parse(JSON.stringify(value), (_name, each: unknown) => {
+    if (typeof each === "string") return redacted(each, secrets);
+    if (typeof each !== "object" || each === null || Array.isArray(each)) return each;
+    return Object.fromEntries(
+      Object.entries(each).map(([name, member]) => [redacted(name, secrets), member]),
+    );
+  }) as T;
 }
 
 /** The longest first: one may be part of another. */

@@ -3,16 +3,35 @@ import type { CoordinationId, EventId } from "../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
 import type { CallingRun, OutboundFailure, PeerRunEnded } from "../../ports/outbound.ts";
 import type { ChildEffect, EffectOutcome, NodeEffect } from "../../workflow/node-type.ts";
+import { REPLAY_SOURCE_MISSING } from "../../workflow/progress.ts";
+import { convergenceOf } from "../../workflow/review.ts";
 import { isEndedPhase } from "../../workflow/state.ts";
 import { childOf } from "../../workflow/trace-context.ts";
 import { variablesOf, type Values } from "../../workflow/values.ts";
+import type { AgentBook } from "./agent-book.ts";
+import { askModel, type AskParts } from "./ask-model.ts";
+import { withTurn } from "./ask-turn.ts";
 import { createRun, type CreateParts } from "./create-run.ts";
 import { HOST_STOPS, type Perform } from "./drive-runs.ts";
+import { entriesFor, memoryHomeOf } from "./fork-memory.ts";
+import { judgeChild, type JudgeParts } from "./judge-child.ts";
+import { callTool, sendMessage, type ToolAct } from "./perform-tools.ts";
+import { performAgent, type AgentAct, type AgentParts } from "./perform-agent.ts";
 import type { KnownRun } from "./run-book.ts";
+import type { SideEffects } from "./side-effects.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
+import { readFiles, writeFile, type WorkspaceParts } from "./workspace-files.ts";
 
 export interface EffectParts
-  extends CreateParts, Pick<WorkflowHostParts, "store" | "peers" | "tools" | "chat" | "sha256" | "baseUrl"> {
+  extends
+    CreateParts,
+    AskParts,
+    Omit<JudgeParts, "driver">,
+    Omit<AgentParts, "agentBook">,
+    WorkspaceParts,
+    Pick<WorkflowHostParts, "store" | "peers" | "tools" | "chat" | "sha256" | "baseUrl"> {
+  readonly agentBook: AgentBook;
+  readonly sideEffects: Pick<SideEffects, "cause">;
   /** Ends a child that its parent has ended without. */
   readonly abandon: (childRunId: CoordinationId, parent: KnownRun) => Promise<void>;
   /** Resolves when the run has ended, or with `undefined` when `signal` aborts. */
@@ -24,6 +43,7 @@ type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 
 export function createPerform(parts: EffectParts): Perform {
   return async (known, effect, signal, deliver) => {
+    if (isMissing(known, effect)) return deliver([MISSING]);
     switch (effect.kind) {
       case "run_child":
         return effect.peerUrl === undefined
@@ -32,14 +52,46 @@ export function createPerform(parts: EffectParts): Perform {
       case "read_memory":
         return deliver([await readMemory(parts, known, effect)]);
       case "ask_model":
-        return deliver([await askModel(parts, known, { effect, signal })]);
+        return deliver([await askOf(parts, known, { effect, signal })]);
       case "call_tool":
-        return deliver([await callTool(parts, known, { effect, signal })]);
+        return deliver([await callTool(parts, known.run, callOf(parts, known, { effect, signal }))]);
       case "send_message":
-        return deliver([await sendMessage(parts, known, { effect, signal })]);
+        return deliver([await sendMessage(parts, known.run, callOf(parts, known, { effect, signal }))]);
+      case "judge_child": {
+        const { traceparent } = traceOf(parts, known, effect.id);
+        const judged = await judgeChild(parts, known, { effect, signal, traceparent });
+        return judged && deliver([judged]);
+      }
+      case "read_workspace":
+        return deliver([await readWorkspace(parts, known, effect)]);
+      case "write_workspace":
+        return writeFile(parts, known.run, { effect, deliver });
+      case "cause_side_effect":
+        return deliver([parts.sideEffects.cause(known.run, effect)]);
+      case "prepare_agent":
+      case "ask_agent":
+      case "call_agent_tool":
+        return deliver([await performAgent(parts, known, agentAct(parts, known, { effect, signal }))]);
     }
   };
 }
+
+/** What a replay's source has no outcome of is not done: nothing is, outside of a replay's own log. */
+function isMissing({ run }: KnownRun, { kind }: NodeEffect): boolean {
+  return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
+}
+
+/** What a fork has for itself alone. */
+const OF_THE_RUN: ReadonlySet<NodeEffect["kind"]> = new Set([
+  "read_memory",
+  "read_workspace",
+  "write_workspace",
+]);
+
+const MISSING: EffectOutcome = {
+  kind: "failed",
+  error: { code: REPLAY_SOURCE_MISSING, message: "the source of the replay has no outcome of this" },
+};
 
 interface Act<E> {
   readonly effect: E;
@@ -68,7 +120,8 @@ async function runChild(
   known: KnownRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<void> {
-  const childRunId = childIdOf(parts, known, effect);
+  // A fork may wait for a child that its source began.
+  const childRunId = (effect.childRunId ?? childIdOf(parts, known, effect)) as CoordinationId;
   // A child that the log knows is not created again, whatever became of its workflow.
   const existing = effect.childRunId === undefined ? undefined : await parts.driver.newest(childRunId);
   const created = existing
@@ -87,6 +140,14 @@ async function runChild(
   else if (isOver(signal)) await parts.abandon(childRunId, known);
 }
 
+/** RFC 0063 §D: a child has none that its parent has not. */
+function narrowed(
+  scopes: readonly string[] | undefined,
+  most: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return most ? (scopes ?? []).filter((scope) => most.includes(scope)) : scopes;
+}
+
 async function createChild(
   parts: EffectParts,
   known: KnownRun,
@@ -94,21 +155,33 @@ async function createChild(
   runId: CoordinationId,
 ) {
   const { started } = known.run;
-  return createRun(parts, started.owner, {
-    workflowId: effect.workflowId,
-    inputs: effect.inputs,
-    runId,
-    transport: "rest",
-    memoryScope: effect.memoryScope,
-    depth: (started.depth ?? 0) + 1,
-    parent: {
-      runId: known.run.runId,
-      hostId: parts.settings.hostId,
-      cause: effect.cause,
-      nodeId: effect.nodeId,
+  const scopes = narrowed(started.scopes, effect.principalScope);
+  return createRun(
+    parts,
+    { ...started.owner, ...(scopes && { scopes }) },
+    {
+      workflowId: effect.workflowId,
+      ...(effect.agent && { agent: effect.agent }),
+      inputs: effect.inputs,
+      runId,
+      transport: "rest",
+      memoryScope: effect.memoryScope,
+      ...memoryHomeIn(known),
+      depth: (started.depth ?? 0) + 1,
+      parent: {
+        runId: known.run.runId,
+        hostId: parts.settings.hostId,
+        cause: effect.cause,
+        nodeId: effect.nodeId,
+      },
+      ...traceOf(parts, known, effect.ordinal),
     },
-    ...traceOf(parts, known, effect.ordinal),
-  });
+  );
+}
+
+function memoryHomeIn({ run }: KnownRun): { readonly memoryHome?: CoordinationId } {
+  const home = memoryHomeOf(run);
+  return home === undefined ? {} : { memoryHome: home };
 }
 
 function endOf({ run, graph }: KnownRun): EffectOutcome {
@@ -120,6 +193,14 @@ function endOf({ run, graph }: KnownRun): EffectOutcome {
     case "cancelled": {
       const error = { code: "cancelled", message: phase.reason ?? "the run was cancelled" };
       return { kind: "child_ended", status: "cancelled", variables, error };
+    }
+    case "completed": {
+      const convergence = convergenceOf(run);
+      const hasGivenUp = convergence?.goalSatisfied === false;
+      return {
+        ...{ kind: "child_ended", status: "completed", variables, outputs: phase.outputs },
+        ...(hasGivenUp && { unmet: convergence.unmet }),
+      };
     }
     default:
       return { kind: "child_ended", status: "completed", variables };
@@ -140,11 +221,20 @@ function traceOf(
   };
 }
 
+const UNBOUNDED: EffectOutcome = {
+  kind: "child_refused",
+  error: {
+    code: "principal_scope_not_enforceable",
+    message: "what a child on another host may do cannot be bounded from here",
+  },
+};
+
 async function runOnPeer(
   parts: EffectParts,
   known: KnownRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<void> {
+  if (effect.principalScope) return deliver([UNBOUNDED]);
   const peers = await parts.peers();
   const peerUrl = effect.peerUrl ?? "";
   const childRunId = effect.childRunId ?? (await createOnPeer(parts, known, { effect, signal, deliver }));
@@ -152,7 +242,14 @@ async function runOnPeer(
   const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
   if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
   else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
-  if (isOver(signal) && ended.kind !== "ended") await cancelOnPeer(parts, peerUrl, childRunId);
+  if (isOver(signal) && ended.kind !== "ended" && !isOfSource(known, effect))
+    await cancelOnPeer(parts, peerUrl, childRunId);
+}
+
+/** A fork may wait for a child that its source began; ending that is not for the fork. */
+function isOfSource({ run: { origin, nodes } }: KnownRun, { childRunId, nodeId }: Of<"run_child">): boolean {
+  const began = nodes.get(nodeId)?.handoff?.dispatchedSequence;
+  return childRunId !== undefined && origin !== undefined && began !== undefined && began < origin.until;
 }
 
 const CANCEL_MS = 10_000;
@@ -216,8 +313,20 @@ function callingRun(
   return { runId, hostId, cause, wellKnownUrl, depth, ...(eventId !== undefined && { eventId }) };
 }
 
-function endOnPeer({ status, variables, error }: PeerRunEnded): EffectOutcome {
-  return { kind: "child_ended", status, variables, ...(error && { error }) };
+function endOnPeer({ status, variables, error, unmet }: PeerRunEnded): EffectOutcome {
+  const hasGivenUp = status === "completed" && unmet !== undefined;
+  return { kind: "child_ended", status, variables, ...(error && { error }), ...(hasGivenUp && { unmet }) };
+}
+
+function callOf<E extends Of<"call_tool" | "send_message">>(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal }: Act<E>,
+): ToolAct<E> {
+  const { id, nodeId, kind } = effect;
+  const cause = kind === "call_tool" ? "mcp-tool-call" : "a2a-message";
+  const parent = callingRun(parts, known, cause, known.run.nodes.get(nodeId)?.openCall);
+  return { effect, signal, parent, trace: traceOf(parts, known, id) };
 }
 
 function failureOf({
@@ -228,95 +337,61 @@ function failureOf({
   return { kind: "failed", error: { code: errorCode ?? code, message } };
 }
 
+function agentAct(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal }: Act<AgentAct["effect"]>,
+): AgentAct {
+  const { nodeId, id } = effect;
+  return {
+    ...{ effect, signal, trace: traceOf(parts, known, id) },
+    parent: () => callingRun(parts, known, "mcp-tool-call", known.run.nodes.get(nodeId)?.openCall),
+    readMemory: async (scope, asked) => {
+      const read = await readMemory(parts, known, {
+        ...asked,
+        kind: "read_memory",
+        id,
+        nodeId,
+        scopes: [scope],
+      });
+      return read.kind === "memory_read" ? (read.entries[0] ?? []) : [];
+    },
+  };
+}
+
 async function readMemory(
   parts: EffectParts,
   { run }: KnownRun,
   { scopes, tag, limit }: Of<"read_memory">,
 ): Promise<EffectOutcome> {
-  const { tenant } = run.started.owner;
   const entries: (readonly Values[])[] = [];
   for (const scope of scopes) {
     const most = WORKFLOW_BOUNDS.memoryListMax;
-    const found = await parts.store.memory.list(
-      { tenant, scope },
-      { now: parts.clock.now(), limit: Math.min(limit ?? most, most), ...(tag !== undefined && { tag }) },
-    );
+    const query = { now: parts.clock.now(), limit: Math.min(limit ?? most, most) };
+    const found = await entriesFor(parts, run, scope, { ...query, ...(tag !== undefined && { tag }) });
     entries.push(found.map((entry) => ({ ...entry })));
   }
   return { kind: "memory_read", entries };
 }
 
-async function askModel(
+async function askOf(
   parts: EffectParts,
   known: KnownRun,
-  { effect: { request, id }, signal }: Act<Of<"ask_model">>,
+  { effect, signal }: Act<Of<"ask_model">>,
 ): Promise<EffectOutcome> {
-  const { schema, maxTokens = 4_000, ...rest } = request;
-  const { traceparent } = traceOf(parts, known, id);
-  const answer = await (
-    await parts.chat()
-  ).complete({
-    ...rest,
-    maxTokens,
-    signal,
-    ...(schema && { schema: { name: "answer", schema } }),
-    ...(traceparent !== undefined && { traceparent }),
-  });
-  if (answer.kind !== "answered") return failureOf(answer);
-  if (answer.refusal !== undefined || answer.finishReason === "content-filter")
-    return { kind: "model_refused" };
-  const { text, object, model, usage, provider } = answer;
-  return {
-    kind: "model_answered",
-    text,
-    model,
-    usage: { ...usage, provider },
-    ...(object !== undefined && { object }),
-  };
+  const { traceparent } = traceOf(parts, known, effect.id);
+  const asked = await withTurn(parts, known, effect.request);
+  if ("error" in asked) return { kind: "failed", error: asked.error };
+  const { tenant } = known.run.started.owner;
+  return askModel(parts, { effect: { ...effect, ...asked }, signal, tenant, traceparent });
 }
 
-async function callTool(
-  parts: EffectParts,
-  known: KnownRun,
-  { effect, signal }: Act<Of<"call_tool">>,
+async function readWorkspace(
+  { store }: EffectParts,
+  { run }: KnownRun,
+  { sequence, paths }: Of<"read_workspace">,
 ): Promise<EffectOutcome> {
-  const { url, tool, args, id } = effect;
-  const answer = await (
-    await parts.tools()
-  ).callMcp({
-    ...{ url, tool, args, signal },
-    parent: callingRun(parts, known, "mcp-tool-call", known.run.nodes.get(effect.nodeId)?.openCall),
-    ...traceOf(parts, known, id),
-  });
-  if (answer.kind !== "answered") return failureOf(answer);
-  return {
-    kind: "tool_answered",
-    ok: answer.ok,
-    text: answer.text,
-    content: answer.structured ?? answer.content,
-  };
-}
-
-async function sendMessage(
-  parts: EffectParts,
-  known: KnownRun,
-  { effect, signal }: Act<Of<"send_message">>,
-): Promise<EffectOutcome> {
-  const { url, skill, message, id } = effect;
-  const answer = await (
-    await parts.tools()
-  ).sendA2a({
-    ...{ url, skill, message, signal },
-    messageId: `${known.run.runId}:${id}`,
-    parent: callingRun(parts, known, "a2a-message", known.run.nodes.get(effect.nodeId)?.openCall),
-    ...traceOf(parts, known, id),
-  });
-  if (answer.kind !== "answered") return failureOf(answer);
-  return {
-    kind: "tool_answered",
-    ok: answer.ok,
-    text: answer.text,
-    content: answer.data,
-    state: answer.state,
-  };
+  const read = await readFiles(store, run, { before: sequence, paths });
+  if ("error" in read) return { kind: "failed", error: read.error };
+  return { kind: "workspace_read", files: read.files.map((file) => ({ ...file })) };
 }

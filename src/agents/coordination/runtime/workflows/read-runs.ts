@@ -16,6 +16,7 @@ import type {
   HostRefusal,
   RunSnapshot,
 } from "./workflow-host.ts";
+import { listedAtStart } from "./workspace-files.ts";
 
 export function noRun(runId: string): HostRefusal {
   return refuse("not_found", `there is no run ${runId}`);
@@ -41,6 +42,7 @@ export async function snapshot(it: Hosting, caller: Caller, runId: string): Prom
   if (!known) return noRun(runId);
   const { run, graph } = known;
   const children = await childStatuses(it, known);
+  const files = await listedAtStart(it.store, run);
   const interrupt = isEndedPhase(run.phase) ? undefined : openInterruptOf({ ...it, driver: it.runs }, known);
   return {
     kind: "done",
@@ -50,6 +52,7 @@ export async function snapshot(it: Hosting, caller: Caller, runId: string): Prom
       workflowId: run.started.workflowId,
       status: statusOf(run, children),
       ...(interrupt && { interrupt }),
+      ...(files && { workspace: files.map(({ path, version }) => ({ path, version })) }),
     },
   };
 }

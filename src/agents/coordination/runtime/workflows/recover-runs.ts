@@ -21,8 +21,13 @@ const SILENT_MS = 15_000;
 const PAGE = 500;
 /** Requests with a key that are forgotten in one go. */
 const FORGOTTEN_MAX = 1_000;
+/** Entries of memory that are deleted in one go. */
+const DELETED_MAX = 250;
 
-interface RecoveryParts extends Pick<WorkflowHostParts, "store" | "clock" | "logger" | "driver" | "isAlive"> {
+interface RecoveryParts extends Pick<
+  WorkflowHostParts,
+  "store" | "clock" | "logger" | "driver" | "isAlive" | "retentionMs"
+> {
   readonly runs: Pick<RunDriver, "adopt">;
   /** Ends a run whose parent was cancelled while nobody was there to tell it. */
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
@@ -38,6 +43,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     const now = clock.now();
     await store.drivers.beat(driver, now);
     await store.requests.deleteBefore(addMs(now, -WORKFLOW_BOUNDS.idempotencyKeptMs), FORGOTTEN_MAX);
+    await store.memory.deleteExpired(addMs(now, -parts.retentionMs), DELETED_MAX);
     looked = await adoptAll(parts, looked);
   };
 

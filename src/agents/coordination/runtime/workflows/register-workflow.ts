@@ -5,19 +5,18 @@ import { DISPATCH } from "../../workflow/graph.ts";
 import { isSubWorkflow } from "../../workflow/node-types.ts";
 import { isRecord } from "../../workflow/values.ts";
 import { wholeDefinition } from "./abbreviated-definition.ts";
-import { refusalOf, refuse } from "./create-run.ts";
+import { refusalOf, refuse, type CreateParts } from "./create-run.ts";
 import type { RunBook } from "./run-book.ts";
 import type { Answered, Caller, HostRefusal } from "./workflow-host.ts";
-import type { WorkflowHostParts } from "./workflow-parts.ts";
 
-export interface RegisterParts extends Pick<WorkflowHostParts, "settings"> {
+export interface RegisterParts extends Pick<CreateParts, "settings" | "agentBook"> {
   readonly book: RunBook;
   /** Capabilities that a test has taken away. */
   readonly isOff: (capability: string) => boolean;
 }
 
 export async function registerWorkflow(
-  { book, settings, isOff }: RegisterParts,
+  { book, settings, agentBook, isOff }: RegisterParts,
   { tenant }: Caller,
   value: unknown,
 ): Promise<Answered<{ readonly workflowId: string }>> {
@@ -29,7 +28,7 @@ export async function registerWorkflow(
   if (!parsed.ok) return refuse("validation_error", describeProblems(parsed.problems));
   const { workflow, problems } = book.compile(parsed.value);
   if (!workflow) return refuse("validation_error", problems.join("; "), { problems });
-  const refusal = refusalOf({ settings }, workflow);
+  const refusal = refusalOf({ settings, agentBook }, workflow);
   if (refusal) return refusal;
   await book.store(workflow, tenant);
   return { kind: "done", value: { workflowId: parsed.value.id } };

@@ -2,8 +2,7 @@
 import { CoordinationError } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { readWorkflowDefinition, type WorkflowDefinition } from "../../contracts/workflow-definition.ts";
-import type { WorkflowEvent } from "../../contracts/workflow-events.ts";
-import { evolveWorkflow } from "../../workflow/evolve.ts";
+import { evolveWorkflow, foldWorkflow } from "../../workflow/evolve.ts";
 import { compileWorkflow, type NodeGraph } from "../../workflow/graph.ts";
 import type { WorkflowRun } from "../../workflow/state.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
@@ -28,6 +27,8 @@ export interface RunBook {
   /** What is on disk behind a known state. @throws CoordinationError */
   catchUp(known: KnownRun): Promise<KnownRun>;
   keep(known: KnownRun): void;
+  /** What runs follow whose definition has this hash. @throws CoordinationError `EVENT_UNREADABLE` */
+  runnable(sha256: string): Promise<RunnableWorkflow>;
   /** Compiled, and its text on disk. */
   workflow(tenant: string, workflowId: string): Promise<RunnableWorkflow | undefined>;
   compile(definition: WorkflowDefinition): {
@@ -66,6 +67,7 @@ export function createRunBook(parts: BookParts): RunBook {
     keep: (known) => {
       keep(it, known);
     },
+    runnable: (sha256) => runnable(it, sha256),
     workflow: async (tenant, workflowId) => {
       const common = it.shared.get(workflowId);
       // What a tenant registered goes before what all have; nobody can register anything but tests.
@@ -112,8 +114,9 @@ function compile({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<R
 async function load(it: Book, runId: CoordinationId): Promise<KnownRun | undefined> {
   const known = it.runs.get(runId);
   if (known) return known;
-  const first = await it.store.read(runId, { from: 0, limit: PAGE });
-  const run = foldAll(first);
+  const entry = await it.store.entry(runId);
+  const first = entry ? await it.store.read(runId, { from: 0, limit: PAGE }) : [];
+  const run = foldWorkflow(first, entry?.origin);
   if (!run) return undefined;
   const graph = await graphOf(it, run.started.definition);
   return first.length < PAGE ? { run, graph } : catchUp(it, { run, graph });
@@ -131,10 +134,15 @@ async function catchUp(it: Book, { run, graph }: KnownRun): Promise<KnownRun> {
 async function graphOf(it: Book, sha256: string): Promise<NodeGraph> {
   const known = it.graphs.get(sha256);
   if (known) return known;
-  const runnable = runnableOf(await it.store.definition(sha256), sha256);
-  if (!runnable) throw new CoordinationError("EVENT_UNREADABLE", `the definition ${sha256} cannot be read`);
-  remember(it.graphs, sha256, runnable.graph, it.shared.size + GRAPHS_MAX);
-  return runnable.graph;
+  const { graph } = await runnable(it, sha256);
+  remember(it.graphs, sha256, graph, it.shared.size + GRAPHS_MAX);
+  return graph;
+}
+
+async function runnable({ store: from }: Book, sha256: string): Promise<RunnableWorkflow> {
+  const found = runnableOf(await from.definition(sha256), sha256);
+  if (!found) throw new CoordinationError("EVENT_UNREADABLE", `the definition ${sha256} cannot be read`);
+  return found;
 }
 
 async function registered(
@@ -164,10 +172,6 @@ async function store(
   if (tenant === undefined && stored.has(sha256)) return;
   await on.putDefinition({ sha256, workflowId, text, ...(tenant !== undefined && { tenant }) });
   stored.add(sha256);
-}
-
-function foldAll(events: readonly WorkflowEvent[]): WorkflowRun | undefined {
-  return events.reduce<WorkflowRun | undefined>(evolveWorkflow, undefined);
 }
 
 function remember<K, V>(map: Map<K, V>, key: K, value: V, max: number): void {

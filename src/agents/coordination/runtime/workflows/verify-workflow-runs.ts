@@ -1,12 +1,13 @@
 /**
  * Owns: proving the logs of workflow runs, beyond their bytes: L2 gapless, L3 causes are earlier events or on another host,
- * L4 the log folds, D5 one end and nothing after it; and the summary beside the log is what the log says.
+ * L4 the log folds, D5 one end and nothing after it; the summary beside the log is what the log says, and what a branch took
+ * is what its source has.
  */
 import { isCoordinationError } from "../../contracts/errors.ts";
 import type { WorkflowEvent } from "../../contracts/workflow-events.ts";
 import type { StoredProblem } from "../../ports/ledger-store.ts";
 import type { WorkflowEntry, WorkflowStore } from "../../ports/workflow-store.ts";
-import { evolveWorkflow } from "../../workflow/evolve.ts";
+import { beginWorkflow, evolveWorkflow } from "../../workflow/evolve.ts";
 import { summarizeRun } from "../../workflow/run-view.ts";
 import type { WorkflowRun } from "../../workflow/state.ts";
 import { sameValue } from "../../workflow/values.ts";
@@ -54,7 +55,7 @@ async function verifyRun(store: Store, entry: WorkflowEntry): Promise<StoredProb
 
 async function verifyOnce(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
   const { runId } = entry;
-  const check: Check = { seen: new Set(), problems: [] };
+  const check: Check = { entry, seen: new Set(), problems: [] };
   try {
     await readAll(store, entry, check);
   } catch (error) {
@@ -67,9 +68,11 @@ async function verifyOnce(store: Store, entry: WorkflowEntry): Promise<StoredPro
 }
 
 async function readAll(store: Store, { runId }: WorkflowEntry, check: Check): Promise<void> {
+  await checkSource(store, check);
   for (let from = 0; ;) {
     const page = await store.read(runId, { from, limit: PAGE });
     for (const event of page) checkEvent(check, event);
+    await checkTaken(store, check, page);
     from += page.length;
     if (page.length < PAGE) return;
   }
@@ -82,6 +85,36 @@ function wrongLength({ run }: Check, { runId, length }: WorkflowEntry): StoredPr
   return [{ kind: sequence < length ? "event_missing" : "event_forged", message, runId, sequence }];
 }
 
+async function checkSource(store: Store, { entry: { runId, origin }, problems }: Check): Promise<void> {
+  if (!origin) return;
+  const { sourceRunId, until } = origin;
+  const source = await store.entry(sourceRunId);
+  if (source && source.length >= until) return;
+  const message = source
+    ? `it takes ${until} events of ${sourceRunId}, which has ${source.length}`
+    : `its source ${sourceRunId} is not there`;
+  problems.push({ kind: "event_missing", message, runId, sequence: 0 });
+}
+
+/** What is wrong with the source itself is told of the source. */
+async function checkTaken(
+  store: Store,
+  { entry: { origin }, problems }: Check,
+  page: readonly WorkflowEvent[],
+): Promise<void> {
+  const taken = origin?.mode === "branch" ? page.filter(({ sequence }) => sequence < origin.fromSeq) : [];
+  const [first] = taken;
+  if (!origin || !first) return;
+  const range = { from: first.sequence, limit: taken.length };
+  const source = await store.read(origin.sourceRunId, range).catch(() => []);
+  for (const [index, { runId: _, ...event }] of source.entries()) {
+    const { runId = "", ...own } = taken[index] ?? {};
+    if (sameValue(own, event)) continue;
+    const message = `event ${event.sequence} is not that of its source ${origin.sourceRunId}`;
+    problems.push({ kind: "event_forged", message, runId, sequence: event.sequence });
+  }
+}
+
 /** The driver is whoever was at it last, which the log does not tell. */
 function wrongSummary({ run }: Check, { runId, summary }: WorkflowEntry): StoredProblem[] {
   return run && sameValue(summarizeRun(run, summary.driver), summary)
@@ -90,6 +123,7 @@ function wrongSummary({ run }: Check, { runId, summary }: WorkflowEntry): Stored
 }
 
 interface Check {
+  readonly entry: WorkflowEntry;
   run?: WorkflowRun;
   readonly seen: Set<string>;
   readonly problems: StoredProblem[];
@@ -106,5 +140,5 @@ function checkEvent(check: Check, event: WorkflowEvent): void {
       sequence,
     });
   check.seen.add(eventId);
-  check.run = evolveWorkflow(check.run, event);
+  check.run = check.run ? evolveWorkflow(check.run, event) : beginWorkflow(event, check.entry.origin);
 }

@@ -2,17 +2,27 @@
  * Owns: what an OpenWOP host does with runs, without HTTP: every method is one row of the REST surface. What is not done
  * is a refusal, whose code the HTTP face maps to a status; nothing here knows one.
  */
+import type { AgentPin } from "../../contracts/agent-manifest.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
+import type { ForkMode } from "../../contracts/run-origin.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import type { WorkflowDefinition } from "../../contracts/workflow-definition.ts";
+import type { AgentSource } from "../../contracts/agent-events.ts";
 import type { ParentRun, WorkflowEvent } from "../../contracts/workflow-events.ts";
 import type { WorkflowStatus } from "../../contracts/workflow-summary.ts";
 import type { MemoryEntry, MemoryQuery, RequestLog } from "../../ports/workflow-store.ts";
+import type { AgentEntry } from "./agent-inventory.ts";
+import type { MockAnswer } from "./mock-model.ts";
+import type { SideEffect } from "./side-effects.ts";
+
+export type { MockAnswer, SideEffect };
 
 /** Who asks. Every method sees the runs of that tenant only. */
 export interface Caller {
   readonly tenant: string;
   readonly principal: string;
+  /** What the holder may do beyond starting runs (RFC 0064). Absent: nobody knows, and what asks for one is refused. */
+  readonly scopes?: readonly string[];
 }
 
 /** Why something is not done: an error code of the protocol (rest-endpoints.md, common error codes). */
@@ -29,6 +39,10 @@ export type HostErrorCode =
   | "interrupt_expired"
   | "interrupt_inspect_only"
   | "workflow_not_found"
+  | "invalid_from_seq"
+  | "replay_memory_snapshot_unavailable"
+  | "workspace_conflict"
+  | "workspace_too_large"
   | "forbidden"
   | "rate_limited"
   | "unavailable"
@@ -58,6 +72,43 @@ export interface CreateRun {
   readonly tracestate?: string;
   /** Where another host's run started this one. */
   readonly parent?: ParentRun;
+  /** The run is this agent's, and `workflowId` is not read (RFC 0077). */
+  readonly agent?: AgentPin & { readonly source: AgentSource };
+}
+
+export interface ForkRun {
+  readonly sourceRunId: string;
+  readonly mode: ForkMode;
+  /** The first event that is not simply the source's. A replay begins at 0 without it. */
+  readonly fromSeq?: number;
+  /** What a branch puts in place of its source's options. Tags and metadata: only where it begins at 0. */
+  readonly overlay?: Pick<CreateRun, "configurable" | "tags" | "metadata">;
+  /** As of `CreateRun`. */
+  readonly runId?: CoordinationId;
+}
+
+export interface ForkedRun {
+  readonly runId: CoordinationId;
+  readonly sourceRunId: CoordinationId;
+  readonly fromSeq: number;
+  readonly mode: ForkMode;
+}
+
+export interface AgentRunAsked {
+  readonly agentId: string;
+  readonly source: AgentSource;
+  /** The task. */
+  readonly inputs: Readonly<Record<string, unknown>>;
+  readonly configurable?: Readonly<Record<string, unknown>>;
+  readonly scopeId?: string;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+  readonly traceparent?: string;
+}
+
+export interface AgentRun {
+  readonly runId: string;
+  /** As it ended, or as it waits for somebody; as it is when `signal` aborted. */
+  readonly snapshot: RunSnapshot;
 }
 
 export interface PauseRun {
@@ -127,12 +178,59 @@ export interface WorkflowSeams {
   toggle(
     change?: { readonly name: string; readonly value: unknown } | "reset",
   ): Readonly<Record<string, unknown>>;
+  /** What the mock model says to a node of the tenant's runs, one entry for each call, in place of what was left. */
+  programModel(caller: Caller, nodeId: string, answers: readonly MockAnswer[]): void;
+  /** Of a request to a model; `undefined` for what is none. */
+  llmCacheKey(
+    request: Readonly<Record<string, unknown>>,
+  ): { readonly recipe: string; readonly cacheKey: string } | undefined;
+  /** What `core.conformance.side-effect` did for the tenant. */
+  sideEffects(caller: Caller): readonly SideEffect[];
+  /** Forgets both. */
+  forget(caller: Caller): void;
+  /** The files that each turn of a run's supervisor was given, in the order of the turns. */
+  turnWorkspaces(caller: Caller, runId: string): Promise<Answered<readonly TurnWorkspace[]>>;
   /** Sets variables of a run from outside. */
   setVariables(
     caller: Caller,
     runId: string,
     variables: Readonly<Record<string, unknown>>,
   ): Promise<Answered<{ readonly runId: string }>>;
+}
+
+export interface TurnWorkspace {
+  readonly iteration: number;
+  readonly paths: readonly string[];
+}
+
+/** workspace-file.schema.json without its content. */
+export interface WorkspaceFileInfo {
+  readonly path: string;
+  readonly contentType: string;
+  readonly version: number;
+  readonly etag: string;
+  /** ISO 8601. */
+  readonly updatedAt: string;
+}
+
+export type WorkspaceFile = WorkspaceFileInfo & { readonly content: string };
+
+export interface NewWorkspaceFile {
+  readonly content: string;
+  readonly contentType?: string;
+  /** Tags of which the file must have one, or any file at all; absent: whatever is there. */
+  readonly ifMatch?: readonly string[] | "any";
+}
+
+/** The files that a tenant's runs share (RFC 0059). */
+export interface TenantWorkspace {
+  list(query: { readonly prefix?: string }): Promise<Answered<readonly WorkspaceFileInfo[]>>;
+  read(path: string, version?: number): Promise<Answered<WorkspaceFile>>;
+  write(path: string, file: NewWorkspaceFile): Promise<Answered<WorkspaceFile>>;
+  remove(
+    path: string,
+    when: Pick<NewWorkspaceFile, "ifMatch">,
+  ): Promise<Answered<{ readonly version: number }>>;
 }
 
 export interface WorkflowHost {
@@ -150,6 +248,8 @@ export interface WorkflowHost {
    * called. Costs nothing while nothing happens.
    */
   watch(runId: string, wake: () => void): () => void;
+  /** A new run out of the events of another one (docs/adr/0013). */
+  fork(caller: Caller, request: ForkRun): Promise<Answered<ForkedRun>>;
   cancel(caller: Caller, runId: string, request: { readonly reason?: string }): Promise<Answered<CreatedRun>>;
   pause(caller: Caller, runId: string, request: PauseRun): Promise<Answered<CreatedRun>>;
   resume(caller: Caller, runId: string): Promise<Answered<CreatedRun>>;
@@ -174,6 +274,15 @@ export interface WorkflowHost {
     scope: string,
     query: Omit<MemoryQuery, "now" | "asOf">,
   ): Promise<readonly MemoryEntry[]>;
+  /** The agents of manifests that are installed, by their ids. */
+  agents(): readonly AgentEntry[];
+  /**
+   * Starts the agent's run, and resolves when it has ended or waits for people. An abort ends the waiting only: the run goes on,
+   * and `cancel` ends it.
+   */
+  runAgent(caller: Caller, asked: AgentRunAsked, signal: AbortSignal): Promise<Answered<AgentRun>>;
+  /** `owner`: for tests, of a workspace of its own within the tenant. */
+  workspace(caller: Caller, owner?: string): TenantWorkspace;
   readonly requests: RequestLog;
   /** There where test seams were asked for. */
   readonly seams?: WorkflowSeams;

@@ -3,11 +3,20 @@ import type { CoordinationId } from "../../contracts/ids.ts";
 import type { WorkflowDefinition } from "../../contracts/workflow-definition.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ChatModel, PeerHosts, ToolCaller } from "../../ports/outbound.ts";
+import type { ChatAnswer, ChatModel, PeerHosts, ToolCaller } from "../../ports/outbound.ts";
 import type { OutputContract } from "../../ports/output-contract.ts";
 import type { TokenSigner } from "../../ports/token-signer.ts";
+import type { Verifier } from "../../ports/verifier.ts";
 import type { WorkflowStore } from "../../ports/workflow-store.ts";
 import type { WorkflowSettings } from "../../workflow/node-type.ts";
+import type { AgentHostParts } from "./agent-parts.ts";
+
+export interface CriticCall {
+  readonly model?: string;
+  readonly traceparent?: string;
+  /** Hears of each answer of the critic's model. */
+  readonly onAnswered?: (answer: Pick<ChatAnswer, "model" | "provider" | "usage">) => void;
+}
 
 export interface WorkflowHostParts {
   readonly store: WorkflowStore;
@@ -29,8 +38,14 @@ export interface WorkflowHostParts {
   readonly peers: () => Promise<PeerHosts>;
   readonly tools: () => Promise<ToolCaller>;
   readonly chat: () => Promise<ChatModel>;
+  /** Rules on what child runs produced, with a critic's model of its own where one is named. */
+  readonly verifier: (critic: CriticCall) => Promise<Verifier>;
   /** SR-1: texts that are never kept, by the id that stands for each. */
   readonly secrets: ReadonlyMap<string, string>;
+  /** How long a run that ended can be forked, and what expired in memory is still there as of earlier events. */
+  readonly retentionMs: number;
+  /** Absent: there are none. */
+  readonly agents?: AgentHostParts;
   /** Whether the test seams are there. */
   readonly testSeams: boolean;
 }

@@ -1,14 +1,33 @@
 /** Owns: what the protocol's conformance suite asks of a host beyond the protocol. */
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { firstUnfit } from "../../workflow/fit-for-log.ts";
+import {
+  LLM_CACHE_KEY_RECIPE as recipe,
+  llmCacheKeyText,
+  readSemanticRequest,
+} from "../../openwop/llm-cache-key.ts";
 import { isEndedPhase } from "../../workflow/state.ts";
 import { refuse } from "./create-run.ts";
 import type { RunDriver } from "./drive-runs.ts";
+import type { MockModel } from "./mock-model.ts";
+import type { SideEffects } from "./side-effects.ts";
+import { turnWorkspaces } from "./turn-workspaces.ts";
 import type { HostRefusal, WorkflowSeams } from "./workflow-host.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
 
-export function workflowSeams(
-  runs: RunDriver,
-): WorkflowSeams & { readonly isOff: (capability: string) => boolean } {
+interface SeamParts extends Pick<WorkflowHostParts, "sha256" | "store"> {
+  readonly runs: RunDriver;
+  readonly mockModel: MockModel;
+  readonly sideEffects: SideEffects;
+}
+
+export function workflowSeams({
+  runs,
+  mockModel,
+  sideEffects,
+  sha256,
+  store,
+}: SeamParts): WorkflowSeams & { readonly isOff: (capability: string) => boolean } {
   const overlay = new Map<string, unknown>();
   return {
     isOff: (capability) => overlay.get(capability) === false,
@@ -17,6 +36,20 @@ export function workflowSeams(
       else if (change && change.value !== null) overlay.set(change.name, change.value);
       return Object.fromEntries(overlay);
     },
+    programModel: ({ tenant }, nodeId, answers) => {
+      mockModel.program(tenant, nodeId, answers);
+    },
+    llmCacheKey: (given) => {
+      const request = readSemanticRequest(given);
+      const made = request && llmCacheKeyText(request);
+      return made?.ok ? { recipe, cacheKey: sha256(made.text) } : undefined;
+    },
+    sideEffects: ({ tenant }) => sideEffects.caused(tenant),
+    forget: ({ tenant }) => {
+      mockModel.reset(tenant);
+      sideEffects.reset(tenant);
+    },
+    turnWorkspaces: (caller, runId) => turnWorkspaces({ runs, store }, caller, runId),
     setVariables: async ({ tenant }, runId, variables) => {
       const gone: HostRefusal = refuse("not_found", `there is no run ${runId}`);
       const known = await runs.newest(runId as CoordinationId);

@@ -1,6 +1,7 @@
 /** Owns: what goes into a child run and what comes back, for every node that starts one (RFC 0022). */
 import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { of, type ChildEffect, type NodeEffect, type NodeView } from "../node-type.ts";
+import { of, type EffectOutcome, type ChildEffect, type NodeEffect, type NodeView } from "../node-type.ts";
+import { identityOf } from "../state.ts";
 import { inputsOf, isRecord, variableOf, type Values } from "../values.ts";
 
 /** Names of one side by names of the other. */
@@ -43,7 +44,18 @@ export function harvest(
   });
 }
 
-type Place = Pick<ChildEffect, "cause" | "workflowId" | "inputs" | "ordinal"> & {
+/** RFC 0090 §C: nobody takes a run that gave up for one that reached its goal. */
+export function givenUp(
+  view: NodeView,
+  childRunId: string | undefined,
+  { unmet }: EffectOutcome & { kind: "child_ended" },
+): WorkflowDraft[] {
+  return unmet && childRunId !== undefined
+    ? [of(view, { type: "coordination.child_gave_up", payload: { childRunId, unmet: [...unmet] } })]
+    : [];
+}
+
+type Place = Pick<ChildEffect, "cause" | "workflowId" | "inputs" | "ordinal" | "principalScope"> & {
   readonly childRunId?: string;
 };
 
@@ -58,12 +70,12 @@ export function childEffect(view: NodeView, { ordinal, ...place }: Place): NodeE
     ordinal: `${nodeId}:${ordinal}`,
     ...place,
     ...(peerUrl !== undefined && { peerUrl }),
-    memoryScope: isIsolated ? `${view.run.runId}:${nodeId}:${ordinal}` : view.run.started.memoryScope,
+    memoryScope: isIsolated ? `${identityOf(view.run)}:${nodeId}:${ordinal}` : view.run.started.memoryScope,
   };
 }
 
 /** Where the child runs on another host: a port, the configuration, or the run's caller says so, and nothing that came back. */
-function peerOf({ run, graph, node }: NodeView): string | undefined {
+export function peerOf({ run, graph, node }: NodeView): string | undefined {
   const given =
     inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];
   return typeof given === "string" && given !== "" ? given : undefined;

@@ -2,20 +2,16 @@
  * Owns: `core.dispatch` (RFC 0007): the workers of the newest decision, one after the other, each through the handoff
  * state machine (RFC 0037). A worker that fails or is cancelled is told to the supervisor and hands nothing over.
  */
-import type { OrchestratorDecision, WorkflowDraft } from "../../contracts/workflow-events.ts";
-import {
-  idOfDraft,
-  of,
-  type EffectOutcome,
-  type NodeStep,
-  type NodeType,
-  type NodeView,
-} from "../node-type.ts";
+import type { OrchestratorDecision } from "../../contracts/workflow-events.ts";
+import type { NodeStep, NodeType, NodeView } from "../node-type.ts";
 import type { Handoff } from "../state.ts";
 import { isRecord } from "../values.ts";
-import { childEffect, harvest, mappedInputs, mappingOf, type Mapping } from "./child-run.ts";
+import { gateOutputs, gateProblems } from "./child-gate.ts";
+import { mappingOf, type Mapping } from "./child-run.ts";
+import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const dispatch: NodeType = {
+  check: gateProblems,
   step: (view) => {
     const last = view.run.orchestrator.last;
     if (!last)
@@ -30,7 +26,10 @@ export const dispatch: NodeType = {
         return nextWorker(view, decision);
     }
   },
-  settle: (view, _effect, outcome) => settle(view, outcome),
+  settle: (view, _effect, outcome) => {
+    const { handoff } = view.own;
+    return handoff ? settleHandoff(view, handoff, handoverOf(view, handoff), outcome) : [];
+  },
 };
 
 function failed(code: string, message: string): NodeStep {
@@ -52,124 +51,40 @@ type NextWorker = OrchestratorDecision & { kind: "next-worker" };
 
 function nextWorker(view: NodeView, { nextWorkerIds }: NextWorker): NodeStep {
   const { handoff } = view.own;
-  const { config } = view.node.node;
-  if (config["fanOutPolicy"] === "reject" && nextWorkerIds.length > 1)
+  if (view.node.node.config["fanOutPolicy"] === "reject" && nextWorkerIds.length > 1)
     return failed("fan_out_unsupported", "the decision names several workers, and fanOutPolicy is reject");
-  if (handoff && !isOver(handoff)) return { kind: "act", effect: workerEffect(view, handoff) };
+  const going = handoff && stepHandoff(view, handoff, handoverOf(view, handoff));
+  if (going) return going;
   const index = handoff ? handoff.index + 1 : 0;
   const workerId = nextWorkerIds[index];
-  if (workerId === undefined) return { kind: "complete", outputs: outcomeOf(handoff) };
-  const causationId = view.run.orchestrator.last?.eventId;
-  const began = of(view, {
-    type: "core.workflowChain.event",
-    ...(causationId && { causationId }),
-    payload: { phase: "dispatch.began", workerId, parentRunId: view.run.runId },
-  } as const);
-  return { kind: "record", drafts: [began] };
+  if (workerId === undefined) return { kind: "complete", outputs: outcomeOf(view, handoff) };
+  return beginHandoff(view, workerId, handoverOf(view, { workerId, index }));
 }
 
-function isOver({ phase }: Handoff): boolean {
-  return phase === "ended" || phase === "harvested";
-}
-
-function outcomeOf(handoff: Handoff | undefined): Record<string, unknown> {
+function outcomeOf(view: NodeView, handoff: Handoff | undefined): Record<string, unknown> {
   return {
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
     ...(handoff?.childStatus && { childStatus: handoff.childStatus }),
+    ...gateOutputs(view, handoff),
   };
 }
 
-function workerEffect(view: NodeView, { workerId, index, childRunId }: Handoff) {
+function handoverOf(view: NodeView, { workerId, index }: Pick<Handoff, "workerId" | "index">): Handover {
   const { config } = view.node.node;
-  const mapping = mappingFor(config["perWorkerInputMappings"], workerId) ?? mappingOf(config["inputMapping"]);
-  return childEffect(view, {
+  const causationId = view.run.orchestrator.last?.eventId;
+  const mapping = (perWorker: string, common: string): Mapping =>
+    mappingFor(config[perWorker], workerId) ?? mappingOf(config[common]);
+  return {
     cause: "core.dispatch",
-    workflowId: workerId,
-    inputs: mappedInputs(view, mapping),
+    inputMapping: mapping("perWorkerInputMappings", "inputMapping"),
+    outputMapping: mapping("perWorkerOutputMappings", "outputMapping"),
     ordinal: `${view.own.executions}:${index}`,
-    ...(childRunId !== undefined && { childRunId }),
-  });
+    ...(causationId && { causationId }),
+  };
 }
 
 /** A worker's own mapping takes the place of the common one, and is not merged with it. */
 function mappingFor(perWorker: unknown, workerId: string): Mapping | undefined {
   const own = isRecord(perWorker) && Object.hasOwn(perWorker, workerId) ? perWorker[workerId] : undefined;
   return own === undefined ? undefined : mappingOf(own);
-}
-
-function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  const { handoff } = view.own;
-  if (!handoff || isOver(handoff)) return [];
-  switch (outcome.kind) {
-    case "child_created":
-      return handoff.phase === "running" ? [] : created(view, handoff, outcome.childRunId);
-    case "child_refused":
-    case "failed":
-      return [chain(view, handoff, { phase: phaseOfFailure(handoff), error: outcome.error })];
-    case "child_ended":
-      return ended(view, handoff, outcome);
-    default:
-      return [];
-  }
-}
-
-function phaseOfFailure({ phase }: Handoff): "dispatch.failed" | "child.failed" {
-  return phase === "dispatching" ? "dispatch.failed" : "child.failed";
-}
-
-function created(view: NodeView, handoff: Handoff, childRunId: string): WorkflowDraft[] {
-  const decided = view.run.orchestrator.last?.eventId;
-  return [
-    of(view, {
-      type: "node.dispatched",
-      ...(decided && { causationId: decided }),
-      payload: { childRunId, childWorkflowId: handoff.workerId },
-    }),
-    chain(view, { ...handoff, childRunId }, { phase: "dispatch.succeeded" }),
-  ];
-}
-
-function ended(
-  view: NodeView,
-  handoff: Handoff,
-  { status, variables, error }: EffectOutcome & { kind: "child_ended" },
-): WorkflowDraft[] {
-  const told = chain(view, handoff, { phase: `child.${status}`, ...(error && { error }) });
-  const { config } = view.node.node;
-  const mapping =
-    mappingFor(config["perWorkerOutputMappings"], handoff.workerId) ?? mappingOf(config["outputMapping"]);
-  if (status !== "completed" || Object.keys(mapping).length === 0) return [told];
-  const changes = harvest(view, mapping, variables);
-  const harvested = of(view, {
-    type: "core.workflowChain.event",
-    causationId: idOfDraft(view, 0),
-    payload: {
-      phase: "output.harvested",
-      workerId: handoff.workerId,
-      parentRunId: view.run.runId,
-      ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
-      harvestedKeys: changes.map(({ payload: { name } }) => name),
-    },
-  } as const);
-  return [told, ...changes, harvested];
-}
-
-type Phase = Extract<WorkflowDraft, { type: "core.workflowChain.event" }>["payload"];
-
-/** RFC 0037: each phase is caused by the one before it. */
-function chain(
-  view: NodeView,
-  { workerId, childRunId, chainEventId }: Handoff,
-  told: Pick<Phase, "phase" | "error">,
-): WorkflowDraft {
-  return of(view, {
-    type: "core.workflowChain.event",
-    causationId: chainEventId,
-    payload: {
-      ...told,
-      workerId,
-      parentRunId: view.run.runId,
-      ...(childRunId !== undefined && told.phase !== "dispatch.failed" && { childRunId }),
-    },
-  });
 }

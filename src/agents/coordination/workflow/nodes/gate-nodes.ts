@@ -1,7 +1,7 @@
 /** Owns: the nodes that wait for somebody: a person who approves or answers, or a system that tells of an event. */
 import { addMs } from "../../contracts/ids.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-type.ts";
-import type { Answer } from "../state.ts";
+import { identityOf, type Answer } from "../state.ts";
 import { inputsOf, isRecord, type Values } from "../values.ts";
 
 /** Asks once; the answer, or the end of the time, decides. `answered` says what an answer means. */
@@ -65,7 +65,7 @@ function approvalData(view: NodeView, more: Values = {}): Values {
   const kept = Object.keys(RULES).filter((key) => config[key] !== undefined && config[key] !== null);
   return {
     ...Object.fromEntries(kept.map((key) => [key, config[key]])),
-    artifactId: textOr(config["artifactId"], `${view.run.runId}:${id}`),
+    artifactId: textOr(config["artifactId"], `${identityOf(view.run)}:${id}`),
     artifactType: textOr(config["artifactType"], "approval"),
     title: textOr(config["title"], name ?? id),
     actions: actionsOf(config["actions"]),

@@ -6,15 +6,16 @@ import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
 import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
 import {
   of,
-  type EffectOutcome,
   type MemoryNote,
   type NodeEffect,
   type NodeStep,
   type NodeType,
   type NodeView,
 } from "../node-type.ts";
-import { inputsOf, variableOf, type Values } from "../values.ts";
+import { identityOf } from "../state.ts";
+import { inputsOf, type Values } from "../values.ts";
 import { echo } from "./basic-nodes.ts";
+import { changed, completed, failedBy } from "./ends.ts";
 
 const HOUR_MS = 3_600_000;
 const TTL_MS_MAX = 10 * 366 * 24 * HOUR_MS;
@@ -64,7 +65,7 @@ export const memoryRead: NodeType = {
     return {
       kind: "act",
       effect: {
-        ...reading(view, [scopeOf(view)]),
+        ...reading(view, [memoryScopeOf(view)]),
         ...(typeof tag === "string" && { tag }),
         ...(typeof limit === "number" && { limit }),
       },
@@ -80,7 +81,7 @@ export const memoryRead: NodeType = {
 };
 
 /** An agent's own memory, else that of the run. */
-function scopeOf({ node: { node }, run }: NodeView): string {
+export function memoryScopeOf({ node: { node }, run }: NodeView): string {
   const ref = node.agent?.["memoryRef"] ?? node.config["memoryRef"];
   return typeof ref === "string" && ref !== "" ? ref : run.started.memoryScope;
 }
@@ -88,13 +89,13 @@ function scopeOf({ node: { node }, run }: NodeView): string {
 type Note = Omit<MemoryNote, "id" | "scope">;
 
 function writing(view: NodeView, notes: readonly Note[]): NodeStep {
-  const scope = scopeOf(view);
+  const scope = memoryScopeOf(view);
   const { nodeId, executions } = view.own;
   const agentId = view.node.node.agent?.agentId;
   const memory = notes.map((note, index) => ({
     ...note,
     scope,
-    id: `${view.run.runId}:${nodeId}:${executions}:${index}`,
+    id: `${identityOf(view.run)}:${nodeId}:${executions}:${index}`,
   }));
   const drafts = memory.map(({ id, tags }) =>
     of(view, {
@@ -121,7 +122,7 @@ function reading(
 type Probe = "write-then-read" | "ttl-probe" | "cross-tenant-probe" | "redaction-probe";
 
 const PROBES: Readonly<Record<Probe, (view: NodeView) => readonly Note[]>> = {
-  "write-then-read": (view) => [{ content: `kept by ${view.run.runId}`, tags: ["probe"] }],
+  "write-then-read": (view) => [{ content: `kept by ${identityOf(view.run)}`, tags: ["probe"] }],
   "ttl-probe": () => [
     { content: "fresh", tags: ["fresh"], ttlMs: HOUR_MS },
     { content: "expired", tags: ["expired"], ttlMs: -HOUR_MS },
@@ -142,7 +143,7 @@ function probe(view: NodeView, action: unknown): NodeStep {
     };
   if (view.own.memoryIds.length === 0) return writing(view, notes(view));
   const foreign = view.node.node.config["probeMemoryRef"];
-  const scopes = [scopeOf(view), ...(typeof foreign === "string" ? [foreign] : [])];
+  const scopes = [memoryScopeOf(view), ...(typeof foreign === "string" ? [foreign] : [])];
   return { kind: "act", effect: reading(view, scopes) };
 }
 
@@ -161,22 +162,4 @@ function probed(
   const action = view.node.node.config["memoryAction"] as Probe;
   const changes = Object.entries(found[action]).map(([name, next]) => changed(view, name, next));
   return [...changes, completed(view, found[action])];
-}
-
-function changed(view: NodeView, name: string, next: unknown): WorkflowDraft {
-  const previous = variableOf(view.run, view.graph, name);
-  const { nodeId } = view.own;
-  return of(view, {
-    type: "variable.changed",
-    payload: { name, ...(previous !== undefined && { previous }), next, nodeId },
-  });
-}
-
-function completed({ own: { nodeId } }: NodeView, outputs: Values): WorkflowDraft {
-  return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
-}
-
-function failedBy({ own: { nodeId } }: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  if (outcome.kind !== "failed") return [];
-  return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
 }

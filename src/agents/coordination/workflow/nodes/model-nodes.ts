@@ -1,47 +1,51 @@
 /** Owns: nodes that ask a model. What it answers is data of the run and decides nothing by itself. */
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import {
-  of,
-  type EffectOutcome,
-  type ModelAsk,
-  type NodeEffect,
-  type NodeType,
-  type NodeView,
-} from "../node-type.ts";
+import { REFUSED, type WorkflowDraft } from "../../contracts/workflow-events.ts";
+import { jsonIn } from "../json-in.ts";
+import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-type.ts";
 import { inputsOf, isRecord, type Values } from "../values.ts";
-import { sampleOf } from "./sample-of.ts";
-import { jsonIn } from "./supervisor-prompt.ts";
 
 const MAX_TOKENS = 4_000;
 
+type Answered = EffectOutcome & { readonly kind: "model_answered" };
+
 export const structuredOutput: NodeType = {
-  step: (view) => {
-    const { config } = view.node.node;
-    return config["provider"] === "mock"
-      ? { kind: "complete", outputs: { result: sampleOf(config["outputSchema"]), finishReason: "stop" } }
-      : { kind: "act", effect: asking(view) };
-  },
+  step: (view) => ({ kind: "act", effect: asking(view) }),
   settle: (view, _effect, outcome) => {
     if (outcome.kind !== "model_answered") return unanswered(view, outcome);
     const result = outcome.object ?? jsonIn(outcome.text);
-    return result === undefined
-      ? failed(view, "structured_output_invalid", "the model's answer is no JSON")
-      : [...usage(view, outcome), completed(view, { result })];
+    if (result === undefined) return nothingUsable(view, outcome);
+    return outcome.problems?.length
+      ? failed(view, INVALID, `the model's answer breaks the schema: ${outcome.problems.join("; ")}`)
+      : [completed(view, { result })];
   },
 };
 
 export const callPrompt: NodeType = {
   step: (view) => ({ kind: "act", effect: asking(view) }),
-  settle: (view, _effect, outcome) =>
-    outcome.kind === "model_answered"
-      ? [...usage(view, outcome), completed(view, { text: outcome.text })]
-      : unanswered(view, outcome),
+  settle: (view, _effect, outcome) => {
+    if (outcome.kind !== "model_answered") return unanswered(view, outcome);
+    const { text } = outcome;
+    return text.trim() === "" ? empty(view) : [completed(view, { text })];
+  },
 };
+
+const INVALID = "structured_output_invalid";
+
+function nothingUsable(view: NodeView, { text, isCutOff }: Answered): WorkflowDraft[] {
+  if (text.trim() === "") return empty(view);
+  const why = isCutOff ? "was cut off where the bound of its length is" : "is no JSON";
+  return failed(view, INVALID, `the model's answer ${why}`);
+}
+
+function empty(view: NodeView): WorkflowDraft[] {
+  return failed(view, "model_answer_empty", "the model answered nothing");
+}
 
 function asking(view: NodeView): NodeEffect {
   const { config, agent } = view.node.node;
   const { model, temperature, maxTokens }: Values = { ...view.run.started.configurable, ...config };
   const request: ModelAsk = {
+    ...(config["provider"] === "mock" && { provider: "mock" }),
     ...(agent && { agentId: agent.agentId }),
     ...(typeof model === "string" && { model }),
     ...(typeof config["systemPrompt"] === "string" && { system: config["systemPrompt"] }),
@@ -67,24 +71,9 @@ function messagesOf({ run, graph, node }: NodeView): ModelAsk["messages"] {
   return [{ role: "user", content: typeof prompt === "string" ? prompt : JSON.stringify(prompt) }];
 }
 
-function usage(
-  view: NodeView,
-  { model, usage: tokens }: EffectOutcome & { kind: "model_answered" },
-): WorkflowDraft[] {
-  const tokensOf = (key: string): number => (typeof tokens[key] === "number" ? tokens[key] : 0);
-  const payload = {
-    provider: typeof tokens["provider"] === "string" ? tokens["provider"] : "openai-compatible",
-    model,
-    inputTokens: tokensOf("inputTokens"),
-    outputTokens: tokensOf("outputTokens"),
-    nodeId: view.own.nodeId,
-  };
-  return [of(view, { type: "provider.usage", payload })];
-}
-
 function unanswered(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind === "model_refused")
-    return failed(view, "envelope_refused_by_provider", "the model's provider refused to answer");
+    return failed(view, REFUSED, "the model's provider refused to answer");
   return outcome.kind === "failed" ? failed(view, outcome.error.code, outcome.error.message) : [];
 }
 

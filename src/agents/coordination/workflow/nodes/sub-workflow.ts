@@ -1,31 +1,60 @@
-/** Owns: `core.subWorkflow`: one child run, whose variables come back where they are mapped (RFC 0022 §B). */
+/**
+ * Owns: `core.subWorkflow`: one child run, whose variables come back where they are mapped (RFC 0022 §B). Where a gate stands
+ * behind it (RFC 0063, RFC 0090), the child goes through the handoff state machine, as the worker of a dispatch does.
+ */
 import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { of, type EffectOutcome, type NodeType, type NodeView } from "../node-type.ts";
-import { childEffect, harvest, mappedInputs, mappingOf } from "./child-run.ts";
+import {
+  of,
+  type EffectOutcome,
+  type NodeError,
+  type NodeStep,
+  type NodeType,
+  type NodeView,
+} from "../node-type.ts";
+import { isAgreed } from "../review.ts";
+import type { Answer, Handoff } from "../state.ts";
+import { isRecord, type Values } from "../values.ts";
+import { gateOf, gateOutputs, gateProblems } from "./child-gate.ts";
+import { childEffect, givenUp, harvest, mappedInputs, mappingOf } from "./child-run.ts";
+import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const subWorkflow: NodeType = {
-  check: ({ node: { id, config } }) =>
-    typeof config["workflowId"] === "string" && config["workflowId"] !== ""
-      ? []
-      : [`node ${id} names no workflow in its configuration (workflowId)`],
-  step: (view) => {
-    const { config } = view.node.node;
-    const { handoff, executions } = view.own;
-    if (handoff?.childRunId !== undefined && config["waitForCompletion"] === false)
-      return { kind: "complete", outputs: { childRunId: handoff.childRunId, childStatus: "running" } };
-    const effect = childEffect(view, {
-      cause: "core.subWorkflow",
-      workflowId: String(config["workflowId"]),
-      inputs: mappedInputs(view, mappingOf(config["inputMapping"])),
-      ordinal: String(executions),
-      ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
-    });
-    return { kind: "act", effect };
+  check: (node) => {
+    const { id, config } = node.node;
+    const isNamed = typeof config["workflowId"] === "string" && config["workflowId"] !== "";
+    const isGated = config["verifier"] !== undefined || config["outputAttestation"] !== undefined;
+    return [
+      ...(isNamed ? [] : [`node ${id} names no workflow in its configuration (workflowId)`]),
+      ...(isGated && config["waitForCompletion"] === false
+        ? [`node ${id} does not wait for its child: nothing of it can be verified`]
+        : []),
+      ...gateProblems(node),
+    ];
   },
-  settle: (view, _effect, outcome) => settle(view, outcome),
+  step: (view) => (gateOf(view.node) ? stepGated(view) : stepAlone(view)),
+  settle: (view, _effect, outcome) => {
+    if (!gateOf(view.node)) return settleAlone(view, outcome);
+    const { handoff } = view.own;
+    return handoff ? settleHandoff(view, handoff, handoverOf(view), outcome) : [];
+  },
 };
 
-function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+function stepAlone(view: NodeView): NodeStep {
+  const { config } = view.node.node;
+  const { handoff, executions } = view.own;
+  if (handoff?.childRunId !== undefined && config["waitForCompletion"] === false)
+    return { kind: "complete", outputs: { childRunId: handoff.childRunId, childStatus: "running" } };
+  const effect = childEffect(view, {
+    cause: "core.subWorkflow",
+    workflowId: String(config["workflowId"]),
+    inputs: mappedInputs(view, mappingOf(config["inputMapping"])),
+    ordinal: String(executions),
+    ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
+  });
+  return { kind: "act", effect };
+}
+
+function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   const { nodeId, handoff } = view.own;
   switch (outcome.kind) {
     case "child_created": {
@@ -39,33 +68,88 @@ function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[
     case "failed":
       return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
     case "child_ended":
-      return ended(view, outcome);
+      return endAlone(view, outcome);
     default:
       return [];
   }
 }
 
-function ended(
-  view: NodeView,
-  { status, variables, error }: EffectOutcome & { kind: "child_ended" },
-): WorkflowDraft[] {
+function endAlone(view: NodeView, outcome: EffectOutcome & { kind: "child_ended" }): WorkflowDraft[] {
   const { nodeId, handoff } = view.own;
-  const { config } = view.node.node;
+  const { status, variables, error } = outcome;
+  const gaveUp = givenUp(view, handoff?.childRunId, outcome);
   const outputs = {
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
     childStatus: status,
+    ...(gaveUp.length > 0 && { childGoalSatisfied: false }),
   };
   const completed = { type: "node.completed", nodeId, payload: { nodeId, outputs } } as const;
   if (status === "completed")
-    return [...harvest(view, mappingOf(config["outputMapping"]), variables), completed];
-  const absorbs = config["onChildFailure"] === "absorb" || config["onChildFailure"] === "continue";
-  if (absorbs) return [completed];
+    return [
+      ...gaveUp,
+      ...harvest(view, mappingOf(view.node.node.config["outputMapping"]), variables),
+      completed,
+    ];
+  return absorbs(view)
+    ? [completed]
+    : [{ type: "node.failed", nodeId, payload: { nodeId, error: failureOf(status, error) } }];
+}
+
+/** What becomes of the node when its child fails. */
+function absorbs({ node: { node } }: NodeView): boolean {
+  const { onChildFailure } = node.config;
+  return onChildFailure === "absorb" || onChildFailure === "continue";
+}
+
+function failureOf(status: string, error: NodeError | undefined): NodeError {
   const why = error ? `: ${error.message}` : "";
-  return [
-    {
-      type: "node.failed",
-      nodeId,
-      payload: { nodeId, error: { code: `child_${status}`, message: `the child run ${status}${why}` } },
-    },
-  ];
+  return { code: `child_${status}`, message: `the child run ${status}${why}` };
+}
+
+function handoverOf({ node: { node }, own }: NodeView): Handover {
+  const { config } = node;
+  return {
+    cause: "core.subWorkflow",
+    inputMapping: mappingOf(config["inputMapping"]),
+    outputMapping: mappingOf(config["outputMapping"]),
+    ordinal: String(own.executions),
+    causationId: own.startedEventId,
+  };
+}
+
+function stepGated(view: NodeView): NodeStep {
+  const { handoff } = view.own;
+  const handover = handoverOf(view);
+  if (!handoff) return beginHandoff(view, String(view.node.node.config["workflowId"]), handover);
+  return stepHandoff(view, handoff, handover) ?? endGated(view, handoff);
+}
+
+function endGated(view: NodeView, handoff: Handoff): NodeStep {
+  const error = problemOf(handoff);
+  const outputs: Values = {
+    ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
+    ...(handoff.childStatus && { childStatus: handoff.childStatus }),
+    ...gateOutputs(view, handoff),
+  };
+  // A child that was never there is no failure of a child.
+  const isAbsorbed = absorbs(view) && handoff.childRunId !== undefined;
+  return error && !isAbsorbed ? { kind: "fail", error } : { kind: "complete", outputs };
+}
+
+/** Why nothing of the child was merged, where something should have been. */
+function problemOf({ childRunId, childStatus, error, verdict, answer }: Handoff): NodeError | undefined {
+  if (childStatus !== "completed")
+    return childRunId === undefined && error ? error : failureOf(childStatus ?? "failed", error);
+  if (answer) return refusalOf(answer);
+  return verdict === undefined || verdict.verdict === "pass"
+    ? undefined
+    : { code: "verification_failed", message: "the verifier did not accept what the child produced" };
+}
+
+function refusalOf(answer: Answer): NodeError | undefined {
+  if (isAgreed(answer)) return undefined;
+  const isLate = isRecord(answer.resumeValue) && answer.resumeValue["action"] === "timeout";
+  return isLate
+    ? { code: "approval_timeout", message: "nobody let the child's outputs through in time" }
+    : { code: "approval_rejected", message: "the child's outputs were not let through" };
 }

@@ -4,9 +4,11 @@
  * G2 a decision below the floor is recorded as escalated, then interrupts, before anything is dispatched. G3 it is executed
  * once, after it was agreed to, as the decision of the same iteration; a refused one never is. CO-1 the decision is on disk
  * before anything follows from it. CO-2 the agent is the same for the whole run. CO-3 nothing but the end follows `terminate`.
+ * Q5 no run ends as a success over work that a verifier did not accept, and nobody ruled on (RFC 0090).
  */
 import {
   decisionSchema,
+  REFUSED,
   type OrchestratorDecision,
   type WorkflowDraft,
 } from "../../contracts/workflow-events.ts";
@@ -15,20 +17,26 @@ import {
   agentIdOf,
   of,
   type EffectOutcome,
+  type NodeError,
   type NodeStep,
   type NodeType,
   type NodeView,
 } from "../node-type.ts";
-import { stopped } from "../run-end.ts";
+import { isAgreed, unresolved } from "../review.ts";
+import { identityOf, type Answer } from "../state.ts";
+import { suspension, waitingFor } from "../suspension.ts";
 import { isRecord } from "../values.ts";
+import { gateOf } from "./child-gate.ts";
+import { overLoopLimit } from "./loop-limit.ts";
 import { doubted, thresholdOf } from "./mock-agent.ts";
 import { askSupervisor, readDecision } from "./supervisor-prompt.ts";
 
 export const supervisor: NodeType = {
   step: (view) => {
+    if (view.own.interrupt) return waitingFor(view.own.interrupt);
     const answer = view.own.answers.at(-1);
-    if (answer) return ratified(view, answer.resumeValue);
-    if (view.own.interrupt) return { kind: "wait" };
+    if (answer)
+      return answer.asked.reason === UNRESOLVED ? released(view, answer) : ratified(view, answer.resumeValue);
     const held = heldBy(view);
     if (held) return escalated(view, held);
     const turn = nextTurn(view);
@@ -93,28 +101,6 @@ function scriptedDecision(value: unknown): OrchestratorDecision | undefined {
   return parsed.success ? parsed.data : undefined;
 }
 
-/** RFC 0058: turn N + 1 is refused. */
-function overLoopLimit({ run, settings, own }: NodeView): WorkflowDraft[] | undefined {
-  const asked = run.started.configurable?.["maxLoopIterations"];
-  const limit = Math.min(
-    settings.loopIterationsMax,
-    typeof asked === "number" && asked >= 1 ? Math.floor(asked) : settings.loopIterationsMax,
-  );
-  const turn = run.orchestrator.decided + 1;
-  if (turn <= limit) return undefined;
-  const error = {
-    code: "loop_limit_exceeded",
-    message: `turn ${turn} of the loop is over the limit of ${limit}`,
-  };
-  const { nodeId } = own;
-  return [
-    { type: "cap.breached", nodeId, payload: { kind: "loop-iterations", limit, observed: turn, nodeId } },
-    { type: "node.failed", nodeId, payload: { nodeId, error } },
-    ...stopped(run, error.message).filter((draft) => draft.nodeId !== nodeId),
-    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
-  ];
-}
-
 /** A decision below the floor is held; what states no confidence is not. */
 function decide(view: NodeView, decision: OrchestratorDecision): NodeStep {
   const isDoubted = confidenceOf(decision) < view.settings.confidenceFloor;
@@ -133,7 +119,7 @@ function escalation(view: NodeView, decision: OrchestratorDecision): WorkflowDra
       confidence: confidenceOf(decision),
       floor: view.settings.confidenceFloor,
       escalationKind: "escalate",
-      parentRunId: view.run.runId,
+      parentRunId: identityOf(view.run),
       ...(worker !== undefined && { workerId: worker }),
       originalDecision: decision,
     },
@@ -152,7 +138,7 @@ function escalated(view: NodeView, decision: OrchestratorDecision): NodeStep {
       kind: "approval",
       reason: "confidence-below-floor",
       data: {
-        artifactId: `${view.run.runId}:${view.own.nodeId}:${view.run.orchestrator.decided + 1}`,
+        artifactId: `${identityOf(view.run)}:${view.own.nodeId}:${view.run.orchestrator.decided + 1}`,
         artifactType: DECISION_ARTIFACT,
         title,
         description: `The supervisor's confidence is ${confidenceOf(decision)}, below ${view.settings.confidenceFloor}.`,
@@ -178,6 +164,63 @@ function ratified(view: NodeView, resumeValue: unknown): NodeStep {
 }
 
 function execute(view: NodeView, decision: OrchestratorDecision): NodeStep {
+  return decision.kind === "terminate"
+    ? (tooEarly(view, decision) ?? carryOut(view, decision))
+    : carryOut(view, decision);
+}
+
+const UNRESOLVED = "verification-failed";
+
+/**
+ * RFC 0090 §B: a run does not end as a success over work that was not accepted. Somebody rules on that first, or it fails: the
+ * decision to end is held as one below the floor is.
+ */
+function tooEarly(view: NodeView, decision: OrchestratorDecision): NodeStep | undefined {
+  const open = unresolved(view.run);
+  if (open.length === 0) return undefined;
+  const workers = open.map(({ workerId }) => workerId).join(", ");
+  const verifiers = open.flatMap(({ nodeId }) => {
+    const node = view.graph.nodes.get(nodeId);
+    const verifier = node && gateOf(node)?.verifier;
+    return verifier ? [verifier] : [];
+  });
+  if (verifiers.some(({ onUnresolved }) => onUnresolved === "fail"))
+    return { kind: "fail", error: notVerified(`what ${workers} produced was not accepted`) };
+  const times = verifiers.flatMap(({ approvalTimeoutMs: ms }) => (ms === undefined ? [] : [ms]));
+  return {
+    kind: "suspend",
+    interrupt: {
+      kind: "approval",
+      reason: UNRESOLVED,
+      data: {
+        artifactId: `${identityOf(view.run)}:${view.own.nodeId}:${view.run.orchestrator.decided + 1}`,
+        artifactType: DECISION_ARTIFACT,
+        title: "Let the run end here?",
+        description: `What ${workers} produced was not accepted by the verifier, and nothing of it was merged.`,
+        artifactData: decision,
+        actions: ["accept", "reject", "edit-accept"],
+      },
+      ...(times.length > 0 && { timeoutMs: Math.min(...times) }),
+    },
+  };
+}
+
+function notVerified(message: string): NodeError {
+  return { code: "verification_failed", message };
+}
+
+/** People know that the work was not accepted: what they say is done. */
+function released(view: NodeView, answer: Answer): NodeStep {
+  const { action, editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
+  const decision = scriptedDecision(
+    action === "edit-accept" ? editedArtifactData : answer.asked.data["artifactData"],
+  );
+  if (decision && isAgreed(answer)) return carryOut(view, decision);
+  const why = action === "timeout" ? "nobody let the run end in time" : "the run was not let end";
+  return { kind: "fail", error: notVerified(`${why} over work that was not accepted`) };
+}
+
+function carryOut(view: NodeView, decision: OrchestratorDecision): NodeStep {
   const decided = of(view, {
     type: "runOrchestrator.decided",
     payload: {
@@ -194,22 +237,39 @@ function execute(view: NodeView, decision: OrchestratorDecision): NodeStep {
 
 /** What the model decided is recorded at once: asking it again could give another decision. */
 function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  const { nodeId } = view.own;
-  const failed = (code: string, message: string): WorkflowDraft[] => [
-    { type: "node.failed", nodeId, payload: { nodeId, error: { code, message } } },
-  ];
-  if (outcome.kind === "model_refused")
-    return failed("envelope_refused_by_provider", "the model refused to decide");
-  if (outcome.kind === "failed") return failed(outcome.error.code, outcome.error.message);
-  if (outcome.kind !== "model_answered") return [];
+  if (outcome.kind !== "model_answered") return undecided(view, outcome);
+  if (outcome.text.trim() === "" && outcome.object === undefined)
+    return failing(view, { code: "model_answer_empty", message: "the model answered nothing" });
   const decision = readDecision(outcome);
-  if (!decision) return failed("decision_malformed", "the model's answer is no decision");
-  const step = decide(view, decision);
-  if (step.kind === "record") return step.drafts;
-  if (step.kind !== "complete") return [];
-  return [
-    ...(step.before ?? []),
-    { type: "node.completed", nodeId, payload: { nodeId, outputs: { decision } } },
-    ...(step.after ?? []),
-  ];
+  return decision
+    ? draftsOf(view, decide(view, decision))
+    : failing(view, { code: "decision_malformed", message: "the model's answer is no decision" });
+}
+
+function undecided(view: NodeView, outcome: EffectOutcome): WorkflowDraft[] {
+  if (outcome.kind === "model_refused")
+    return failing(view, { code: REFUSED, message: "the model refused to decide" });
+  return outcome.kind === "failed" ? failing(view, outcome.error) : [];
+}
+
+function failing({ own: { nodeId } }: NodeView, { code, message }: NodeError): WorkflowDraft[] {
+  return [{ type: "node.failed", nodeId, payload: { nodeId, error: { code, message } } }];
+}
+
+function draftsOf(view: NodeView, step: NodeStep): readonly WorkflowDraft[] {
+  const { nodeId } = view.own;
+  switch (step.kind) {
+    case "record":
+      return step.drafts;
+    case "suspend":
+      return suspension(view, step.interrupt);
+    case "fail":
+      return failing(view, step.error);
+    case "complete": {
+      const payload = { nodeId, outputs: { ...step.outputs } };
+      return [...(step.before ?? []), { type: "node.completed", nodeId, payload }, ...(step.after ?? [])];
+    }
+    default:
+      return [];
+  }
 }

@@ -2,6 +2,7 @@
  * Owns: nodes that call a tool over MCP, or another agent over A2A. The call is in the log before it is made; what comes
  * back is untrusted, and no authority.
  */
+import { canonicalJson } from "../../contracts/canonical-json.ts";
 import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
 import {
   agentIdOf,
@@ -12,6 +13,7 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-type.ts";
+import { identityOf } from "../state.ts";
 import { inputsOf, isRecord, variableOf, type Values } from "../values.ts";
 import { callPrompt } from "./model-nodes.ts";
 
@@ -39,6 +41,8 @@ function calling(
         ...callOf(view, found.name),
         inputs: found.inputs,
         transport: transportOf(found.effect),
+        principal: view.run.started.owner.principal,
+        ...hashOf(view, found.inputs),
       };
       return { kind: "record", drafts: [of(view, { type: "agent.toolCalled", payload } as const)] };
     },
@@ -51,6 +55,12 @@ function calling(
       return [returned(view, name, outcome), failed(view, outcome.error.code, outcome.error.message)];
     },
   };
+}
+
+/** RFC 0064: what a call is known by where its arguments are not to be seen. */
+function hashOf({ settings }: NodeView, inputs: Values): { readonly argsHash?: string } {
+  const argsHash = settings.sha256?.(canonicalJson(inputs));
+  return argsHash === undefined ? {} : { argsHash };
 }
 
 /** What another agent asked people for was answered; it is not asked again. */
@@ -141,14 +151,22 @@ function returned(
   return of(view, {
     type: "agent.toolReturned",
     ...(causationId && { causationId }),
-    payload: { ...callOf(view, name), ...told, status: isOk ? "ok" : "error" },
+    payload: {
+      ...{ ...callOf(view, name), ...told, status: isOk ? "ok" : statusOf(outcome) },
+      ...(outcome.durationMs !== undefined && { durationMs: outcome.durationMs }),
+    },
   });
+}
+
+function statusOf(outcome: EffectOutcome): "error" | "forbidden" | "rate_limited" {
+  const code = outcome.kind === "failed" ? outcome.error.code : undefined;
+  return code === "forbidden" || code === "rate_limited" ? code : "error";
 }
 
 function asksPeople(view: NodeView, state: string): readonly WorkflowDraft[] {
   const { nodeId } = view.own;
   const interruptId = `${nodeId}~${view.own.interrupts + 1}`;
-  const key = `${view.run.runId}:${interruptId}`;
+  const key = `${identityOf(view.run)}:${interruptId}`;
   const question =
     state === "auth-required"
       ? "The remote agent needs to be authorised."

@@ -1,0 +1,94 @@
+/**
+ * Owns: which requests to a model are the same: recipe v2 of the protocol (RFC 0150 section C, RFC 0212), advertised as
+ * `spec-rfc-0041`. Whoever hashes the text has the key.
+ *
+ * K1 What changes no answer is not in it: streaming, metadata, who asks, timeouts, traces. K2 The order of members and of tools
+ * does not show, that of messages does. K3 The key is no boundary: a cache is one tenant's.
+ */
+import { canonicalJson, canonicalProblem } from "../contracts/canonical-json.ts";
+
+export const LLM_CACHE_KEY_RECIPE = "openwop-semantic-request-v2";
+
+/** A request as a model gets it. */
+export interface SemanticRequest {
+  readonly provider: string;
+  readonly model: string;
+  readonly messages: readonly unknown[];
+  readonly tools?: readonly unknown[];
+  readonly temperature?: number;
+  readonly topP?: number;
+  readonly topK?: number;
+  readonly maxOutputTokens?: number;
+  readonly seed?: number;
+  readonly stop?: readonly unknown[];
+  /** `null` is a value of its own, here and below. */
+  readonly responseFormat?: object | null;
+  readonly safetySettings?: object | null;
+  /** What only one provider knows, by its name. */
+  readonly providerOptions?: object | null;
+}
+
+export type CacheKeyText =
+  { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problem: string };
+
+/** The text whose sha256, in hexadecimal, is the key. */
+export function llmCacheKeyText({
+  provider,
+  model,
+  messages,
+  tools,
+  stop,
+  responseFormat,
+  safetySettings,
+  providerOptions,
+  ...numbers
+}: SemanticRequest): CacheKeyText {
+  const semantic = {
+    recipe: LLM_CACHE_KEY_RECIPE,
+    ...{ provider, model, providerOptions },
+    request: {
+      ...{ messages, stop, responseFormat, safetySettings },
+      ...numbersOf(numbers),
+      ...(tools && tools.length > 0 && { tools: tools.toSorted(byName) }),
+    },
+  };
+  const problem = canonicalProblem(semantic);
+  return problem === undefined ? { ok: true, text: canonicalJson(semantic) } : { ok: false, problem };
+}
+
+/** Only these: an object may hold more than its type says. */
+function numbersOf({ temperature, topP, topK, maxOutputTokens, seed }: Partial<SemanticRequest>) {
+  return { temperature, topP, topK, maxOutputTokens, seed };
+}
+
+/** RFC 0212: by the UTF-16 code units of the name. */
+function byName(one: unknown, other: unknown): number {
+  const [a, b] = [nameOf(one), nameOf(other)];
+  return a === b ? 0 : a < b ? -1 : 1;
+}
+
+function nameOf(tool: unknown): string {
+  const name: unknown = typeof tool === "object" && tool !== null && "name" in tool ? tool.name : undefined;
+  return typeof name === "string" ? name : "";
+}
+
+const NUMBERS = ["temperature", "topP", "topK", "maxOutputTokens", "seed"] as const;
+const LISTS = ["tools", "stop"] as const;
+const OBJECTS = ["responseFormat", "safetySettings", "providerOptions"] as const;
+
+/** What of a JSON object is such a request; a field of another type is not there. `undefined`: it is none. */
+export function readSemanticRequest(value: Readonly<Record<string, unknown>>): SemanticRequest | undefined {
+  const { provider, model, messages } = value;
+  if (typeof provider !== "string" || typeof model !== "string" || !Array.isArray(messages)) return undefined;
+  if (provider === "" || model === "") return undefined;
+  const taken = (names: readonly string[], isRight: (field: unknown) => boolean) =>
+    names.flatMap((name) => (isRight(value[name]) ? [[name, value[name]] as const] : []));
+  return {
+    ...{ provider, model, messages: messages as unknown[] },
+    ...Object.fromEntries([
+      ...taken(NUMBERS, (field) => typeof field === "number"),
+      ...taken(LISTS, Array.isArray),
+      ...taken(OBJECTS, (field) => typeof field === "object"),
+    ]),
+  };
+}

@@ -1,0 +1,111 @@
+/**
+ * Owns: whether a model answered or refused, as its outcome or the log tells, and what a replay says where the two differ
+ * (RFC 0041, section B). It does not own whether a model is asked again.
+ */
+import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflow-events.ts";
+import type { EffectOutcome } from "./node-type.ts";
+import { stopped } from "./run-end.ts";
+import type { WorkflowRun } from "./state.ts";
+
+export type EnvelopeKind = "valid" | "refusal";
+
+/** An answer that is not what was asked for is neither, and so is none at all. */
+export function envelopeOf(outcome: EffectOutcome): EnvelopeKind | undefined {
+  if (outcome.kind === "model_refused") return "refusal";
+  return outcome.kind === "model_answered" && !outcome.problems?.length ? "valid" : undefined;
+}
+
+export interface RecordedEnvelope {
+  readonly kind: EnvelopeKind;
+  /** The event that tells. */
+  readonly event: WorkflowEvent;
+}
+
+/** Of the call that the node waits for, from the recorded events that follow. */
+export function recordedEnvelope(
+  nodeId: string,
+  recorded: Iterable<WorkflowEvent>,
+): RecordedEnvelope | undefined {
+  for (const event of recorded) {
+    if (event.nodeId !== nodeId) continue;
+    switch (event.type) {
+      case "envelope.refusal":
+        return { kind: "refusal", event };
+      case "node.failed":
+        return event.payload.error.code === REFUSED ? { kind: "refusal", event } : undefined;
+      case "node.completed":
+        return { kind: "valid", event };
+      case "node.retried":
+      case "node.cancelled":
+        return undefined;
+      default:
+        continue;
+    }
+  }
+  return undefined;
+}
+
+export interface RefusalDivergence {
+  readonly sourceRunId: string;
+  readonly nodeId: string;
+  readonly original: RecordedEnvelope;
+  readonly replayed: EnvelopeKind;
+}
+
+/** Ends the replay. Why the model refused is content, and not in it. */
+export function divergedAtRefusal(run: WorkflowRun, diverged: RefusalDivergence): WorkflowDraft[] {
+  const { sourceRunId, nodeId, original, replayed } = diverged;
+  const { sequence: atSequence, eventId: originalEventId } = original.event;
+  const error = {
+    code: "replay_diverged_at_refusal",
+    message:
+      replayed === "refusal"
+        ? "the model refused to answer what it answered before"
+        : "the model answered what it refused to answer before",
+  };
+  return [
+    {
+      type: "replay.divergedAtRefusal",
+      nodeId,
+      payload: {
+        ...{ sourceRunId, atSequence, originalEventId, nodeId },
+        originalEnvelopeKind: original.kind,
+        replayEnvelopeKind: replayed,
+      },
+    },
+    ...ended(run, nodeId, error),
+  ];
+}
+
+/** A replay's own request is another one than the recorded answer is for. */
+export function divergedAtRequest(
+  run: WorkflowRun,
+  {
+    sourceRunId,
+    nodeId,
+    event,
+  }: { readonly sourceRunId: string; readonly nodeId: string; readonly event: WorkflowEvent },
+): WorkflowDraft[] {
+  const { sequence: atSequence, eventId: originalEventId, type: divergencePoint } = event;
+  const error = { code: "replay_diverged", message: "the model would be asked something else than it was" };
+  return [
+    {
+      type: "replay.diverged",
+      nodeId,
+      payload: { sourceRunId, atSequence, originalEventId, divergenceKind: "output", divergencePoint },
+    },
+    ...ended(run, nodeId, error),
+  ];
+}
+
+function ended(
+  run: WorkflowRun,
+  nodeId: string,
+  error: { readonly code: string; readonly message: string },
+): WorkflowDraft[] {
+  return [
+    { type: "node.failed", nodeId, payload: { nodeId, error } },
+    ...stopped(run, error.message).filter((draft) => draft.nodeId !== nodeId),
+    { type: "run.failed", payload: { error, failedNodeId: nodeId } },
+  ];
+}

@@ -1,0 +1,86 @@
+/**
+ * Owns: how a fork goes on when it has taken all that it takes. A branch may be cut off in the middle of what was one append:
+ * what the rest of that would have told is told now, as far as it follows from what is there.
+ */
+import {
+  decisionSchema,
+  type OrchestratorDecision,
+  type WorkflowDraft,
+} from "../contracts/workflow-events.ts";
+import { SUPERVISOR } from "./graph.ts";
+import { agentIdOf, type NodeView } from "./node-type.ts";
+import { progress, stepOf, viewOf, type ProgressParts } from "./progress.ts";
+import { statusOf } from "./run-view.ts";
+import { isAtFork, type Interrupt, type WorkflowRun } from "./state.ts";
+import { suspension } from "./suspension.ts";
+
+/** Nothing for a run that only waits for people, and for one that is no fork, or has events of its own. */
+export function goingLive(
+  run: WorkflowRun,
+  parts: Omit<ProgressParts, "now">,
+  process: string,
+): readonly WorkflowDraft[] {
+  if (!isAtFork(run)) return [];
+  // As of its last event: the time between is nobody's.
+  const then = { ...parts, now: run.changedAtMs };
+  const rest = restOf(run, then);
+  const { events, effects, wakeAtMs } = progress(run, then, rest);
+  const works = events.length > 0 || effects.length > 0 || wakeAtMs !== undefined;
+  return works ? [{ type: "run.resuming", payload: { process, fromStatus: statusOf(run) } }, ...rest] : [];
+}
+
+/** What would have been appended with the last event of a fork, as far as it follows from that. */
+export function restOf(run: WorkflowRun, parts: ProgressParts): WorkflowDraft[] {
+  return [...run.nodes.values()].flatMap(({ nodeId }) => {
+    const view = viewOf({ ...parts, run }, nodeId);
+    if (!view) return [];
+    return view.node.node.typeId === SUPERVISOR ? [...restOfTurn(view), ...unasked(view)] : unasked(view);
+  });
+}
+
+/** A decision comes with the end of its node, the last one behind it. */
+function restOfTurn(view: NodeView): WorkflowDraft[] {
+  const { own, run } = view;
+  const { nodeId } = own;
+  const { last, decided, agentId = agentIdOf(view) } = run.orchestrator;
+  const isDecided = last?.nodeId === nodeId && last.sequence > own.startedSequence;
+  if (isDecided && own.status === "running") {
+    const { decision } = last;
+    return [{ type: "node.completed", nodeId, payload: { nodeId, outputs: { decision } } }];
+  }
+  const decision = isDecided ? undefined : endOfLoop(view);
+  const payload = decision && { agentId, decision, iteration: decided + 1 };
+  return payload ? [{ type: "runOrchestrator.decided", nodeId, payload }] : [];
+}
+
+/** The last decision, where the log ends with the node that made it. */
+function endOfLoop({ own, run }: NodeView): OrchestratorDecision | undefined {
+  if (own.status !== "completed" || own.endedSequence !== run.nextSequence - 1) return undefined;
+  const { success, data } = decisionSchema.safeParse(own.outputs?.["decision"]);
+  return success && data.kind === "terminate" ? data : undefined;
+}
+
+/** Suspended, and cut off before it was told what is asked. */
+function unasked(view: NodeView): WorkflowDraft[] {
+  const { own } = view;
+  const { interrupt, nodeId } = own;
+  if (!interrupt || interrupt.isAsked) return [];
+  const { interrupt: _, ...before } = own;
+  const step = stepOf({
+    ...view,
+    own: { ...before, status: "running", interrupts: own.interrupts - 1 },
+  });
+  const drafts = step.kind === "suspend" ? suspension(view, step.interrupt) : [];
+  const asked = drafts.find((draft) => draft.type === "interrupt.requested");
+  const { kind, key } = interrupt;
+  const payload = asked ? { ...asked.payload, key } : { kind, key, data: questionOf(interrupt, nodeId) };
+  return [{ type: "interrupt.requested", nodeId, payload }];
+}
+
+/** Where the node cannot say again what it asked: somebody else had asked it. */
+function questionOf({ kind, key, reason }: Interrupt, nodeId: string): Readonly<Record<string, unknown>> {
+  const question = reason === undefined ? `${nodeId} waits for an answer.` : `${nodeId} waits: ${reason}.`;
+  return kind === "approval"
+    ? { artifactId: key, artifactType: "approval", title: question, actions: ["accept", "reject"] }
+    : { questions: [{ id: "q1", question }] };
+}

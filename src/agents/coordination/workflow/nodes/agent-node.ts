@@ -1,0 +1,63 @@
+/** Owns: which agent executes a node, on what task, and the effects of its invocation. */
+import type { AgentEffect } from "../agent-effects.ts";
+import type { Invocation } from "../invocation.ts";
+import type { NodeEffect, NodeView } from "../node-type.ts";
+import { inputsOf, variablesOf } from "../values.ts";
+
+export interface NodeAgent {
+  readonly agentId: string;
+  /** sha256 of it as it was installed when the run began. */
+  readonly manifest: string;
+}
+
+/** The agent of a manifest that the node names; nothing where it names none. */
+export function agentOf({ run, node: { node } }: Pick<NodeView, "run" | "node">): NodeAgent | undefined {
+  const named = node.agent?.agentId ?? node.config["agentId"];
+  const { agents = {} } = run.started;
+  if (typeof named !== "string" || !Object.hasOwn(agents, named)) return undefined;
+  const manifest = agents[named];
+  return manifest === undefined ? undefined : { agentId: named, manifest };
+}
+
+/** The ports of the node; of a node without any its configured task, else what the run has. */
+export function taskOf({ run, graph, node }: NodeView): unknown {
+  const { inputs, config } = node.node;
+  if (Object.keys(inputs).length > 0) return inputsOf(run, graph, node);
+  return config["task"] ?? config["prompt"] ?? variablesOf(run, graph);
+}
+
+/** Only within the node's execution: the next one is another invocation. */
+function idOf({ own: { nodeId, executions } }: NodeView): string {
+  return `${nodeId}:${executions}`;
+}
+
+export function prepareEffect(view: NodeView): NodeEffect {
+  const { nodeId } = view.own;
+  const agent = agentOf(view);
+  const { node } = view.node;
+  const ref = node.agent?.["memoryRef"];
+  return {
+    kind: "prepare_agent",
+    id: `${idOf(view)}:prepare`,
+    nodeId,
+    agentId: agent?.agentId ?? nodeId,
+    manifest: agent?.manifest ?? "",
+    invocationId: idOf(view),
+    source: view.run.started.agent?.source ?? "workflow-node",
+    task: taskOf(view),
+    ...(typeof ref === "string" && ref !== "" && { memoryRef: ref }),
+  };
+}
+
+type Rest<E> = E extends AgentEffect ? Omit<E, "nodeId" | "agentId" | "manifest"> : never;
+
+/** `id`: within the invocation. */
+export function agentEffect(view: NodeView, { started }: Invocation, rest: Rest<AgentEffect>): NodeEffect {
+  const { agentId, manifest = "" } = started;
+  return { ...rest, id: `${idOf(view)}:${rest.id}`, nodeId: view.own.nodeId, agentId, manifest };
+}
+
+export function asksOf({ turns }: Invocation): { readonly id: string; readonly turn: number } {
+  const turn = turns.length + 1;
+  return { id: `turn:${turn}`, turn };
+}

@@ -1,0 +1,269 @@
+/**
+ * Owns: what stands between a completed child and its outputs in the parent: a verdict (RFC 0090), a checksum and people's
+ * approval (RFC 0063).
+ *
+ * Q1 nothing of what the child produced is in the log before the gate let it through, but in what people are shown to rule on.
+ * Q2 a verdict is on record before anything is merged; `fail` is never merged, and nobody is asked whether it should be.
+ * Q3 missing evidence, a confidence below the floor, and what asks for approval wait for people; only their yes merges.
+ * Q4 what is merged and that it is are one append, and follow from it once.
+ */
+import type { EventId } from "../../contracts/ids.ts";
+import { readChildGate, type ChildGate } from "../../contracts/child-gate.ts";
+import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflow-events.ts";
+import type { GraphNode } from "../graph.ts";
+import {
+  idOfDraft,
+  of,
+  type EffectOutcome,
+  type NodeEffect,
+  type NodeStep,
+  type NodeView,
+} from "../node-type.ts";
+import { isAgreed } from "../review.ts";
+import { identityOf, type Answer, type Handoff, type RecordedVerdict } from "../state.ts";
+import { waitingFor } from "../suspension.ts";
+import { isRecord, type Values } from "../values.ts";
+import { harvest, peerOf, type Mapping } from "./child-run.ts";
+import { held, holdsOf } from "./gate-question.ts";
+import { rulingOf, type Judged, type Ruling } from "./gate-ruling.ts";
+
+const gates = new WeakMap<Values, ChildGate | Error>();
+
+/** What the configuration asks for. @throws Error where it cannot be understood: the node fails */
+export function gateOf({ node: { config } }: Pick<GraphNode, "node">): ChildGate | undefined {
+  const known = gates.get(config);
+  if (known instanceof Error) throw known;
+  if (known) return Object.keys(known).length > 0 ? known : undefined;
+  const read = readChildGate(config);
+  gates.set(config, read.ok ? (read.gate ?? {}) : new Error("the gate cannot be understood"));
+  return gateOf({ node: { config } } as Pick<GraphNode, "node">);
+}
+
+export function gateProblems({ node: { id, config } }: GraphNode): string[] {
+  const read = readChildGate(config);
+  return read.ok ? [] : read.problems.map((problem) => `node ${id}: ${problem}`);
+}
+
+/** Where the worker is handed over, as far as the gate needs it. */
+export interface GatePlace {
+  readonly outputMapping: Mapping;
+  readonly ordinal: string;
+  /** The worker begins again. */
+  readonly again: () => NodeStep;
+}
+
+type Attestation = NonNullable<WorkflowPayloads["core.workflowChain.event"]["attestation"]>;
+
+/** What is to be done with a child that completed; `undefined`: nothing any more. */
+export function stepGate(view: NodeView, handoff: Handoff, place: GatePlace): NodeStep | undefined {
+  const gate = gateOf(view.node);
+  if (!gate || handoff.childStatus !== "completed") return undefined;
+  const { interrupt } = view.own;
+  if (interrupt) return waitingFor(interrupt);
+  const { answer } = handoff;
+  if (!answer) return beforeAnswer(view, handoff, { gate, place });
+  if (!isAgreed(answer) || !isHarvested(gate, place)) return undefined;
+  return isUnseen(answer)
+    ? { kind: "act", effect: judging(view, handoff, { gate, place }) }
+    : { kind: "record", drafts: agreed(view, handoff, { place, answer }) };
+}
+
+/** A branch may begin between that people are asked and what they are shown: what they agreed to is read again then. */
+function isUnseen(answer: Answer): boolean {
+  return !isEdited(answer) && answer.asked.data["artifactData"] === undefined;
+}
+
+function beforeAnswer(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeStep | undefined {
+  const verdict = handoff.verdict?.verdict;
+  if (verdict === "fail") return undefined;
+  if (verdict === "revise" && !isRevisedOut(gate, handoff)) return place.again();
+  return isOpen(gate, place, handoff)
+    ? { kind: "act", effect: judging(view, handoff, { gate, place }) }
+    : undefined;
+}
+
+/** Whether there is anything to merge, or to attest to. */
+function isHarvested(gate: ChildGate, { outputMapping }: GatePlace): boolean {
+  return Object.keys(outputMapping).length > 0 || gate.attestation?.checksum === true;
+}
+
+function isRevisedOut({ verifier }: ChildGate, { revision }: Handoff): boolean {
+  return verifier?.revisionsMax !== undefined && revision >= verifier.revisionsMax;
+}
+
+function isOpen(gate: ChildGate, place: GatePlace, { verdict }: Handoff): boolean {
+  const isUnasked = gate.verifier !== undefined && verdict?.verdict !== "pass";
+  return isUnasked || gate.attestation?.requireApproval === true || isHarvested(gate, place);
+}
+
+interface Asked {
+  readonly gate: ChildGate;
+  readonly place: GatePlace;
+}
+
+function judging(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeEffect {
+  const { nodeId, completedChildren } = view.own;
+  const peerUrl = peerOf(view);
+  const { verifier, attestation } = gate;
+  return {
+    kind: "judge_child",
+    id: `${nodeId}:${place.ordinal}:judge`,
+    nodeId,
+    workerId: handoff.workerId,
+    childRunId: handoff.childRunId ?? "",
+    target: handoff.chainEventId,
+    attempt: Math.max(1, completedChildren),
+    isAttested: attestation?.checksum === true,
+    ...(peerUrl !== undefined && { peerUrl }),
+    ...(verifier && !handoff.verdict && !handoff.answer && { verifier }),
+  };
+}
+
+/** What the child produced was read, and those who rule on it were asked, or their time was over. */
+export function settleGate(
+  view: NodeView,
+  handoff: Handoff,
+  place: GatePlace,
+  outcome: EffectOutcome,
+): readonly WorkflowDraft[] {
+  const gate = gateOf(view.node);
+  const judged = judgedOf(outcome);
+  if (!gate || !judged) return [];
+  if (handoff.answer) return letThrough(view, handoff, { gate, place, judged });
+  const ruling = rulingOf(view, handoff, gate, judged);
+  const said = ruling.kind === "verdict" && !handoff.verdict ? [verified(view, handoff, ruling.verdict)] : [];
+  if (isRuledOut(gate, handoff, ruling)) return said;
+  const holds = holdsOf(view, { gate, ruling, judged });
+  const { outputMapping } = place;
+  const cause = said.length > 0 ? idOfVerdict(view, judged) : handoff.chainEventId;
+  const rest =
+    holds.length > 0
+      ? held(view, handoff, { gate, outputMapping, judged, holds, cause })
+      : letThrough(view, handoff, { gate, place, judged });
+  return [...said, ...rest];
+}
+
+/** What the critic's model cost is told first. */
+function idOfVerdict(view: NodeView, { calls = [] }: Judged): EventId {
+  return idOfDraft(view, calls.length);
+}
+
+function letThrough(
+  view: NodeView,
+  handoff: Handoff,
+  { gate, place, judged }: Asked & { readonly judged: Judged },
+): WorkflowDraft[] {
+  const { variables: values = {}, attestation } = judged;
+  return isHarvested(gate, place)
+    ? merged(view, handoff, { place, values, ...(attestation && { attestation }) })
+    : [];
+}
+
+/** What is not accepted, and is nobody's to let through: it stays out, or the worker is sent back. */
+function isRuledOut(gate: ChildGate, handoff: Handoff, ruling: Ruling): boolean {
+  if (ruling.kind !== "verdict") return false;
+  const { verdict } = ruling.verdict;
+  return verdict === "fail" || (verdict === "revise" && !isRevisedOut(gate, handoff));
+}
+
+/** What could not be read is missing evidence. */
+function judgedOf(outcome: EffectOutcome): Judged | undefined {
+  if (outcome.kind === "child_judged") return outcome;
+  return outcome.kind === "failed" ? { kind: "child_judged", isSelf: false, judgements: [] } : undefined;
+}
+
+/** RFC 0090: names the child and the keys that were looked at, never what was in it. */
+function verified(
+  view: NodeView,
+  { childRunId = "", chainEventId }: Handoff,
+  said: RecordedVerdict,
+): WorkflowDraft {
+  return of(view, {
+    type: "agent.verified",
+    causationId: chainEventId,
+    payload: { ...said, target: childRunId },
+  });
+}
+
+/** What people were shown, or what they put in its place. */
+function agreed(
+  view: NodeView,
+  handoff: Handoff,
+  { place, answer }: { readonly place: GatePlace; readonly answer: Answer },
+): WorkflowDraft[] {
+  const { artifactData, attestation } = answer.asked.data;
+  const { editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
+  const values = isEdited(answer) ? editedArtifactData : artifactData;
+  return merged(view, handoff, {
+    ...{ place, values: isRecord(values) ? values : {} },
+    ...(isAttestation(attestation) && { attestation }),
+  });
+}
+
+function isAttestation(value: unknown): value is Attestation {
+  return isRecord(value) && typeof value["checksum"] === "string" && value["algorithm"] === "sha256";
+}
+
+interface Merge {
+  readonly place: GatePlace;
+  readonly values: Values;
+  /** Of what the child produced, whatever people put in its place. */
+  readonly attestation?: Attestation;
+}
+
+/** RFC 0063 §B: where there is a checksum, it is told before the values are. */
+function merged(view: NodeView, handoff: Handoff, { place, values, attestation }: Merge): WorkflowDraft[] {
+  const changes = harvest(view, place.outputMapping, values);
+  const told = harvested(view, handoff, {
+    keys: changes.map(({ payload: { name } }) => name),
+    causationId: handoff.chainEventId,
+    ...(attestation && { attestation }),
+  });
+  return attestation ? [told, ...changes] : [...changes, told];
+}
+
+interface Harvested {
+  readonly keys: string[];
+  readonly causationId: EventId;
+  readonly attestation?: Attestation;
+}
+
+export function harvested(
+  view: NodeView,
+  { workerId, childRunId }: Handoff,
+  { keys, causationId, attestation }: Harvested,
+): WorkflowDraft {
+  return of(view, {
+    type: "core.workflowChain.event",
+    causationId,
+    payload: {
+      phase: "output.harvested",
+      workerId,
+      parentRunId: identityOf(view.run),
+      ...(childRunId !== undefined && { childRunId }),
+      harvestedKeys: keys,
+      ...(attestation && { attestation }),
+    },
+  });
+}
+
+/** What the node tells of its child, and of the gate, when it ends. */
+export function gateOutputs({ node }: Pick<NodeView, "node">, handoff: Handoff | undefined): Values {
+  if (!handoff) return {};
+  const goal = handoff.gaveUp ? { childGoalSatisfied: false } : {};
+  return gateOf(node) && handoff.childStatus === "completed" ? { ...goal, ...ruledOn(handoff) } : goal;
+}
+
+function ruledOn({ verdict, phase, answer, attestation }: Handoff): Values {
+  const isMerged = phase === "harvested";
+  return {
+    ...(verdict && { verdict: verdict.verdict }),
+    merged: isMerged,
+    ...(isMerged && answer && isEdited(answer) && { edited: true }),
+    ...(attestation && { attestation }),
+  };
+}
+
+function isEdited({ resumeValue }: Answer): boolean {
+  return isRecord(resumeValue) && resumeValue["action"] === "edit-accept";
+}

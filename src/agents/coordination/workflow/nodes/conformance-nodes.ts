@@ -1,0 +1,26 @@
+/** Owns: nodes that test what a replay does again: one that waits, which is pure, and one that has an effect, which is not. */
+import type { NodeType } from "../node-type.ts";
+import { delay, echo } from "./basic-nodes.ts";
+
+/** A delay that passes its inputs on. */
+export const hold: NodeType = {
+  isPausable: true,
+  step: (view) => {
+    const step = delay.step(view);
+    return step.kind === "complete" ? echo(view) : step;
+  },
+};
+
+export const sideEffect: NodeType = {
+  step: ({ own: { nodeId, executions } }) => ({
+    kind: "act",
+    effect: { kind: "cause_side_effect", id: `${nodeId}:${executions}:cause`, nodeId },
+  }),
+  settle: ({ own: { nodeId } }, _effect, outcome) => {
+    if (outcome.kind === "failed")
+      return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
+    if (outcome.kind !== "side_effect_caused") return [];
+    const { effectId } = outcome;
+    return [{ type: "node.completed", nodeId, payload: { nodeId, outputs: { effectId } } }];
+  },
+};

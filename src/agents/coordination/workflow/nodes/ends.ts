@@ -1,0 +1,22 @@
+/** Owns: the drafts with which nodes that asked the outside for something end. */
+import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import { of, type EffectOutcome, type NodeView } from "../node-type.ts";
+import { variableOf, type Values } from "../values.ts";
+
+export function changed(view: NodeView, name: string, next: unknown): WorkflowDraft {
+  const previous = variableOf(view.run, view.graph, name);
+  const { nodeId } = view.own;
+  return of(view, {
+    type: "variable.changed",
+    payload: { name, ...(previous !== undefined && { previous }), next, nodeId },
+  });
+}
+
+export function completed({ own: { nodeId } }: NodeView, outputs: Values): WorkflowDraft {
+  return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
+}
+
+export function failedBy({ own: { nodeId } }: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+  if (outcome.kind !== "failed") return [];
+  return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
+}

@@ -1,0 +1,159 @@
+/** Owns: why people are asked whether a child's outputs are merged, and what they are shown. */
+import type { ChildGate } from "../../contracts/child-gate.ts";
+import type { EventId } from "../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
+import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import { SUBRUN_ARTIFACT } from "../answer-interrupt.ts";
+import type { NewInterrupt, NodeView } from "../node-type.ts";
+import { identityOf, type Handoff, type RecordedVerdict } from "../state.ts";
+import { suspension } from "../suspension.ts";
+import type { Values } from "../values.ts";
+import type { Mapping } from "./child-run.ts";
+import type { Judged, Ruling } from "./gate-ruling.ts";
+
+/** Why people are asked. */
+export type Hold =
+  | { readonly kind: "verification-missing"; readonly because: string }
+  | { readonly kind: "confidence-below-floor"; readonly confidence: number; readonly agentId: string }
+  | { readonly kind: "revisions-exhausted" | "output-unavailable" | "approval-required" };
+
+interface Held {
+  readonly gate: ChildGate;
+  readonly ruling: Ruling;
+  readonly judged: Judged;
+}
+
+export function holdsOf(view: NodeView, { gate, ruling, judged }: Held): Hold[] {
+  const { variables, actor } = judged;
+  return [
+    ...(variables === undefined ? [{ kind: "output-unavailable" } as const] : []),
+    ...rulingHolds(view, ruling, gate.verifier && actor ? [actor] : []),
+    ...(gate.attestation?.requireApproval ? [{ kind: "approval-required" } as const] : []),
+  ];
+}
+
+function rulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated[]): Hold[] {
+  switch (ruling.kind) {
+    case "unasked":
+      return [];
+    case "missing":
+      return [{ kind: "verification-missing", because: ruling.because }];
+    case "verdict":
+      return [
+        ...(ruling.verdict.verdict === "revise" ? [{ kind: "revisions-exhausted" } as const] : []),
+        ...doubts(view, [ruling.verdict, ...actors]),
+      ];
+  }
+}
+
+type Stated = Pick<RecordedVerdict, "agentId" | "confidence">;
+
+/** Of the critic or of the actor: either one below the floor is enough. */
+function doubts({ settings: { confidenceFloor } }: NodeView, stated: readonly Stated[]): Hold[] {
+  return stated.flatMap(({ agentId, confidence }) =>
+    confidence !== undefined && confidence < confidenceFloor
+      ? [{ kind: "confidence-below-floor", confidence, agentId } as const]
+      : [],
+  );
+}
+
+export interface Holding {
+  readonly gate: ChildGate;
+  readonly outputMapping: Mapping;
+  readonly judged: Judged;
+  readonly holds: readonly Hold[];
+  /** What the doubt follows from. */
+  readonly cause: EventId;
+}
+
+type Doubt = Hold & { readonly kind: "confidence-below-floor" };
+
+/** G2: the doubt is on record before people are asked. */
+export function held(view: NodeView, handoff: Handoff, holding: Holding): WorkflowDraft[] {
+  const doubts = holding.holds.filter((hold) => hold.kind === "confidence-below-floor");
+  const doubted = doubts.toSorted((one, other) => one.confidence - other.confidence)[0];
+  const { cause } = holding;
+  return [
+    ...(doubted ? [escalated(view, handoff, { confidence: doubted.confidence, cause })] : []),
+    ...suspension(view, question(view, handoff, holding, doubted)),
+  ];
+}
+
+function escalated(
+  { run, settings, own }: NodeView,
+  { workerId }: Handoff,
+  { confidence, cause }: { readonly confidence: number; readonly cause: EventId },
+): WorkflowDraft {
+  return {
+    type: "core.workflowChain.confidence-escalated",
+    nodeId: own.nodeId,
+    causationId: cause,
+    payload: {
+      ...{ confidence, floor: settings.confidenceFloor, escalationKind: "escalate", workerId },
+      parentRunId: identityOf(run),
+    },
+  };
+}
+
+function question(
+  { settings: { confidenceFloor: threshold } }: NodeView,
+  { workerId, childRunId = "" }: Handoff,
+  { gate, outputMapping, judged, holds }: Holding,
+  doubted: Doubt | undefined,
+): NewInterrupt {
+  const timeoutMs = leastOf(gate.verifier?.approvalTimeoutMs, gate.attestation?.approvalTimeoutMs);
+  return {
+    kind: "approval",
+    reason: holds[0]?.kind ?? "approval-required",
+    ...(doubted && { agentId: doubted.agentId, threshold, observed: doubted.confidence }),
+    data: {
+      ...{ artifactId: childRunId, artifactType: SUBRUN_ARTIFACT },
+      title: `Merge what ${workerId} produced?`,
+      description: holds.map((hold) => saying(hold, threshold)).join(" "),
+      ...shown(outputMapping, judged),
+    },
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  };
+}
+
+/** Without the outputs, people can only put others in their place. */
+function shown(mapping: Mapping, judged: Judged): Values {
+  const { variables, attestation } = judged;
+  return {
+    ...(variables && { artifactData: offered(mapping, judged) }),
+    actions: variables ? ["accept", "reject", "edit-accept"] : ["reject", "edit-accept"],
+    ...(attestation && { attestation }),
+  };
+}
+
+function leastOf(...given: readonly (number | undefined)[]): number | undefined {
+  const stated = given.filter((ms) => ms !== undefined);
+  return stated.length > 0 ? Math.min(...stated) : undefined;
+}
+
+function saying(hold: Hold, floor: number): string {
+  switch (hold.kind) {
+    case "verification-missing":
+      return `There is no verdict on it (${hold.because}).`;
+    case "confidence-below-floor":
+      return `The confidence of ${hold.agentId} is ${hold.confidence}, below ${floor}.`;
+    case "revisions-exhausted":
+      return "It was sent back as often as it may be, and is still not what it should be.";
+    case "output-unavailable":
+      return "What it produced cannot be read any more.";
+    case "approval-required":
+      return "It is merged only with approval.";
+  }
+}
+
+/** Beyond it, people are shown what would be merged, and not what else the child knows. */
+const SHOWN_CHARS_MAX = WORKFLOW_BOUNDS.eventCharsMax / 2;
+
+/** The child's outputs by its own names, without what is for its own nodes only and would not be merged. */
+function offered(mapping: Mapping, { variables = {}, sensitive = [] }: Judged): Values {
+  const mapped = new Set(Object.values(mapping));
+  const those = (isShown: (name: string) => boolean): Values =>
+    Object.fromEntries(Object.entries(variables).filter(([name]) => mapped.has(name) || isShown(name)));
+  const all = those((name) => !sensitive.includes(name));
+  return JSON.stringify(all).length <= SHOWN_CHARS_MAX ? all : those(() => false);
+}

@@ -1,0 +1,166 @@
+/** Owns: how a node hands work over to a child run and takes it back: the handoff state machine (RFC 0037). */
+import type { EventId } from "../../contracts/ids.ts";
+import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import {
+  idOfDraft,
+  of,
+  type ChildEffect,
+  type EffectOutcome,
+  type NodeStep,
+  type NodeView,
+} from "../node-type.ts";
+import { identityOf, type Handoff } from "../state.ts";
+import type { Values } from "../values.ts";
+import { gateOf, harvested, settleGate, stepGate, type GatePlace } from "./child-gate.ts";
+import { childEffect, givenUp, harvest, mappedInputs, type Mapping } from "./child-run.ts";
+import { overLoopLimit } from "./loop-limit.ts";
+
+/** What a worker is handed, and what comes back. */
+export interface Handover {
+  readonly cause: ChildEffect["cause"];
+  readonly inputMapping: Mapping;
+  readonly outputMapping: Mapping;
+  /** Tells the worker from all others that the node hands work to; a worker that is sent back adds to it. */
+  readonly ordinal: string;
+  /** What it follows from that the worker begins. */
+  readonly causationId?: EventId;
+}
+
+export function beginHandoff(view: NodeView, workerId: string, { causationId }: Handover): NodeStep {
+  const began = of(view, {
+    type: "core.workflowChain.event",
+    ...(causationId && { causationId }),
+    payload: { phase: "dispatch.began", workerId, parentRunId: identityOf(view.run) },
+  } as const);
+  return { kind: "record", drafts: [began] };
+}
+
+/** What is next for a worker that has begun; `undefined`: it is over. */
+export function stepHandoff(view: NodeView, handoff: Handoff, handover: Handover): NodeStep | undefined {
+  switch (handoff.phase) {
+    case "dispatching":
+    case "running":
+      return { kind: "act", effect: workerEffect(view, handoff, handover) };
+    case "ended":
+      return stepGate(view, handoff, gatePlace(view, handoff, handover));
+    case "harvested":
+      return undefined;
+  }
+}
+
+function ordinalOf({ revision }: Handoff, { ordinal }: Handover): string {
+  return revision === 0 ? ordinal : `${ordinal}:r${revision}`;
+}
+
+function gatePlace(view: NodeView, handoff: Handoff, handover: Handover): GatePlace {
+  return {
+    outputMapping: handover.outputMapping,
+    ordinal: ordinalOf(handoff, handover),
+    again: () => sentBack(view, handoff, handover),
+  };
+}
+
+/** RFC 0090 §B: another turn of the actor, which counts as one of the loop. */
+function sentBack(view: NodeView, { workerId }: Handoff, handover: Handover): NodeStep {
+  const capped = overLoopLimit(view);
+  return capped ? { kind: "end", drafts: capped } : beginHandoff(view, workerId, handover);
+}
+
+function workerEffect(view: NodeView, handoff: Handoff, handover: Handover) {
+  const { workerId, childRunId } = handoff;
+  const principalScope = gateOf(view.node)?.attestation?.principalScope;
+  return childEffect(view, {
+    cause: handover.cause,
+    workflowId: workerId,
+    inputs: { ...mappedInputs(view, handover.inputMapping), ...toRevise(view, handoff) },
+    ordinal: ordinalOf(handoff, handover),
+    ...(childRunId !== undefined && { childRunId }),
+    ...(principalScope && { principalScope }),
+  });
+}
+
+/** A worker that is sent back learns the keys of what it did not meet. */
+function toRevise({ node }: NodeView, { revision, unmet }: Handoff): Values {
+  const name = gateOf(node)?.verifier?.revisionInput;
+  return revision > 0 && name !== undefined ? { [name]: unmet } : {};
+}
+
+export function settleHandoff(
+  view: NodeView,
+  handoff: Handoff,
+  handover: Handover,
+  outcome: EffectOutcome,
+): readonly WorkflowDraft[] {
+  const { phase } = handoff;
+  if (phase === "ended") return settleGate(view, handoff, gatePlace(view, handoff, handover), outcome);
+  if (phase === "harvested") return [];
+  switch (outcome.kind) {
+    case "child_created":
+      return phase === "running" ? [] : created(view, handoff, handover, outcome.childRunId);
+    case "child_refused":
+    case "failed":
+      return [
+        chain(view, handoff, {
+          phase: phase === "dispatching" ? "dispatch.failed" : "child.failed",
+          error: outcome.error,
+        }),
+      ];
+    case "child_ended":
+      return ended(view, handoff, handover, outcome);
+    default:
+      return [];
+  }
+}
+
+function created(
+  view: NodeView,
+  handoff: Handoff,
+  { causationId }: Handover,
+  childRunId: string,
+): WorkflowDraft[] {
+  return [
+    of(view, {
+      type: "node.dispatched",
+      ...(causationId && { causationId }),
+      payload: { childRunId, childWorkflowId: handoff.workerId },
+    }),
+    chain(view, { ...handoff, childRunId }, { phase: "dispatch.succeeded" }),
+  ];
+}
+
+/** What a gate stands behind is merged only when the gate has ruled on it. */
+function ended(
+  view: NodeView,
+  handoff: Handoff,
+  { outputMapping }: Handover,
+  outcome: EffectOutcome & { kind: "child_ended" },
+): WorkflowDraft[] {
+  const { status, variables, error } = outcome;
+  const told = chain(view, handoff, { phase: `child.${status}`, ...(error && { error }) });
+  const isMerged = status === "completed" && !gateOf(view.node) && Object.keys(outputMapping).length > 0;
+  const gaveUp = givenUp(view, handoff.childRunId, outcome);
+  if (!isMerged) return [told, ...gaveUp];
+  const changes = harvest(view, outputMapping, variables);
+  const keys = changes.map(({ payload: { name } }) => name);
+  return [told, ...gaveUp, ...changes, harvested(view, handoff, { keys, causationId: idOfDraft(view, 0) })];
+}
+
+type Phase = Extract<WorkflowDraft, { type: "core.workflowChain.event" }>["payload"];
+
+/** RFC 0037: each phase is caused by the one before it. */
+function chain(
+  view: NodeView,
+  { workerId, childRunId, chainEventId }: Handoff,
+  told: Pick<Phase, "phase" | "error">,
+): WorkflowDraft {
+  return of(view, {
+    type: "core.workflowChain.event",
+    causationId: chainEventId,
+    payload: {
+      ...told,
+      workerId,
+      parentRunId: identityOf(view.run),
+      ...(childRunId !== undefined && told.phase !== "dispatch.failed" && { childRunId }),
+    },
+  });
+}

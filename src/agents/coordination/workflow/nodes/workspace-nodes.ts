@@ -1,0 +1,124 @@
+/**
+ * Owns: nodes that read and write files of the workspace (RFC 0059): `openclaw.workspace.write` and `.read`. A run reads what was
+ * there when it began, a loop what was there when the supervisor's turn began; what is written is for those that come later.
+ */
+import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
+import { isContentType, WORKSPACE_CONTENT_TYPE, workspacePathProblem } from "../../contracts/workspace.ts";
+import { SUPERVISOR, type GraphNode } from "../graph.ts";
+import { of, type NodeError, type NodeType, type NodeView } from "../node-type.ts";
+import { inputsOf } from "../values.ts";
+import { changed, completed, failedBy } from "./ends.ts";
+
+export const workspaceWrite: NodeType = {
+  check: ({ node: { id, config } }) => [
+    ...pathProblems(id, config["path"]),
+    ...(isAbsentOr(config["contentType"], (type) => typeof type === "string" && isContentType(type))
+      ? []
+      : [`contentType of node ${id} is no media type`]),
+    ...(isAbsentOr(config["ifVersion"], isVersion) ? [] : [`ifVersion of node ${id} is no version`]),
+  ],
+  step: (view) => {
+    const { config } = view.node.node;
+    const inputs = inputsOf(view.run, view.graph, view.node);
+    const asked = { ...config, ...inputs };
+    const { path, content, ifVersion, contentType = WORKSPACE_CONTENT_TYPE } = asked;
+    const problem = pathProblem(path) ?? contentProblem(content);
+    if (problem) return { kind: "fail", error: problem };
+    const { nodeId, executions } = view.own;
+    return {
+      kind: "act",
+      effect: {
+        ...{ kind: "write_workspace", id: `${nodeId}:${executions}:write`, nodeId },
+        path: String(path),
+        content: { contentType: String(contentType), text: textOf(content) },
+        ...(isVersion(ifVersion) && { ifVersion }),
+      },
+    };
+  },
+  settle: (view, _effect, outcome) => {
+    if (outcome.kind !== "workspace_written") return failedBy(view, outcome);
+    const { path, version } = outcome.update;
+    const told = of(view, { type: "workspace.updated", payload: { path, version } } as const);
+    return [told, completed(view, { path, version })];
+  },
+};
+
+export const workspaceRead: NodeType = {
+  check: ({ node: { id, config } }) => [
+    ...pathProblems(id, config["path"]),
+    ...(isAbsentOr(config["paths"], (paths) => Array.isArray(paths) && paths.every(isText))
+      ? []
+      : [`paths of node ${id} is no list of texts`]),
+  ],
+  step: (view) => {
+    const { config } = view.node.node;
+    const path = inputsOf(view.run, view.graph, view.node)["path"] ?? config["path"];
+    const paths: readonly unknown[] = Array.isArray(config["paths"]) ? config["paths"] : [];
+    const { nodeId, executions } = view.own;
+    return {
+      kind: "act",
+      effect: {
+        ...{ kind: "read_workspace", id: `${nodeId}:${executions}:read`, nodeId },
+        sequence: snapshotOf(view),
+        paths: isText(path) ? [path] : paths.filter(isText),
+      },
+    };
+  },
+  settle: (view, effect, outcome) => {
+    if (outcome.kind !== "workspace_read") return failedBy(view, outcome);
+    const isOne = effect.kind === "read_workspace" && asksForOne(view, effect.paths);
+    const outputs = isOne ? { file: outcome.files[0] ?? null } : { files: outcome.files };
+    const { into } = view.node.node.config;
+    const changes = isText(into) ? [changed(view, into, isOne ? outputs["file"] : outputs["files"])] : [];
+    return [...changes, completed(view, outputs)];
+  },
+};
+
+/** Where the workspace is looked at: at the newest turn of a supervisor, else at the beginning of the run. */
+function snapshotOf({ run, graph }: NodeView): number {
+  let sequence = 0;
+  for (const { nodeId, executions, enteredSequence } of run.nodes.values())
+    if (executions > 0 && graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR)
+      sequence = Math.max(sequence, enteredSequence);
+  return sequence;
+}
+
+function asksForOne({ node: { node } }: NodeView, paths: readonly string[]): boolean {
+  return paths.length === 1 && !Array.isArray(node.config["paths"]);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+/** 0: there must be no file. */
+function isVersion(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function isAbsentOr(value: unknown, isRight: (value: unknown) => boolean): boolean {
+  return value === undefined || value === null || isRight(value);
+}
+
+function pathProblems(id: GraphNode["node"]["id"], path: unknown): string[] {
+  const problem = typeof path === "string" ? workspacePathProblem(path) : undefined;
+  return problem === undefined ? [] : [`path of node ${id}: ${problem}`];
+}
+
+function pathProblem(path: unknown): NodeError | undefined {
+  const message = typeof path === "string" ? workspacePathProblem(path) : "there is no path to write to";
+  return message === undefined ? undefined : { code: "workspace_path_invalid", message };
+}
+
+function contentProblem(content: unknown): NodeError | undefined {
+  if (content === undefined)
+    return { code: "workspace_content_missing", message: "there is no content to write" };
+  const bytes = new TextEncoder().encode(textOf(content)).length;
+  return bytes > WORKFLOW_BOUNDS.workspaceFileBytesMax
+    ? { code: "workspace_too_large", message: "the content is larger than a file may be" }
+    : undefined;
+}
+
+function textOf(content: unknown): string {
+  return typeof content === "string" ? content : JSON.stringify(content);
+}

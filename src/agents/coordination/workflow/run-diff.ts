@@ -1,0 +1,229 @@
+/**
+ * Owns: how two runs differ (RFC 0054): a pure function of their logs, event by event at the same place, and of the states that
+ * they lead to.
+ *
+ * R1 What is another one in every run, as ids and times are, is no difference. R2 The difference of the states names what changed
+ * and shows no value; a name that could be one of a credential is not shown either.
+ */
+import { canonicalJson } from "../contracts/canonical-json.ts";
+import { isRecord, type Values } from "./values.ts";
+
+/** An event of any run. */
+export interface LoggedEvent {
+  readonly eventId: string;
+  readonly runId: string;
+  readonly sequence: number;
+  readonly type: string;
+  readonly payload: unknown;
+  readonly nodeId?: string;
+  readonly causationId?: string;
+}
+
+export interface ComparedRun {
+  readonly runId: string;
+  /** From the first on. */
+  readonly events: readonly LoggedEvent[];
+  /** Nothing follows them. */
+  readonly isComplete: boolean;
+}
+
+export interface EventDiff {
+  readonly seq: number;
+  readonly op: "added" | "removed" | "changed";
+  readonly aEvent?: LoggedEvent;
+  readonly bEvent?: LoggedEvent;
+}
+
+/** run-diff-response.schema.json. */
+export interface RunDiff {
+  readonly a: string;
+  readonly b: string;
+  readonly divergedAtSeq: number | null;
+  readonly eventDiffs: readonly EventDiff[];
+  readonly stateDiff: Values;
+  /** Only a prefix was compared, or not every difference is told. */
+  readonly truncated?: true;
+}
+
+/** Of one answer. */
+const DIFFS_MAX = 500;
+const CHARS_MAX = 2_000_000;
+
+export function diffRuns(a: ComparedRun, b: ComparedRun): RunDiff {
+  const length = comparedLength(a, b);
+  const selves = [a.runId, b.runId];
+  const [one, other] = [readingOf(a, selves), readingOf(b, selves)];
+  const eventDiffs: EventDiff[] = [];
+  let isCut = !a.isComplete || !b.isComplete;
+  let chars = 0;
+  for (let seq = 0; seq < length; seq += 1) {
+    const diff = diffAt(seq, one, other);
+    if (!diff) continue;
+    chars += JSON.stringify(diff).length;
+    if (isFull(eventDiffs.length, chars)) {
+      isCut = true;
+      break;
+    }
+    eventDiffs.push(diff);
+  }
+  return {
+    ...{ a: a.runId, b: b.runId, eventDiffs },
+    divergedAtSeq: eventDiffs[0]?.seq ?? null,
+    stateDiff: diffStates(stateOf(one, length), stateOf(other, length)),
+    ...(isCut && { truncated: true }),
+  };
+}
+
+/** One difference is always told. */
+function isFull(diffs: number, chars: number): boolean {
+  return diffs >= DIFFS_MAX || (diffs > 0 && chars > CHARS_MAX);
+}
+
+/** What one run has not come to yet is no difference. */
+function comparedLength(a: ComparedRun, b: ComparedRun): number {
+  const known = [a, b].flatMap(({ isComplete, events }) => (isComplete ? [] : [events.length]));
+  return Math.min(Math.max(a.events.length, b.events.length), ...known);
+}
+
+interface Reading {
+  readonly events: readonly LoggedEvent[];
+  /** Of an event of the log, by its id. */
+  readonly places: ReadonlyMap<string, number>;
+  readonly selves: readonly string[];
+}
+
+function readingOf({ events }: ComparedRun, selves: readonly string[]): Reading {
+  return { events, selves, places: new Map(events.map(({ eventId, sequence }) => [eventId, sequence])) };
+}
+
+function diffAt(seq: number, one: Reading, other: Reading): EventDiff | undefined {
+  const [aEvent, bEvent] = [one.events[seq], other.events[seq]];
+  if (!aEvent) return bEvent && { seq, op: "added", bEvent };
+  if (!bEvent) return { seq, op: "removed", aEvent };
+  return isSame(aEvent, one, bEvent, other) ? undefined : { seq, op: "changed", aEvent, bEvent };
+}
+
+function isSame(aEvent: LoggedEvent, one: Reading, bEvent: LoggedEvent, other: Reading): boolean {
+  if (aEvent.type !== bEvent.type || aEvent.nodeId !== bEvent.nodeId) return false;
+  if (causeOf(aEvent, one) !== causeOf(bEvent, other)) return false;
+  // Most are the same to the byte.
+  if (JSON.stringify(aEvent.payload) === JSON.stringify(bEvent.payload)) return true;
+  return canonicalJson(stable(aEvent.payload, one)) === canonicalJson(stable(bEvent.payload, other));
+}
+
+/** A cause of the own log is its place there. */
+function causeOf({ causationId }: LoggedEvent, { places }: Reading): number | string | undefined {
+  return causationId === undefined ? undefined : (places.get(causationId) ?? causationId);
+}
+
+/** R1. Those of RFC 0041, and what only times and ids of runs are. */
+const VOLATILE: ReadonlySet<string> = new Set([
+  ...["eventId", "runId", "observedAt", "timestamp", "occurredAt", "emittedAt", "id"],
+  ...["durationMs", "childRunId", "traceparent", "tracestate"],
+]);
+
+/** Without what is another one in every run; the run's own id, which stands in what it names, is not told apart. */
+function stable(value: unknown, reading: Reading): unknown {
+  if (typeof value === "string")
+    return reading.selves.reduce((text, runId) => text.replaceAll(runId, "@run"), value);
+  if (Array.isArray(value)) return value.map((item: unknown) => stable(item, reading));
+  if (!isRecord(value)) return value;
+  const kept = Object.entries(value).filter(([name]) => !VOLATILE.has(name));
+  return Object.fromEntries(kept.map(([name, member]) => [name, stable(member, reading)]));
+}
+
+interface State {
+  status: string;
+  error?: string;
+  outputs?: string;
+  /** Canonical texts by name. */
+  readonly variables: Map<string, string>;
+  readonly nodes: Map<string, string>;
+}
+
+const RUN_STATUS: Readonly<Record<string, string>> = {
+  "run.completed": "completed",
+  "run.failed": "failed",
+  "run.cancelled": "cancelled",
+  "run.paused": "paused",
+  "run.resumed": "running",
+};
+
+const NODE_STATUS: Readonly<Record<string, string>> = {
+  "node.started": "running",
+  "node.suspended": "suspended",
+  "interrupt.resolved": "running",
+  "node.completed": "completed",
+  "node.failed": "failed",
+  "node.skipped": "skipped",
+  "node.cancelled": "cancelled",
+};
+
+function stateOf(reading: Reading, length: number): State {
+  const state: State = { status: "running", variables: new Map(), nodes: new Map() };
+  for (const { type, nodeId, payload } of reading.events.slice(0, length)) {
+    state.status = RUN_STATUS[type] ?? state.status;
+    const node = NODE_STATUS[type];
+    if (nodeId !== undefined && node !== undefined) state.nodes.set(nodeId, node);
+    if (isRecord(payload)) take(state, type, payload, reading);
+  }
+  return state;
+}
+
+function take(state: State, type: string, payload: Values, reading: Reading): void {
+  const textOf = (value: unknown): string => canonicalJson(stable(value, reading));
+  const { inputs, outputs, error, name, next } = payload;
+  switch (type) {
+    case "run.started":
+      if (isRecord(inputs))
+        for (const [key, value] of Object.entries(inputs)) state.variables.set(key, textOf(value));
+      return;
+    case "variable.changed":
+      if (typeof name === "string") state.variables.set(name, textOf(next));
+      return;
+    case "run.completed":
+      state.outputs = textOf(outputs);
+      return;
+    case "run.failed":
+      state.error = isRecord(error) && typeof error["code"] === "string" ? error["code"] : "unknown";
+      return;
+    default:
+  }
+}
+
+function diffStates(a: State, b: State): Values {
+  const variables = differing(a.variables, b.variables).map(([name, one, other]) => ({
+    name: shown(name),
+    op: one === undefined ? "added" : other === undefined ? "removed" : "changed",
+  }));
+  const nodes = differing(a.nodes, b.nodes).map(([nodeId, one = null, other = null]) => ({
+    ...{ nodeId: shown(nodeId), a: one, b: other },
+  }));
+  return {
+    ...(a.status !== b.status && { status: { a: a.status, b: b.status } }),
+    ...(a.error !== b.error && { error: { a: codeOf(a), b: codeOf(b) } }),
+    ...(a.outputs !== b.outputs && { outputs: "changed" }),
+    ...(variables.length > 0 && { variables }),
+    ...(nodes.length > 0 && { nodes }),
+  };
+}
+
+function codeOf({ error }: State): string | null {
+  return error === undefined ? null : shown(error);
+}
+
+type Differing = readonly [key: string, one: string | undefined, other: string | undefined];
+
+function differing(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): Differing[] {
+  const keys = [...new Set([...one.keys(), ...other.keys()])].toSorted();
+  return keys
+    .filter((key) => one.get(key) !== other.get(key))
+    .map((key): Differing => [key, one.get(key), other.get(key)]);
+}
+
+/** R2. */
+const CREDENTIAL = /sk-|api[_-]?key|secret|bearer|token|password/i;
+
+function shown(name: string): string {
+  return CREDENTIAL.test(name) ? "[masked]" : name;
+}

@@ -1,0 +1,79 @@
+/** Owns: whether what is derived is what was recorded, and how the two differ. It tells names and places, never values. */
+import type { WorkflowDraft, WorkflowEvent, WorkflowPayloads } from "../contracts/workflow-events.ts";
+import type { Values } from "./values.ts";
+
+export interface Divergence {
+  /** The recorded event. */
+  readonly event: WorkflowEvent;
+  readonly kind: NonNullable<WorkflowPayloads["replay.diverged"]["divergenceKind"]>;
+  readonly point: string;
+}
+
+export function isSameDraft(draft: WorkflowDraft, event: WorkflowEvent): boolean {
+  return (
+    draft.type === event.type &&
+    draft.nodeId === event.nodeId &&
+    draft.causationId === event.causationId &&
+    differingPath(draft.payload, event.payload) === undefined
+  );
+}
+
+/** `drafts`: what is derived in place of the event. `next`: what was recorded behind it. */
+export function differenceOf(
+  drafts: readonly WorkflowDraft[],
+  event: WorkflowEvent,
+  next: WorkflowEvent | undefined,
+): Divergence {
+  const at = drafts.findIndex((draft) => !isSameDraft(draft, event));
+  const draft = drafts[Math.max(0, at)];
+  if (!draft) return { event, kind: "missing", point: `${nameOf(event)} follows from nothing` };
+  if (drafts.slice(1).some((later) => isSameDraft(later, event)))
+    return { event, kind: "extra", point: `${nameOf(draft)} comes before ${nameOf(event)}` };
+  if (next && isSameDraft(draft, next))
+    return { event, kind: "missing", point: `${nameOf(event)} does not come before ${nameOf(draft)}` };
+  if (draft.type !== event.type || draft.nodeId !== event.nodeId)
+    return { event, kind: "type-mismatch", point: `${nameOf(draft)} in place of ${nameOf(event)}` };
+  const path = differingPath(draft.payload, event.payload);
+  return {
+    event,
+    kind: "output",
+    point: `${nameOf(event)}: ${path === undefined ? "its cause" : `payload${path}`}`,
+  };
+}
+
+function nameOf({ type, nodeId }: WorkflowDraft | WorkflowEvent): string {
+  return nodeId === undefined ? type : `${type} of ${nodeId}`;
+}
+
+/** Where a value differs from what was read back of one; `undefined` where it does not. */
+function differingPath(one: unknown, read: unknown): string | undefined {
+  if (one === read) return undefined;
+  // What JSON has no word for is written as null.
+  if (read === null) return typeof one === "number" && !Number.isFinite(one) ? undefined : "";
+  if (typeof one !== "object" || typeof read !== "object" || one === null) return "";
+  return Array.isArray(one) ? inList(one, read) : inRecord(one as Values, read);
+}
+
+function inList(one: readonly unknown[], read: object): string | undefined {
+  if (!Array.isArray(read) || one.length !== read.length) return "";
+  for (let index = 0; index < one.length; index += 1) {
+    const path = differingPath(one[index] ?? null, read[index]);
+    if (path !== undefined) return `[${index}]${path}`;
+  }
+  return undefined;
+}
+
+function inRecord(one: Values, read: object): string | undefined {
+  if (Array.isArray(read)) return "";
+  const other = read as Values;
+  let count = 0;
+  for (const key of Object.keys(one)) {
+    if (one[key] === undefined) continue;
+    count += 1;
+    if (!Object.hasOwn(other, key)) return `.${key}`;
+    const path = differingPath(one[key], other[key]);
+    if (path !== undefined) return `.${key}${path}`;
+  }
+  if (count === Object.keys(other).length) return undefined;
+  return `.${Object.keys(other).find((key) => one[key] === undefined) ?? ""}`;
+}

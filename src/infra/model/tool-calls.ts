@@ -1,0 +1,65 @@
+/** Owns: what tools, calls of them and what came back are to the AI SDK. No tool is executed by it. */
+import type { AssistantContent, JSONSchema7, jsonSchema, ModelMessage, ToolSet } from "ai";
+import type { ChatCallAsked, ChatMessage, ChatRequest } from "../../agents/coordination/ports/outbound.ts";
+
+interface Sdk {
+  readonly jsonSchema: typeof jsonSchema;
+}
+
+export function sdkMessages(messages: readonly ChatMessage[]): ModelMessage[] {
+  return messages.map((message): ModelMessage => {
+    if (message.role === "tool") {
+      const { callId: toolCallId, name: toolName, content: value } = message;
+      const output = { type: "text", value } as const;
+      return { role: "tool", content: [{ type: "tool-result", toolCallId, toolName, output }] };
+    }
+    const { role, content, toolCalls = [] } = message;
+    if (role === "user" || toolCalls.length === 0) return { role, content };
+    const said: AssistantContent = [
+      ...(content === "" ? [] : [{ type: "text", text: content } as const]),
+      ...toolCalls.map(({ callId: toolCallId, name: toolName, args: input }) => ({
+        ...({ type: "tool-call" } as const),
+        ...{ toolCallId, toolName, input },
+      })),
+    ];
+    return { role, content: said };
+  });
+}
+
+/** Without `execute`: the SDK hands the calls back. */
+export function sdkTools(sdk: Sdk, { tools = [] }: Pick<ChatRequest, "tools">): { readonly tools?: ToolSet } {
+  if (tools.length === 0) return {};
+  const entries = tools.map(({ name, description, parameters }) => [
+    name,
+    {
+      inputSchema: sdk.jsonSchema(parameters as JSONSchema7),
+      ...(description !== undefined && { description }),
+    },
+  ]);
+  return { tools: Object.fromEntries(entries) as ToolSet };
+}
+
+interface SdkCall {
+  readonly toolName: string;
+  readonly input: unknown;
+}
+
+/** Also of tools that were not offered, and with arguments that cannot be read: whoever asked rules on them. */
+export function callsAsked(calls: readonly SdkCall[]): ChatCallAsked[] {
+  return calls.map(({ toolName: name, input }) => {
+    const args = typeof input === "string" ? jsonOf(input) : input;
+    return isRecord(args) ? { name, args } : { name };
+  });
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return text.trim() === "" ? {} : JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,163 @@
+/** Owns: the SQL of workspace files, prepared once per connection and when first needed. */
+import type { Database, Statement } from "better-sqlite3";
+
+/** The schema that has workspaces. */
+export const WORKSPACE_SINCE_VERSION = 6;
+
+interface Scope {
+  readonly tenant: string;
+  readonly scope: string;
+}
+
+interface Place extends Scope {
+  readonly path: string;
+}
+
+export interface FileRow {
+  readonly path: string;
+  readonly version: number;
+  readonly position: number;
+  readonly is_removed: number;
+  readonly content_type: string;
+  readonly sha256: string;
+  readonly updated_at: string;
+}
+
+export interface HeadRow {
+  readonly version: number;
+  readonly is_removed: number;
+}
+
+type Listing = Scope & { readonly before: number; readonly limit: number };
+
+/** Not on schemas before `WORKSPACE_SINCE_VERSION`. */
+export interface WorkspaceReads {
+  /** What lies before an event, or before the one that would come behind the run's log. */
+  readonly position: Statement<[{ readonly runId: string; readonly sequence: number }], number>;
+  readonly before: Statement<[Place & { readonly before: number }], FileRow & { content: string | null }>;
+  readonly version: Statement<[Place & { readonly version: number }], FileRow & { content: string | null }>;
+  readonly files: Statement<[Listing], FileRow>;
+  readonly removed: Statement<[Listing], FileRow>;
+}
+
+export interface WorkspaceWrites {
+  readonly head: Statement<[Place], HeadRow>;
+  readonly version: Statement<[Place & { readonly version: number }], Pick<FileRow, "sha256">>;
+  readonly count: Statement<[Scope], number>;
+  readonly putHead: Statement<[Place & { readonly version: number; readonly isRemoved: 0 | 1 }]>;
+  readonly newestEvent: Statement<[], number | null>;
+  readonly eventKey: Statement<[runKey: number, sequence: number], number>;
+  readonly putVersion: Statement<[VersionValues]>;
+  readonly endBefore: Statement<[Place & { readonly version: number; readonly position: number }]>;
+  readonly giveUp: Statement<[Place & { readonly version: number }]>;
+}
+
+export interface VersionValues extends Place {
+  readonly version: number;
+  readonly position: number;
+  readonly eventKey: number | null;
+  readonly isRemoved: 0 | 1;
+  readonly contentType: string;
+  readonly content: string | null;
+  readonly sha256: string;
+  readonly updatedAt: string;
+  readonly hash: Buffer;
+}
+
+const OF_FILE = "tenant = @tenant and scope = @scope and path = @path";
+const COLUMNS = "path, version, position, is_removed, content_type, sha256, updated_at";
+
+export function prepareWorkspaceReads(database: Database): WorkspaceReads {
+  const list = (isRemoved: 0 | 1): Statement<[Listing], FileRow> =>
+    database.prepare<[Listing], FileRow>(
+      `select ${COLUMNS}
+       from workspace_version
+       where tenant = @tenant and scope = @scope and is_removed = ${isRemoved} and until_position >= @before
+       order by until_position
+       limit @limit`,
+    );
+  return {
+    position: database
+      .prepare<[{ runId: string; sequence: number }], number>(
+        `select coalesce(
+           (select 2 * event_key from event where event.run_key = run.run_key and sequence = @sequence),
+           (
+             select 2 * event_key + 1
+             from event
+             where event.run_key = run.run_key
+             order by sequence desc
+             limit 1
+           )
+         )
+         from run
+         where run_id = @runId and kind = 'workflow'`,
+      )
+      .pluck(),
+    before: database.prepare<[Place & { before: number }], FileRow & { content: string | null }>(
+      `select ${COLUMNS}, content
+       from workspace_version
+       where ${OF_FILE} and position < @before
+       order by position desc
+       limit 1`,
+    ),
+    version: database.prepare<[Place & { version: number }], FileRow & { content: string | null }>(
+      `select ${COLUMNS}, content from workspace_version where ${OF_FILE} and version = @version`,
+    ),
+    files: list(0),
+    removed: list(1),
+  };
+}
+
+export function prepareWorkspaceWrites(database: Database): WorkspaceWrites {
+  return {
+    head: database.prepare<[Place], HeadRow>(
+      `select version, is_removed from workspace_file where ${OF_FILE}`,
+    ),
+    version: database.prepare<[Place & { version: number }], Pick<FileRow, "sha256">>(
+      `select sha256 from workspace_version where ${OF_FILE} and version = @version`,
+    ),
+    count: database
+      .prepare<[Scope], number>(
+        "select count(*) from workspace_file where tenant = @tenant and scope = @scope and is_removed = 0",
+      )
+      .pluck(),
+    putHead: database.prepare<[Place & { version: number; isRemoved: 0 | 1 }]>(
+      `insert into workspace_file (tenant, scope, path, version, is_removed)
+       values (@tenant, @scope, @path, @version, @isRemoved)
+       on conflict do update set version = excluded.version, is_removed = excluded.is_removed`,
+    ),
+    newestEvent: database.prepare<[], number | null>("select max(event_key) from event").pluck(),
+    eventKey: database
+      .prepare<[number, number], number>("select event_key from event where run_key = ? and sequence = ?")
+      .pluck(),
+    ...prepareVersions(database),
+  };
+}
+
+function prepareVersions(database: Database): Pick<WorkspaceWrites, "putVersion" | "endBefore" | "giveUp"> {
+  return {
+    // Of two of one transaction the later one may be written first.
+    putVersion: database.prepare<[VersionValues]>(
+      `insert into workspace_version (
+         tenant, scope, path, version, position, until_position, event_key, is_removed,
+         content_type, content, sha256, updated_at, hash
+       )
+       values (
+         @tenant, @scope, @path, @version, @position,
+         coalesce(
+           (select position from workspace_version where ${OF_FILE} and version = @version + 1),
+           9223372036854775807
+         ),
+         @eventKey, @isRemoved, @contentType, @content, @sha256, @updatedAt, @hash
+       )`,
+    ),
+    endBefore: database.prepare<[Place & { version: number; position: number }]>(
+      `update workspace_version set until_position = @position where ${OF_FILE} and version = @version - 1`,
+    ),
+    giveUp: database.prepare<[Place & { version: number }]>(
+      `update workspace_version
+       set content = null
+       where ${OF_FILE} and version = @version and content is not null`,
+    ),
+  };
+}

@@ -1,0 +1,344 @@
+/**
+ * Owns: agents of manifests as people reach them in a chat: asking one, seeing what came of it, and answering what it waits for.
+ * It is the run of every other entry point, with `chat-mention` as its source (RFC 0077 §B).
+ *
+ * M1 The principal is the sender, and the tenant is the gateway's. What a message says is the task, and nothing else.
+ * M2 A message that a channel delivers again, also after a crash, is the run that it was.
+ * M3 Only runs that began in a chat are seen and answered there. An answer that people have to agree to is not told before.
+ */
+import { hash, randomUUID } from "node:crypto";
+import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
+import { hasRunEnded } from "../agents/coordination/contracts/workflow-summary.ts";
+import { settledRun } from "../agents/coordination/runtime/workflows/run-agent.ts";
+import type {
+  Answered,
+  Caller,
+  RunSnapshot,
+  WorkflowHost,
+} from "../agents/coordination/runtime/workflows/workflow-host.ts";
+
+export interface ChatSender {
+  /** The host's name for the channel and for the sender in it, as `CHANNEL:SENDER`. */
+  readonly principal: string;
+  /** What tools ask for that the sender's agents may use. */
+  readonly scopes: readonly string[];
+  readonly sessionKey?: string | undefined;
+}
+
+export interface AskedByChat {
+  readonly sender: ChatSender;
+  readonly agentId: string;
+  readonly text: string;
+  /** The channel's name for the message and for the place where it was written; absent where it has none. */
+  readonly message?: readonly string[];
+  readonly wait: ChatWait;
+}
+
+export interface ChatWait {
+  /** How long whoever asks can wait; the run takes as long as it takes. */
+  readonly ms: number;
+  /** Hears of it when they waited no longer. */
+  readonly late?: (run: ChatRun) => void;
+}
+
+/** What became of a run so far. */
+export type ChatRun = { readonly runId: string; readonly agentId: string } & ChatOutcome;
+
+type ChatOutcome =
+  | { readonly kind: "working" }
+  | { readonly kind: "answered"; readonly result: unknown }
+  | { readonly kind: "waits"; readonly doubt?: Doubt; readonly isAnswerable: boolean }
+  | { readonly kind: "failed"; readonly code: string; readonly message: string }
+  | { readonly kind: "cancelled" };
+
+interface Doubt {
+  readonly observed: number;
+  readonly threshold: number;
+}
+
+export type ChatRefusal =
+  | { readonly kind: "refused"; readonly message: string }
+  /** So many of the sender's runs, or of all, go on already. */
+  | { readonly kind: "busy" }
+  | { readonly kind: "unknown_run" }
+  | { readonly kind: "same_session" }
+  | { readonly kind: "not_waiting" };
+
+export interface RunAnswer {
+  readonly sender: ChatSender;
+  readonly runId: string;
+  readonly answer: "approve" | "deny";
+  /** The session that asked is not where it may be answered. */
+  readonly isOtherSessionNeeded: boolean;
+  readonly wait: ChatWait;
+}
+
+export interface ChatAgents {
+  readonly agentIds: () => readonly string[];
+  ask(asked: AskedByChat): Promise<ChatRun | ChatRefusal>;
+  /** Of the sender's own. */
+  look(sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal>;
+  answer(given: RunAnswer): Promise<ChatRun | ChatRefusal>;
+  /** Ends all waiting; the runs go on. */
+  close(): void;
+}
+
+interface Parts {
+  readonly host: Host;
+  readonly tenant: string;
+}
+
+type Host = Pick<WorkflowHost, "agents" | "create" | "events" | "resolve" | "snapshot" | "watch">;
+
+interface Chats extends Parts {
+  readonly closing: AbortSignal;
+  /** By principal. */
+  readonly atWork: Map<string, number>;
+}
+
+const RUNS_MAX = 64;
+const RUNS_OF_ONE_MAX = 4;
+
+export function chatAgents(parts: Parts): ChatAgents {
+  const closing = new AbortController();
+  const it: Chats = { ...parts, closing: closing.signal, atWork: new Map() };
+  return {
+    agentIds: () => it.host.agents().map(({ agentId }) => agentId),
+    ask: (asked) => ask(it, asked),
+    look: (sender, runId) => look(it, sender, runId),
+    answer: (given) => answer(it, given),
+    close: () => closing.abort(),
+  };
+}
+
+function callerOf({ tenant }: Chats, { principal, scopes }: ChatSender): Caller {
+  return { tenant, principal, scopes };
+}
+
+async function ask(it: Chats, asked: AskedByChat): Promise<ChatRun | ChatRefusal> {
+  const { sender, wait } = asked;
+  if (!begin(it, sender)) return { kind: "busy" };
+  let settled: Promise<ChatRun> | undefined;
+  try {
+    const begun = await start(it, asked);
+    if (begun.kind === "refused") return begun;
+    // It counts for as long as it is at work, also when nobody waits for it any more.
+    settled = settle(it, callerOf(it, sender), begun).finally(() => end(it, sender));
+    return await waited(wait, settled, begun.run);
+  } finally {
+    if (!settled) end(it, sender);
+  }
+}
+
+function begin({ atWork }: Chats, { principal }: ChatSender): boolean {
+  const own = atWork.get(principal) ?? 0;
+  const all = [...atWork.values()].reduce((sum, each) => sum + each, 0);
+  if (own >= RUNS_OF_ONE_MAX || all >= RUNS_MAX) return false;
+  atWork.set(principal, own + 1);
+  return true;
+}
+
+function end({ atWork }: Chats, { principal }: ChatSender): void {
+  const left = (atWork.get(principal) ?? 1) - 1;
+  if (left > 0) atWork.set(principal, left);
+  else atWork.delete(principal);
+}
+
+/** M2 */
+function runIdOf({ tenant }: Chats, { sender, agentId, text, message }: AskedByChat): CoordinationId {
+  if (!message) return `run-${randomUUID()}` as CoordinationId;
+  const { principal, sessionKey = "" } = sender;
+  const digest = hash("sha256", JSON.stringify([tenant, principal, sessionKey, ...message, agentId, text]));
+  return `run-${digest.slice(0, 32)}` as CoordinationId;
+}
+
+interface Begun {
+  readonly kind: "begun";
+  readonly run: Pick<ChatRun, "runId" | "agentId">;
+}
+
+async function start(
+  it: Chats,
+  asked: AskedByChat,
+): Promise<Begun | (ChatRefusal & { readonly kind: "refused" })> {
+  const { sender, agentId, text } = asked;
+  const { sessionKey } = sender;
+  const created = await it.host.create(callerOf(it, sender), {
+    ...{ workflowId: "", agent: { agentId, source: "chat-mention" }, transport: "rest" },
+    ...{ runId: runIdOf(it, asked), inputs: taskIn(it, agentId, text) },
+    ...(sessionKey !== undefined && { metadata: { chat: { sessionKey } } }),
+  });
+  if (created.kind === "refused") return { kind: "refused", message: created.message };
+  return { kind: "begun", run: { runId: created.value.runId, agentId } };
+}
+
+/** What the run came to, or what it waits for; how it is when all waiting ends. */
+async function settle(
+  it: Chats,
+  caller: Caller,
+  { run: { runId, agentId } }: Pick<Begun, "run">,
+): Promise<ChatRun> {
+  const snapshot = valueOf(await settledRun(it.host, runId, { caller, signal: it.closing }));
+  return snapshot ? seen(it, caller, { agentId, snapshot }) : { kind: "working", runId, agentId };
+}
+
+/** Whoever asks an agent with schemas may write what these ask for. */
+function taskIn({ host }: Chats, agentId: string, text: string): Readonly<Record<string, unknown>> {
+  const agent = host.agents().find((each) => each.agentId === agentId);
+  return (agent?.hasHandoffSchemas ? objectIn(text) : undefined) ?? { task: text };
+}
+
+function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+  if (!text.startsWith("{")) return undefined;
+  try {
+    return JSON.parse(text) as Readonly<Record<string, unknown>>;
+  } catch {
+    return undefined;
+  }
+}
+
+/** What the run came to, or that it goes on after so long. */
+async function waited(
+  { ms, late }: ChatWait,
+  settled: Promise<ChatRun>,
+  run: Begun["run"],
+): Promise<ChatRun> {
+  let timer: NodeJS.Timeout | undefined;
+  const passed = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), ms);
+  });
+  try {
+    const inTime = await Promise.race([settled, passed]);
+    if (inTime) return inTime;
+  } finally {
+    clearTimeout(timer);
+  }
+  // What goes wrong now is in the run. One that still works then is one of a host that stops.
+  settled.then(
+    (outcome) => outcome.kind !== "working" && late?.(outcome),
+    () => undefined,
+  );
+  return { kind: "working", ...run };
+}
+
+interface Known {
+  readonly agentId: string;
+  readonly snapshot: RunSnapshot;
+}
+
+async function seen(it: Chats, caller: Caller, { agentId, snapshot }: Known): Promise<ChatRun> {
+  const { runId, status } = snapshot;
+  const outcome = status.startsWith("waiting-")
+    ? await waitingFor(it, caller, snapshot)
+    : outcomeOf(snapshot);
+  return { runId, agentId, ...outcome };
+}
+
+function outcomeOf(snapshot: RunSnapshot): ChatOutcome {
+  const { outputs, error } = snapshot as Ended;
+  switch (snapshot.status) {
+    case "completed":
+      return { kind: "answered", result: outputs?.result };
+    case "failed":
+      return { kind: "failed", code: error?.code ?? "failed", message: error?.message ?? "" };
+    case "cancelled":
+      return { kind: "cancelled" };
+    default:
+      return { kind: "working" };
+  }
+}
+
+async function waitingFor(it: Chats, caller: Caller, snapshot: RunSnapshot): Promise<ChatOutcome> {
+  const asking = await askingRun(it, caller, snapshot);
+  if (!asking) return { kind: "waits", isAnswerable: false };
+  const { kind, data } = asking.interrupt;
+  const doubt = doubtIn(data);
+  const isAnswerable = kind === "approval" || kind === "low-confidence";
+  return { kind: "waits", isAnswerable, ...(doubt && { doubt }) };
+}
+
+interface Ended {
+  readonly outputs?: { readonly result?: unknown };
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+interface Asking {
+  readonly runId: string;
+  readonly interrupt: {
+    readonly nodeId: string;
+    readonly kind: string;
+    readonly data: Readonly<Record<string, unknown>>;
+  };
+}
+
+interface Waiting {
+  readonly interrupt?: Asking["interrupt"];
+  readonly childRuns?: readonly { readonly runId: string; readonly status: string }[];
+}
+
+/** Agents that hand over wait for the run of another; so many at most. */
+const HANDOFFS_MAX = 16;
+
+/** The run that asks: this one, or the one that it handed its task to. */
+async function askingRun(it: Chats, caller: Caller, snapshot: RunSnapshot): Promise<Asking | undefined> {
+  let at: RunSnapshot | undefined = snapshot;
+  for (let depth = 0; at && depth <= HANDOFFS_MAX; depth += 1) {
+    const { runId } = at;
+    const { interrupt, childRuns = [] } = at as Waiting;
+    if (interrupt) return { runId, interrupt };
+    const child = childRuns.find(({ status }) => status.startsWith("waiting-"));
+    at = child && valueOf(await it.host.snapshot(caller, child.runId));
+  }
+  return undefined;
+}
+
+function doubtIn({ observed, threshold }: Readonly<Record<string, unknown>>): Doubt | undefined {
+  return typeof observed === "number" && typeof threshold === "number" ? { observed, threshold } : undefined;
+}
+
+function valueOf<T>(answered: Answered<T>): T | undefined {
+  return answered.kind === "done" ? answered.value : undefined;
+}
+
+/** M3 */
+async function begunInChat(it: Chats, caller: Caller, runId: string): Promise<Known | undefined> {
+  const first = valueOf(await it.host.events(caller, runId, { from: 0, limit: 1 }))?.events[0];
+  if (first?.type !== "run.started" || !("agent" in first.payload)) return undefined;
+  const { agent } = first.payload;
+  const snapshot = valueOf(await it.host.snapshot(caller, runId));
+  return agent?.source === "chat-mention" && snapshot ? { agentId: agent.agentId, snapshot } : undefined;
+}
+
+async function look(it: Chats, sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal> {
+  const caller = callerOf(it, sender);
+  const known = await begunInChat(it, caller, runId);
+  const { owner } = (known?.snapshot ?? {}) as { readonly owner?: { readonly principal?: string } };
+  if (!known || owner?.principal !== sender.principal) return { kind: "unknown_run" };
+  return seen(it, caller, known);
+}
+
+const ACTIONS = { approve: "accept", deny: "reject" } as const;
+
+async function answer(it: Chats, given: RunAnswer): Promise<ChatRun | ChatRefusal> {
+  const { sender, runId, wait } = given;
+  const caller = callerOf(it, sender);
+  const known = await begunInChat(it, caller, runId);
+  if (!known) return { kind: "unknown_run" };
+  if (given.isOtherSessionNeeded && isOfSession(known.snapshot, sender)) return { kind: "same_session" };
+  const asking = hasRunEnded(known.snapshot.status) ? undefined : await askingRun(it, caller, known.snapshot);
+  if (!asking) return { kind: "not_waiting" };
+  const value = { action: ACTIONS[given.answer] };
+  const resolved = await it.host.resolve(caller, asking.runId, asking.interrupt.nodeId, value);
+  if (resolved.kind === "refused")
+    return resolved.code === "interrupt_already_resolved"
+      ? { kind: "not_waiting" }
+      : { kind: "refused", message: resolved.message };
+  const run = { runId, agentId: known.agentId };
+  return waited(wait, settle(it, caller, { run }), run);
+}
+
+/** A session that nobody knows may be the one that asked. */
+function isOfSession({ metadata }: RunSnapshot, { sessionKey }: ChatSender): boolean {
+  const { chat } = (metadata ?? {}) as { readonly chat?: { readonly sessionKey?: string } };
+  return sessionKey === undefined || chat?.sessionKey === undefined || chat.sessionKey === sessionKey;
+}

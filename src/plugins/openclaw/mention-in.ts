@@ -1,0 +1,53 @@
+/** Owns: which agent a message is for. It is named first, as `@` with its id or the last part of it: `@core.my.agent do this`. */
+
+export type Mention =
+  | { readonly kind: "agent"; readonly agentId: string; readonly text: string }
+  /** The name is one of several. */
+  | { readonly kind: "several"; readonly said: string; readonly agentIds: readonly string[] };
+
+/** Whoever is called beside the agent, such as the bot of a group. */
+const WORDS_MAX = 4;
+const NAME_CHARS_MAX = 256;
+/** A name, or what channels make of one of their own. */
+const WORD = /^\s*(?:@([A-Za-z0-9][A-Za-z0-9._-]*)[,:;!?]*|<@[^>\s]{1,100}>)(?=\s|$)/u;
+
+/** A message that is for nobody of ours costs a look at its first characters. */
+export function mayMention(text: string): boolean {
+  return /^\s*<?@/u.test(text);
+}
+
+export function mentionIn(text: string, agentIds: readonly string[]): Mention | undefined {
+  let rest = text;
+  for (let words = 0; words < WORDS_MAX; words += 1) {
+    const found = WORD.exec(rest.slice(0, NAME_CHARS_MAX + WORDS_MAX));
+    if (!found) return undefined;
+    rest = rest.slice(found[0].length);
+    const named = agentsNamed(found[1] ?? "", agentIds);
+    const [agentId] = named;
+    if (agentId === undefined) continue;
+    return named.length === 1
+      ? { kind: "agent", agentId, text: rest.trim() }
+      : { kind: "several", said: found[1] ?? "", agentIds: named };
+  }
+  return undefined;
+}
+
+/** The agents that a name may mean, the nearest meaning alone. */
+export function agentsNamed(said: string, agentIds: readonly string[]): readonly string[] {
+  const name = said.replace(/^@/u, "").replace(/\.+$/u, "");
+  if (name === "") return [];
+  const meanings: readonly ((id: string) => boolean)[] = [
+    (id) => id === name,
+    (id) => id.toLowerCase() === name.toLowerCase(),
+    (id) => lastPart(id).toLowerCase() === name.toLowerCase(),
+  ];
+  for (const isMeant of meanings) {
+    const meant = agentIds.filter(isMeant);
+    if (meant.length > 0) return meant;
+  }
+  return [];
+}
+
+function lastPart(id: string): string {
+  return id.slice(id.lastIndexOf(".") + 1);
+}

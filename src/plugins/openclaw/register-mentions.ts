@@ -1,0 +1,34 @@
+/** Owns: hearing chat messages that mention an agent of a manifest, where there are such agents. The code is loaded with the first. */
+import { mayMention } from "./mention-in.ts";
+import type { OpenClawPluginApi } from "./sdk.ts";
+
+/** The handler gives up before, after the time that the operator lets a chat wait. */
+const HOST_TIMEOUT_MS = 630_000;
+
+export function registerMentions(api: OpenClawPluginApi): void {
+  if (!isWanted(api)) return;
+  api.on(
+    "before_dispatch",
+    async (event, ctx) => {
+      if (!mayMention(event.content)) return undefined;
+      return (await import("./agent-mention.ts")).takeMention(api, event, ctx);
+    },
+    { timeoutMs: HOST_TIMEOUT_MS },
+  );
+}
+
+function isWanted({ pluginConfig }: OpenClawPluginApi): boolean {
+  const coordination = pluginConfig?.["coordination"] as
+    | {
+        phase1?: {
+          openwop?: {
+            enabled?: unknown;
+            agents?: readonly unknown[];
+            mentions?: { senders?: readonly unknown[] };
+          };
+        };
+      }
+    | undefined;
+  const { enabled, agents = [], mentions = {} } = coordination?.phase1?.openwop ?? {};
+  return enabled === true && agents.length > 0 && mentions.senders?.length !== 0;
+}

@@ -1,0 +1,209 @@
+/** Owns: what is particular to forks in a ledger file: damage that is found in slices, and what verifying says of them. */
+import { setImmediate as othersTurn } from "node:timers/promises";
+import Database from "better-sqlite3";
+import { describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunOrigin } from "../../src/agents/coordination/contracts/run-origin.ts";
+import type { WorkflowDraft } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { summarizeRun } from "../../src/agents/coordination/workflow/run-view.ts";
+import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
+import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
+import { chainHash, genesisOf, rowOf } from "../../src/infra/sqlite/event-row.ts";
+import { forge, rehash, verify } from "../support/ledger-fixtures-damage.ts";
+import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import {
+  branchOf,
+  COMPLETED,
+  nodeStarted,
+  started,
+  workflowAuthor,
+  workflowRunId,
+  type WorkflowAuthor,
+} from "./workflow-store-tested.ts";
+
+const SOURCE = workflowRunId("source");
+const FORK = workflowRunId("fork");
+const LONG = 2_000;
+
+async function longLedger(folder: TempFolder): Promise<string> {
+  const path = folder.file("ledger.sqlite");
+  const store = await openTestLedger(path);
+  const nodes = Array.from({ length: LONG - 1 }, (_, index) => nodeStarted(`n${index}`));
+  await store.workflows.append(workflowAuthor("source").append([started(), ...nodes]));
+  await store.close();
+  return path;
+}
+
+describe("damage to a long log", () => {
+  it("is looked for in slices, between which others have their turn, and found behind the first", async () => {
+    using folder = tempFolder();
+    const path = await longLedger(folder);
+    const store = await openTestLedger(path, { mode: "read" });
+    let turns = 0;
+    let isOver = false;
+    const counting = (async () => {
+      for (; !isOver; turns += 1) await othersTurn();
+    })();
+    expect(await store.workflows.damage(SOURCE, { before: LONG })).toBeUndefined();
+    isOver = true;
+    await counting;
+    expect(turns).toBeGreaterThanOrEqual(LONG / 250 - 1);
+    await store.close();
+    for (const sequence of [249, 250, 1_777, LONG - 1]) {
+      using copy = tempFolder();
+      const damaged = await longLedger(copy);
+      forge(damaged, `update event set type = 'node.failed' where sequence = ${sequence}`);
+      const reader = await openTestLedger(damaged, { mode: "read" });
+      expect(await reader.workflows.damage(SOURCE, { before: LONG })).toEqual({
+        ...{ sequence, problem: "event_changed" },
+      });
+      expect(await reader.workflows.damage(SOURCE, { before: sequence })).toBeUndefined();
+      await reader.close();
+    }
+  });
+
+  it("is found where the last event was exchanged together with its hash", async () => {
+    using folder = tempFolder();
+    const path = await longLedger(folder);
+    forge(path, (database) => {
+      const last = LONG - 1;
+      const previous = database
+        .prepare<[number], Buffer>("select hash from event where sequence = ?")
+        .pluck()
+        .get(last - 1);
+      const other = { ...nodeStarted("forged"), sequence: last, timestamp: "2026-01-02T03:04:05.678Z" };
+      const row = rowOf(other);
+      database
+        .prepare("update event set payload = ?, node_id = ?, timestamp_ms = ?, hash = ? where sequence = ?")
+        .run(
+          row.payload,
+          row.node_id,
+          row.timestamp_ms,
+          chainHash(previous ?? genesisOf(null), SOURCE, row),
+          last,
+        );
+    });
+    const reader = await openTestLedger(path, { mode: "read" });
+    const damage = { sequence: LONG - 1, problem: "event_changed" };
+    expect(await reader.workflows.damage(SOURCE, { before: LONG })).toEqual(damage);
+    await reader.close();
+  });
+});
+
+/** With the summary that the core makes of it, so that verifying has nothing to say. */
+function summarized(
+  author: WorkflowAuthor,
+  drafts: readonly WorkflowDraft[],
+  origin?: RunOrigin,
+): WorkflowAppend {
+  const request = author.append(drafts);
+  const run = foldWorkflow(request.events, origin);
+  if (!run) throw new Error("a run");
+  return { ...request, summary: summarizeRun(run, "driver-1") };
+}
+
+async function forkedLedger(folder: TempFolder): Promise<string> {
+  const path = folder.file("ledger.sqlite");
+  const store = await openTestLedger(path);
+  const drafts = [started(), nodeStarted("a"), nodeStarted("b"), COMPLETED];
+  await store.workflows.append(summarized(workflowAuthor("source"), drafts));
+  const branch = branchOf(SOURCE, "fork", 3);
+  await store.workflows.append(
+    summarized(workflowAuthor("fork", branch), [...drafts.slice(0, 3), COMPLETED], branch),
+  );
+  const second: RunOrigin = {
+    ...branchOf(FORK, "second", 2),
+    ids: [{ before: 2, runId: SOURCE }],
+  };
+  const own = [{ ...nodeStarted("c"), causationId: "run-source:1" as never }, COMPLETED];
+  await store.workflows.append(
+    summarized(workflowAuthor("second", second), [...drafts.slice(0, 2), ...own], second),
+  );
+  await store.close();
+  return path;
+}
+
+describe("verifying forks", () => {
+  const problemsIn = async (path: string): Promise<readonly StoredProblem[]> => (await verify(path)).problems;
+
+  it("says nothing of those that are whole, nor of causes among the events that they took", async () => {
+    using folder = tempFolder();
+    expect(await problemsIn(await forkedLedger(folder))).toEqual([]);
+  });
+
+  it.each<[string, string, CoordinationId]>([
+    [
+      "a changed origin",
+      "update run set origin = json_set(origin, '$.fromSeq', 1) where run_id = 'run-fork'",
+      FORK,
+    ],
+    ["no origin", "update run set origin = null where run_id = 'run-fork'", FORK],
+    [
+      "an origin that it never had",
+      "update run set origin = (select origin from run where run_id = 'run-fork') where run_id = 'run-source'",
+      SOURCE,
+    ],
+  ])("finds %s at the first event", async (_, sql, runId) => {
+    using folder = tempFolder();
+    const path = await forkedLedger(folder);
+    forge(path, sql);
+    expect(await problemsIn(path)).toContainEqual({
+      ...{ kind: "event_changed", runId, sequence: 0 },
+      message: expect.stringMatching(/0 \(run\.started\) does not match its hash$/) as string,
+    });
+  });
+
+  it("finds a branch whose events are not its source's, also where somebody knew the hashes", async () => {
+    using folder = tempFolder();
+    const path = await forkedLedger(folder);
+    forge(path, (database) => {
+      const ofFork = "run_key = (select run_key from run where run_id = 'run-fork')";
+      database.exec(`update event set timestamp_ms = timestamp_ms - 1 where sequence = 1 and ${ofFork}`);
+      rehash(database, FORK);
+    });
+    const forged = { kind: "event_forged", sequence: 1 };
+    expect(await problemsIn(path)).toMatchObject([
+      { ...forged, runId: FORK, message: "event 1 is not that of its source run-source" },
+      { ...forged, runId: "run-second", message: "event 1 is not that of its source run-fork" },
+    ]);
+  });
+
+  it.each([
+    ["is not there", "$.sourceRunId", "'run-none'", "its source run-none is not there"],
+    ["is shorter", "$.until", "9", "it takes 9 events of run-source, which has 4"],
+  ])("finds a fork whose source %s", async (_, path, value, message) => {
+    using folder = tempFolder();
+    const ledger = await forkedLedger(folder);
+    forge(ledger, (database) => {
+      database.exec(
+        `update run set origin = json_set(origin, '${path}', ${value}) where run_id = 'run-fork'`,
+      );
+      rehash(database, FORK);
+    });
+    const missing = { kind: "event_missing", runId: FORK, sequence: 0, message };
+    expect(await problemsIn(ledger)).toContainEqual(missing);
+  });
+});
+
+describe("the database itself", () => {
+  it.each([
+    ["changing an origin", "update run set origin = '{}', length = length + 1 where run_id = 'run-fork'"],
+    ["taking an origin", "update run set origin = null, length = length + 1 where run_id = 'run-fork'"],
+    [
+      "giving an origin later",
+      "update run set origin = '{}', length = length + 1 where run_id = 'run-source'",
+    ],
+    [
+      "an origin that is not JSON",
+      "insert into run (run_id, length, head_hash, ended, summary, origin) values ('x', 1, zeroblob(32), 0, '{}', '{')",
+    ],
+  ])("refuses %s", async (_, sql) => {
+    using folder = tempFolder();
+    const database = new Database(await forkedLedger(folder));
+    expect(() => database.exec(sql)).toThrow(
+      expect.objectContaining({ code: expect.stringMatching(/^SQLITE_CONSTRAINT/) as string }),
+    );
+    database.close();
+  });
+});

@@ -1,0 +1,75 @@
+/** Owns: a loop whose worker a verifier rules on, a critic that says what a test wants, and what became of it. */
+import { expect } from "vitest";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { ChatAnswer } from "../../src/agents/coordination/ports/outbound.ts";
+import { nextWorker, supervised, TERMINATE, worker } from "../support/workflow-definitions.ts";
+import { workflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";
+
+export type Given = Readonly<Record<string, unknown>>;
+
+export const CRITIC = { agentId: "critic-one", criteria: ["grounded", "complete"] };
+
+export function looped(
+  verifier: Given,
+  more: { readonly plan?: readonly unknown[]; readonly dispatch?: Given } = {},
+) {
+  const { plan = [nextWorker("digger"), TERMINATE], dispatch = {} } = more;
+  return supervised("loop", plan, {
+    dispatch: { outputMapping: { got: "result" }, verifier: { ...CRITIC, ...verifier }, ...dispatch },
+    variables: { got: undefined },
+  });
+}
+
+export const DIGGER = worker("digger", { result: "gold" });
+
+export function scene(definition: WorkflowDefinition, options: Partial<SceneOptions> = {}): WorkflowScene {
+  return workflowScene({
+    definitions: [definition, DIGGER, worker("other", { result: "silver" })],
+    ...options,
+  });
+}
+
+/** What became of the workers, without ids. */
+export function story(at: WorkflowScene, runId: string): string[] {
+  return at.events(runId).flatMap((event) => {
+    switch (event.type) {
+      case "core.workflowChain.event":
+        return [event.payload.phase];
+      case "agent.verified":
+        return [`verified ${event.payload.verdict}`];
+      case "variable.changed":
+        return [`${event.payload.name}=${String(event.payload.next)}`];
+      case "core.workflowChain.confidence-escalated":
+        return ["confidence-escalated"];
+      case "node.suspended":
+        return [`asks ${event.payload.reason ?? ""}`];
+      case "interrupt.resolved":
+        return ["answered"];
+      case "runOrchestrator.decided":
+        return [`decided ${event.payload.iteration} ${event.payload.decision.kind}`];
+      case "cap.breached":
+        return [`${event.payload.kind} ${event.payload.observed} over ${event.payload.limit}`];
+      default:
+        return event.type.startsWith("run.") && event.type !== "run.started" ? [event.type] : [];
+    }
+  });
+}
+
+export const BEGINS = ["decided 1 next-worker", "dispatch.began", "dispatch.succeeded", "child.completed"];
+export const AGAIN = ["dispatch.began", "dispatch.succeeded", "child.completed"];
+export const ENDS = ["decided 2 terminate", "run.completed"];
+export const MERGED = ["got=gold", "output.harvested"];
+
+export const only = <T extends WorkflowEvent["type"]>(at: WorkflowScene, runId: string, type: T) => {
+  const found = at.events(runId).filter((event) => event.type === type);
+  expect(found).toHaveLength(1);
+  return found[0] as Extract<WorkflowEvent, { type: T }>;
+};
+
+export const saying = (text: string, more: Partial<ChatAnswer> = {}): ChatAnswer => ({
+  ...{ kind: "answered", text, finishReason: "stop", model: "m", provider: "p", usage: {} },
+  ...more,
+});
+export const verdictOf = (verdict: string, criteria: readonly string[], confidence = 0.9): string =>
+  JSON.stringify({ verdict, criteria, confidence });

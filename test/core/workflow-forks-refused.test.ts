@@ -1,0 +1,116 @@
+import { describe, expect, test } from "vitest";
+import { expectReplayOf, lengthIn } from "../support/forks.ts";
+import { edge, node, worker, workflow } from "../support/workflow-definitions.ts";
+import type { Caller } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import { ALICE, BOB, codeOf, MALLORY, valueOf, workflowScene, type SceneOptions } from "../support/workflow-scene.ts";
+
+const scene = (options: SceneOptions = {}) => workflowScene({ definitions: [worker("plain")], ...options });
+
+describe("forking", () => {
+  test("is refused in order: the run, the request, the place, the time", async () => {
+    const it = scene({ retentionMs: 1_000 });
+    const sourceRunId = await it.run("plain");
+    const length = lengthIn(it.ledger, sourceRunId);
+    const fork = async (request: object, caller = ALICE) =>
+      codeOf(await it.host.fork(caller, { sourceRunId, mode: "branch", fromSeq: length, ...request }));
+    await it.clock.advance(1_001);
+    expect(await fork({ sourceRunId: "nobody", fromSeq: -1 })).toBe("not_found");
+    expect(await fork({ fromSeq: -1 }, MALLORY)).toBe("not_found");
+    for (const fromSeq of [-1, 0.5, Number.NaN]) expect(await fork({ fromSeq })).toBe("validation_error");
+    expect(await fork({ fromSeq: undefined })).toBe("validation_error");
+    expect(await fork({ mode: "replay", overlay: { tags: [] } })).toBe("validation_error");
+    expect(await fork({ fromSeq: 1, overlay: { metadata: {} } })).toBe("validation_error");
+    expect(await fork({ fromSeq: length + 1 })).toBe("invalid_from_seq");
+    expect(await fork({ mode: "replay", fromSeq: length + 1 })).toBe("invalid_from_seq");
+    expect(await fork({})).toBe("replay_memory_snapshot_unavailable");
+    expect(it.ledger.runs.size).toBe(1);
+  });
+
+  test("refuses options that the source could not have had either", async () => {
+    const it = scene();
+    const sourceRunId = await it.run("plain");
+    const fork = (configurable: object) =>
+      it.host.fork(ALICE, {
+        sourceRunId,
+        mode: "branch",
+        fromSeq: 1,
+        overlay: { configurable: { ...configurable } },
+      });
+    expect(codeOf(await fork({ recursionLimit: 0 }))).toBe("validation_error");
+    expect(codeOf(await fork({ recursionLimit: 1, anything: { else: 1 } }))).toBe("done");
+  });
+
+  test("a branch acts with the scopes of its source: whoever lacks one of them may only replay it", async () => {
+    const it = scene();
+    const payer = { ...ALICE, scopes: ["money", "mail"] };
+    const sourceRunId = await it.run("plain", {}, payer);
+    const fork = async (caller: Caller, mode: "replay" | "branch", source = sourceRunId) =>
+      it.host.fork(caller, { sourceRunId: source, mode, fromSeq: 0 });
+    const poor = { ...BOB, scopes: ["mail"] };
+    expect(codeOf(await fork(BOB, "branch"))).toBe("forbidden");
+    expect(codeOf(await fork(poor, "branch"))).toBe("forbidden");
+    expect(codeOf(await fork({ ...BOB, scopes: ["mail", "money", "more"] }, "branch"))).toBe("done");
+    const { runId } = valueOf(await fork(poor, "replay"));
+    await it.settle();
+    expect(codeOf(await fork(poor, "branch", runId))).toBe("forbidden");
+    expect(codeOf(await fork(payer, "branch", runId))).toBe("done");
+  });
+
+  test("twice under one id is once", async () => {
+    const it = scene();
+    const sourceRunId = await it.run("plain");
+    const request = { sourceRunId, mode: "replay", runId: "run-mine" as never } as const;
+    const both = await Promise.all([it.host.fork(ALICE, request), it.host.fork(ALICE, request)]);
+    expect(both[0]).toEqual(both[1]);
+    expect(await it.host.fork(ALICE, request)).toEqual(both[0]);
+    expect(codeOf(await it.host.fork(ALICE, { ...request, fromSeq: 1 }))).toBe("run_already_active");
+    expectReplayOf(it.ledger, "run-mine", sourceRunId);
+  });
+
+  test("is refused where the source's log is damaged before the place, with what and where", async () => {
+    const it = scene();
+    const sourceRunId = await it.run("plain");
+    const { events = [] } = it.ledger.runs.get(sourceRunId as never) ?? {};
+    events[2] = (events[2] ?? "").replace('"outputs":{', '"outputs":{"forged":1,').replace(",}", "}");
+    const fork = (mode: "replay" | "branch", fromSeq: number) =>
+      it.host.fork(ALICE, { sourceRunId, mode, fromSeq });
+    for (const [mode, fromSeq] of [
+      ["replay", 0],
+      ["branch", 3],
+    ] as const)
+      expect(await fork(mode, fromSeq)).toMatchObject({
+        ...{ kind: "refused", code: "replay_memory_snapshot_unavailable" },
+        details: {
+          sourceRunId,
+          fromSeq,
+          reason: "event_log_unavailable",
+          sequence: 2,
+          newestAvailableIdx: 2,
+        },
+      });
+  });
+});
+
+test("a fork whose source is damaged while it takes its events ends by that", async () => {
+  const long = workflow("long", {
+    nodes: [node("a"), node("b")],
+    edges: [edge("a>b"), edge("b>a")],
+    settings: { maxLoopbackIterations: 600 },
+  });
+  const it = workflowScene({ definitions: [long], settings: { nodeExecutionsMax: 5_000 } });
+  const sourceRunId = await it.run("long");
+  await it.clock.advance(1);
+  const length = lengthIn(it.ledger, sourceRunId);
+  for (const mode of ["replay", "branch"] as const) {
+    const forked = await it.host.fork(ALICE, { sourceRunId, mode, fromSeq: length });
+    const source = it.ledger.runs.get(sourceRunId as never);
+    const gone = source?.events.splice(1_500) ?? [];
+    await it.settle();
+    source?.events.push(...gone);
+    const runId = forked.kind === "done" ? forked.value.runId : "";
+    expect((await it.snapshot(runId))["error"]).toMatchObject({
+      code: "replay_source_missing",
+      message: expect.stringMatching(/event \d+ is missing/) as string,
+    });
+  }
+});

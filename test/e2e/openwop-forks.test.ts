@@ -1,0 +1,62 @@
+/** Owns: that a fork which a served host accepted takes all its events, however the host ends meanwhile. */
+import { setTimeout as passed } from "node:timers/promises";
+import { expect, it } from "vitest";
+import { node, workflow } from "../openwop/levels-workflows.ts";
+import { ofType, type Event } from "../openwop/levels-world.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { serveStage } from "./openwop-stage.ts";
+
+/** Long enough for several appends, and for a moment in between. */
+const LONG = workflow("long", {
+  nodes: [
+    node("say", "core.identity", { inputs: { text: { type: "static", value: "x".repeat(3_000) } } }),
+    node("on", "core.noop"),
+  ],
+  edges: [
+    ["say", "on"],
+    ["on", "say"],
+  ],
+  settings: { maxLoopbackIterations: 480 },
+});
+const ROUNDS = 14;
+
+const own = (events: readonly Event[]): unknown[] => events.map(({ runId: _, ...event }) => event);
+
+it(`is killed with -9 at ${ROUNDS} moments: every fork goes on with the next process, equal to its source`, async () => {
+  await using stage = serveStage([LONG]);
+  const first = await stage.serve();
+  const sourceRunId = await first.client.start("long");
+  await first.client.until(sourceRunId, "failed");
+  await first.stop();
+  const source = await stage.log(sourceRunId);
+  expect(source.length).toBeGreaterThan(1_800);
+  let cutOff = 0;
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const serve = await stage.serve();
+    const mode = round % 2 === 0 ? "replay" : "branch";
+    const body = { mode, fromSeq: mode === "replay" ? 0 : source.length - 2 };
+    const before = (await stage.runs()).length;
+    const asked = serve.client.post(`/v1/runs/${sourceRunId}:fork`, body).catch(() => undefined);
+    await waitFor(async () => (await stage.runs()).length > before, { what: "the fork", everyMs: 1 });
+    await passed(round * 3);
+    await serve.kill9();
+    await asked;
+    const forks = (await stage.runs()).filter(
+      ({ origin, summary }) => origin && summary.status === "running",
+    );
+    cutOff += forks.filter(({ origin, length }) => origin && length < origin.until).length > 0 ? 1 : 0;
+  }
+  expect(cutOff, "some were cut off in the middle").toBeGreaterThan(0);
+  const last = await stage.serve();
+  const forks = (await stage.runs()).filter(({ origin }) => origin);
+  expect(forks.length).toBe(ROUNDS);
+  for (const { runId, origin } of forks) {
+    await last.client.until(runId, "failed");
+    const events = await stage.log(runId);
+    const taken = origin?.until ?? 0;
+    expect(own(events.slice(0, taken))).toEqual(own(source.slice(0, taken)));
+    expect(ofType(events, "run.resuming").length).toBe(origin?.mode === "branch" ? 1 : 0);
+  }
+  await last.stop();
+  expect(await stage.verify()).toMatchObject({ ok: true, problems: [], exitCode: 0 });
+});

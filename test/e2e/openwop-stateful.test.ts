@@ -1,0 +1,184 @@
+/** Owns: that a loop keeps its iteration and what its turns are given, when the host that ran it is killed (RFC 0061). */
+import { setTimeout as passed } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { end, node, noop, work, workflow } from "../openwop/levels-workflows.ts";
+import { ofType, type Client, type Event } from "../openwop/levels-world.ts";
+import { heldModel, type HeldModel } from "../support/held-model.ts";
+import type { Told } from "../support/stateful-scene.ts";
+import { serveStage, TOKEN, type Serve, type ServeStage } from "./openwop-stage.ts";
+
+const LOW = 0.1;
+const ACCEPT = { action: "accept" };
+const WORKERS = [
+  node("keep", "openclaw.memory.write", { config: { content: "kept in a turn" } }),
+  node("file", "openclaw.workspace.write", { config: { path: "turn.md", content: "of a turn" } }),
+  noop("idle"),
+];
+
+const DEFINITIONS = [
+  workflow("led", {
+    nodes: [node("boss", "core.orchestrator.supervisor", { config: { prompt: "Lead." } }), ...WORKERS],
+    edges: WORKERS.flatMap(({ id: to }) => [
+      ["boss", to, { condition: { type: "equals", left: "decision.nextWorkerIds.0", right: to } }] as const,
+      [to, "boss"] as const,
+    ]),
+  }),
+  workflow("asks", {
+    nodes: [
+      node("boss", "core.orchestrator.supervisor", { config: { prompt: "Lead." } }),
+      node("handing", "core.dispatch"),
+    ],
+  }),
+  workflow("elsewhere", {
+    nodes: [node("keep", "openclaw.memory.write", { config: { content: "of another run" } }), noop("end")],
+  }),
+];
+
+interface Stage {
+  readonly stage: ServeStage;
+  readonly model: HeldModel;
+  readonly serve: () => Promise<Serve>;
+}
+
+async function staged(run: (stage: Stage) => Promise<void>): Promise<void> {
+  const model = await heldModel();
+  const stage = serveStage(DEFINITIONS);
+  const options = ["--model-url", model.baseUrl, "--model", "held", "--allow-private", model.origin];
+  try {
+    await run({ stage, model, serve: () => stage.serve(options) });
+    expect(await stage.verify()).toMatchObject({ ok: true, problems: [], exitCode: 0 });
+  } finally {
+    await stage[Symbol.asyncDispose]();
+    await model[Symbol.asyncDispose]();
+  }
+}
+
+async function put({ baseUrl }: Serve, path: string, content: string): Promise<void> {
+  const response = await fetch(`${baseUrl}/v1/host/workspace/files/${path}`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" },
+    body: JSON.stringify({ content }),
+  });
+  expect(response.status).toBe(200);
+}
+
+const iterationsOf = (events: readonly Event[]): unknown[] =>
+  ofType(events, "runOrchestrator.decided").map(({ payload }) => payload["iteration"]);
+
+async function ended(client: Client, runId: string): Promise<Event[]> {
+  await client.until(runId, "completed");
+  return client.events(runId);
+}
+
+const SHARED = { scopeId: "shared" };
+
+describe("kill -9 of the host of a stateful loop", () => {
+  it("while it asks the model: the next process asks the same, though everything was written to meanwhile", () =>
+    staged(async ({ model, serve }) => {
+      const first = await serve();
+      await put(first, "ground.md", "1");
+      const runId = await first.client.start("led", SHARED);
+      await model.asked(1);
+      await model.say(work(["keep"]));
+      await model.asked(2);
+      await put(first, "ground.md", "2");
+      await first.client.run("elsewhere", SHARED);
+      await first.kill9();
+      const second = await serve();
+      await model.asked(3);
+      expect(model.bodies[2]).toBe(model.bodies[1]);
+      expect(model.told(2)).toMatchObject({ turn: 2, workspace: [{ content: "1" }] });
+      expect(model.told(2).memory?.map(({ content }) => content)).toEqual(["kept in a turn"]);
+      await model.say(work(["file"]));
+      await model.asked(4);
+      expect(model.told(3).memory).toHaveLength(2);
+      expect(model.told(3).workspace?.map(({ content }) => content)).toEqual(["2", "of a turn"]);
+      await model.say(end());
+      const events = await ended(second.client, runId);
+      expect(iterationsOf(events)).toEqual([1, 2, 3]);
+      expect(ofType(events, "run.resuming")).toHaveLength(1);
+      expect(model.bodies).toHaveLength(4);
+    }));
+
+  it("while people are asked to agree: whoever answers it lets the same iteration go on, and nobody decides twice", () =>
+    staged(async ({ model, serve }) => {
+      const [first, second] = await Promise.all([serve(), serve()]);
+      const runId = await first.client.start("led");
+      await model.asked(1);
+      await model.say(work(["idle"]));
+      await model.asked(2);
+      await model.say(work(["file"], LOW));
+      await first.client.until(runId, "waiting-approval");
+      const waiting = await first.client.events(runId);
+      await first.kill9();
+      await put(second, "while-waiting.md", "1");
+      // The other process looks at what was left, again and again: the loop waits.
+      await passed(3_000);
+      expect(await second.client.events(runId)).toEqual(waiting);
+      await second.client.resolve(runId, "boss", ACCEPT);
+      await model.asked(3);
+      const resumed = await second.client.events(runId);
+      expect(iterationsOf(resumed)).toEqual([1, 2]);
+      expect(resumed.slice(0, waiting.length)).toEqual(waiting);
+      expect(model.told(2)).toMatchObject({ turn: 3 });
+      expect(model.told(2).workspace?.map(({ path }) => path)).toEqual(["turn.md", "while-waiting.md"]);
+      await model.say(end());
+      expect(iterationsOf(await ended(second.client, runId))).toEqual([1, 2, 3]);
+      expect(model.bodies).toHaveLength(3);
+    }));
+
+  it("while somebody is asked a question: another process that lives beside it takes the answer and the loop", () =>
+    staged(async ({ model, serve }) => {
+      const [first, second] = await Promise.all([serve(), serve()]);
+      const runId = await first.client.start("asks");
+      await model.asked(1);
+      await model.say({ kind: "ask-user", prompt: "Which vein?" });
+      await first.client.until(runId, "waiting-input");
+      await second.client.resolve(runId, "handing", { answers: { q1: "the silver one" } });
+      await model.asked(2);
+      expect(JSON.stringify(model.told(1).transcript)).toContain("the silver one");
+      // The one that asks is killed; the one that began the run is there to go on.
+      await second.kill9();
+      await model.asked(3);
+      expect(model.bodies[2]).toBe(model.bodies[1]);
+      await model.say(end());
+      expect(iterationsOf(await ended(first.client, runId))).toEqual([1, 2]);
+      expect(model.bodies).toHaveLength(3);
+    }));
+
+  it("at many moments: each turn is given the same however often it is asked, and is decided once", () =>
+    staged(async ({ model, serve }) => {
+      const turns = 16;
+      let serving = await serve();
+      const runId = await serving.client.start("led", SHARED);
+      let asked = 0;
+      const decisions = [work(["keep"]), work(["file"]), work(["idle"])];
+      for (let round = 0; ; round += 1) {
+        await model.asked(asked + 1);
+        asked = model.bodies.length;
+        const { turn } = model.told(-1);
+        if (round % 3 === 0) {
+          await put(serving, "ground.md", `round ${round}`);
+          await serving.kill9();
+          serving = await serve();
+          continue;
+        }
+        await model.say(turn === turns ? end() : (decisions[turn % 3] ?? end()));
+        if (turn === turns) break;
+        // Before, while or after what follows from the decision is written.
+        if (round % 3 === 1) {
+          await passed((round * 7) % 23);
+          await serving.kill9();
+          serving = await serve();
+        }
+      }
+      const events = await ended(serving.client, runId);
+      expect(iterationsOf(events)).toEqual(Array.from({ length: turns }, (_, index) => index + 1));
+      const told = model.bodies.map((body, index): [Told, string] => [model.told(index), body]);
+      const byTurn = Map.groupBy(told, ([{ turn }]) => turn);
+      expect([...byTurn.values()].filter((each) => each.length > 1).length).toBeGreaterThan(4);
+      for (const each of byTurn.values()) expect(new Set(each.map(([, body]) => body)).size).toBe(1);
+      const writes = ofType(events, "workspace.updated").map(({ payload }) => payload["version"]);
+      expect(writes).toEqual(writes.map((_, index) => index + 1));
+    }));
+});

@@ -1,0 +1,138 @@
+/** Owns: that what a verifier or a person let through is merged once, and nothing else is, however the host ends meanwhile. */
+import { setTimeout as passed } from "node:timers/promises";
+import { describe, expect, it } from "vitest";
+import { startModelServer } from "../openwop/levels-model-server.ts";
+import { end, loop, node, noop, work, workflow } from "../openwop/levels-workflows.ts";
+import { chainOf, ofType, type Client, type Event } from "../openwop/levels-world.ts";
+import { waitFor } from "../support/wait-for.ts";
+import { serveStage } from "./openwop-stage.ts";
+
+const MAPPED = { outputMapping: { treasure: "found" } };
+const CRITIC = { agentId: "critic-one", criteria: ["pure"] };
+
+const verified = (id: string, systemPrompt: string) =>
+  loop(id, {
+    plan: [work(["digger"]), end()],
+    dispatch: { ...MAPPED, verifier: { ...CRITIC, systemPrompt } },
+    variables: { treasure: undefined },
+  });
+
+const DEFINITIONS = [
+  workflow("digger", { nodes: [noop("only")], variables: { found: "gold", revisionCriteria: undefined } }),
+  verified("mends", "Send it back once."),
+  verified("doubts", "Be in doubt."),
+  workflow("approves", {
+    nodes: [
+      node("sub", "core.subWorkflow", {
+        config: {
+          workflowId: "digger",
+          ...MAPPED,
+          outputAttestation: { checksum: true, requireApproval: true },
+        },
+      }),
+    ],
+    variables: { treasure: undefined },
+  }),
+];
+
+const ASKED: Readonly<Record<string, string>> = { doubts: "handing", approves: "sub" };
+const ACCEPT = { action: "accept" };
+
+interface Accepted {
+  readonly runId: string;
+  readonly workflowId: string;
+}
+
+/** A host that is gone meanwhile is nobody's fault. */
+async function acceptAll(client: Client, runs: readonly Accepted[]): Promise<void> {
+  await Promise.allSettled(
+    runs.map(async ({ runId, workflowId }) => {
+      const nodeId = ASKED[workflowId];
+      if (nodeId !== undefined) await client.resolve(runId, nodeId, ACCEPT);
+    }),
+  );
+}
+
+/** Numbers that look like any, and are the same every time. */
+function random(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function checkMerge({ workflowId }: Accepted, events: readonly Event[]): void {
+  const changed = ofType(events, "variable.changed").filter(({ payload }) => payload["name"] === "treasure");
+  const harvested = chainOf(events).filter(({ payload }) => payload["phase"] === "output.harvested");
+  expect([changed.length, harvested.length], workflowId).toEqual([1, 1]);
+  const before = events.slice(0, Math.min(changed[0]?.sequence ?? 0, harvested[0]?.sequence ?? 0));
+  const verdicts = ofType(before, "agent.verified").map(({ payload }) => payload["verdict"]);
+  const answers = ofType(before, "interrupt.resolved").length;
+  const wanted: Readonly<Record<string, unknown>> = {
+    mends: [["revise", "pass"], 0],
+    doubts: [["pass"], 1],
+    approves: [[], 1],
+  };
+  expect([verdicts, answers], workflowId).toEqual(wanted[workflowId]);
+  expect(ofType(events, "agent.verified")).toHaveLength(verdicts.length);
+}
+
+describe("kill -9 of a host whose runs have a gate", () => {
+  const ROUNDS = 12;
+
+  it(`at ${ROUNDS} moments: every run reaches its end, and what is merged was let through, once`, async () => {
+    const critic = await startModelServer((prompt) => {
+      const system = critic.asked.at(-1)?.messages[0]?.content ?? "";
+      const isFirst = system.includes("Send it back") && !prompt.includes("revisionCriteria");
+      const confidence = system.includes("in doubt") ? 0.2 : 0.9;
+      return {
+        content: JSON.stringify({
+          verdict: isFirst ? "revise" : "pass",
+          criteria: CRITIC.criteria,
+          confidence,
+        }),
+      };
+    });
+    try {
+      await using stage = serveStage(DEFINITIONS);
+      const options = ["--model-url", critic.baseUrl, "--model", "critic", "--allow-private", critic.origin];
+      const next = random(20_261_123);
+      const accepted: Accepted[] = [];
+      for (let round = 0; round < ROUNDS; round += 1) {
+        const serve = await stage.serve(options);
+        const moment = passed(Math.floor(next() ** 2 * 500));
+        const asked = Promise.allSettled(
+          ["mends", "doubts", "approves", "mends"].map(async (workflowId) => {
+            accepted.push({ runId: await serve.client.start(workflowId), workflowId });
+          }),
+        );
+        const answered = acceptAll(serve.client, [...accepted]);
+        await moment;
+        await serve.kill9();
+        await Promise.all([asked, answered]);
+      }
+      expect(accepted.length).toBeGreaterThan(ROUNDS);
+      const last = await stage.serve(options);
+      const { client } = last;
+      await waitFor(
+        async () => {
+          await acceptAll(client, accepted);
+          const snapshots = await Promise.all(accepted.map(({ runId }) => client.snapshot(runId)));
+          return snapshots.every(({ status }) => status === "completed") ? snapshots : undefined;
+        },
+        { what: "every accepted run to complete", timeoutMs: 60_000, everyMs: 100 },
+      );
+      const logs = await Promise.all(accepted.map(({ runId }) => client.events(runId)));
+      expect(logs.filter((log) => ofType(log, "run.resuming").length > 0).length).toBeGreaterThan(5);
+      for (const [index, log] of logs.entries()) {
+        const run = accepted[index];
+        if (run) checkMerge(run, log);
+      }
+      await last.stop();
+      expect(await stage.verify()).toMatchObject({ ok: true, problems: [], exitCode: 0 });
+    } finally {
+      await critic.close();
+    }
+  });
+});

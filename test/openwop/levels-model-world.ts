@@ -1,0 +1,141 @@
+/** Owns: a host whose model is scripted by what it is asked, and workflows that ask it. */
+import { expect } from "vitest";
+import { startModelServer, type ModelServer, type Said } from "./levels-model-server.ts";
+import { end, loop, node, noop, pause, work, workflow, WORKERS } from "./levels-workflows.ts";
+import { openWorld, type Ended, type Event, type World } from "./levels-world.ts";
+
+const VALID = { type: "object", required: ["valid"], properties: { valid: { type: "boolean" } } };
+export const WORD = {
+  type: "object",
+  required: ["word"],
+  properties: { word: { type: "string", maxLength: 8 } },
+};
+
+const mocked = (id: string, config: object = {}) =>
+  node(id, "core.ai.structuredOutput", { config: { provider: "mock", outputSchema: VALID, ...config } });
+const asking = (prompt: string, config: object = {}) =>
+  node("ask", "core.ai.structuredOutput", { config: { prompt, outputSchema: WORD, ...config } });
+const saying = (prompt: string) => node("ask", "core.ai.callPrompt", { config: { prompt } });
+const boss = (prompt: string, id: string) =>
+  loop(id, { plan: [], supervisor: { mockDispatchPlan: undefined, prompt, workers: ["worker-good"] } });
+const held = (id: string) =>
+  node(id, "core.conformance.hold", {
+    inputs: { delayMs: { type: "variable", variableName: "delayMs" } },
+  });
+
+export const SECRET = "what-nobody-may-read";
+const TEN_MEGABYTES = "x".repeat(10_000_000);
+
+/** What the model says, by what it is asked. */
+const SAYINGS: Readonly<Record<string, Said>> = {
+  word: { content: '{"word":"gold"}' },
+  fenced: { content: 'Sure:\n```json\n{"word":"gold"}\n```' },
+  nothing: { content: "" },
+  none: { content: null },
+  "no body": { body: "" },
+  "hangs up": { hangsUp: true },
+  "no json": { content: `I would say ${SECRET}` },
+  "half json": { content: '{"word":"go', finish: "length" },
+  "broken body": { body: '{"choices":[{"mess' },
+  "not of the schema": { content: `{"word":"${SECRET}"}` },
+  huge: { content: TEN_MEGABYTES },
+  "quite large": { content: "y".repeat(1_500_000) },
+  refusal: { content: null, refusal: SECRET },
+  "content filter": { content: SECRET, finish: "content_filter" },
+};
+
+const LIVE = Object.keys(SAYINGS).map((prompt) => [prompt, prompt.replaceAll(" ", "-")] as const);
+
+export const MODEL_WORKFLOWS = [
+  ...WORKERS,
+  workflow("mocked", { nodes: [noop("before"), mocked("call")] }),
+  workflow("mocked-again", { nodes: [mocked("call")], settings: { maxRetries: 2 } }),
+  workflow("mocked-prompt", {
+    nodes: [node("call", "core.ai.callPrompt", { config: { provider: "mock" } })],
+  }),
+  workflow("conformance-mocked", { nodes: [mocked("call")] }),
+  workflow("causes", {
+    nodes: [held("wait"), node("effect", "core.conformance.side-effect")],
+    variables: { delayMs: 1 },
+  }),
+  workflow("words", {
+    nodes: [noop("a"), node("b", "core.identity")],
+    variables: { word: "gold", apiKey: "" },
+  }),
+  workflow("slow", { nodes: [noop("a"), pause("wait", 60_000)] }),
+  loop("hands-over", { plan: [work(["worker-good"]), end()] }),
+  workflow("instructed", {
+    nodes: [
+      asking("word", { systemPrompt: "Say one word.", temperature: 0.5, maxTokens: 99, model: "model-a" }),
+    ],
+  }),
+  workflow("retried", { nodes: [saying("refusal")], settings: { maxRetries: 3 } }),
+  ...LIVE.map(([prompt, id]) => workflow(`structured-${id}`, { nodes: [asking(prompt)] })),
+  ...LIVE.map(([prompt, id]) => workflow(`prompted-${id}`, { nodes: [saying(prompt)] })),
+  ...LIVE.map(([prompt, id]) => boss(prompt, `supervised-${id}`)),
+  boss("plan", "supervised-plan"),
+];
+
+export interface ModelWorld extends World {
+  readonly model: ModelServer;
+}
+
+export async function openModelWorld(): Promise<ModelWorld> {
+  const model = await startModelServer((prompt) => SAYINGS[prompt] ?? supervisorSays(model, prompt));
+  const world = await openWorld(MODEL_WORKFLOWS, {
+    ...{ model: { baseUrl: model.baseUrl, model: "model-default" }, privateOrigins: [model.origin] },
+  });
+  return {
+    ...{ ...world, model },
+    close: async () => {
+      await world.close();
+      await model.close();
+    },
+  };
+}
+
+/** A supervisor's instructions are in its system message; what it is asked is how the run stands. */
+function supervisorSays({ asked }: ModelServer, situation: string): Said {
+  const { content = "" } = asked.at(-1)?.messages[0] ?? {};
+  const [instruction = ""] = content.split("\n");
+  return instruction === "plan" ? decides(situation) : (SAYINGS[instruction] ?? {});
+}
+
+/** One worker, and the end. */
+function decides(situation: string): Said {
+  const { turn } = JSON.parse(situation) as { readonly turn: number };
+  return { content: JSON.stringify(turn === 1 ? work(["worker-good"]) : end()) };
+}
+
+export const SEAMS = "/v1/host/sample/test";
+export const VALID_ANSWER = { content: '{"valid":true}', stopReason: "end_turn" };
+export const REFUSAL = { content: SECRET, stopReason: "safety", refusalText: SECRET };
+
+export async function program(
+  { client }: World,
+  nodeId: string,
+  ...answers: readonly object[]
+): Promise<void> {
+  const reply = await client.post(`${SEAMS}/mock-ai/program`, { nodeId, program: answers });
+  expect(reply.status).toBe(200);
+}
+
+export async function forked({ client }: World, source: string, body: object = {}): Promise<Ended> {
+  const reply = await client.post(`/v1/runs/${source}:fork`, { fromSeq: 0, mode: "replay", ...body });
+  expect([reply.status, reply.body]).toMatchObject([201, { sourceRunId: source }]);
+  const runId = String(reply.body["runId"]);
+  const snapshot = await client.until(runId, "completed", "failed", "cancelled");
+  return { runId, snapshot, events: await client.events(runId) };
+}
+
+/** Without what is another one in every run (RFC 0041, section C). */
+export function stripped(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(stripped);
+  if (typeof value !== "object" || value === null) return value;
+  const volatile = ["eventId", "runId", "observedAt", "timestamp", "occurredAt", "emittedAt", "id"];
+  const kept = Object.entries(value).filter(([name]) => !volatile.includes(name));
+  return Object.fromEntries(kept.map(([name, member]) => [name, stripped(member)]));
+}
+
+export const endOf = (events: readonly Event[], nodeId: string): Event | undefined =>
+  events.findLast((event) => event.nodeId === nodeId && /^node\.(completed|failed)$/u.test(event.type));

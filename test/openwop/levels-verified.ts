@@ -1,0 +1,223 @@
+/** Owns: workflows whose workers a verifier rules on, a host that runs them, and a critic's model that says what it is told to. */
+import { expect } from "vitest";
+import { startModelServer, type ModelServer } from "./levels-model-server.ts";
+import { end, loop, node, noop, pause, work, workflow, WORKERS } from "./levels-workflows.ts";
+import { ofType, openWorld, type Event, type Snapshot, type World } from "./levels-world.ts";
+
+export type Config = Readonly<Record<string, unknown>>;
+
+export const CRITIC = { agentId: "critic-one", criteria: ["grounded", "complete"] };
+const MAPPED = { outputMapping: { treasure: "found" } };
+export const ASSAYER = "assayer";
+
+export const verified = (
+  id: string,
+  verifier: Config,
+  more: { plan?: readonly unknown[]; dispatch?: Config } = {},
+) =>
+  loop(id, {
+    plan: more.plan ?? [work(["worker-good"]), end()],
+    dispatch: { ...MAPPED, verifier: { ...CRITIC, ...verifier }, ...more.dispatch },
+    variables: { treasure: undefined },
+  });
+
+export const scripted = (id: string, ...mockVerdicts: readonly unknown[]) => verified(id, { mockVerdicts });
+
+export const attested = (id: string, outputAttestation: Config, more: Config = {}) =>
+  workflow(id, {
+    nodes: [
+      node("sub", "core.subWorkflow", {
+        config: { workflowId: "worker-good", ...MAPPED, outputAttestation, ...more },
+      }),
+    ],
+    variables: { treasure: undefined },
+  });
+
+/** In every value of the child that may be looked at, and in the name of one. */
+export const CANARY = "canary-7f3a91";
+const LEAKY = workflow("worker-leaky", {
+  nodes: [noop("only")],
+  variables: {
+    found: `${CANARY}-text`,
+    [`${CANARY}-name`]: "x",
+    nested: { deep: [{ er: `${CANARY}-deep` }] },
+  },
+});
+const leaking = (id: string, verifier: Config, dispatch: Config = {}) =>
+  loop(id, {
+    plan: [work(["worker-leaky"]), end()],
+    dispatch: { verifier: { ...CRITIC, ...verifier }, outputMapping: { treasure: "found" }, ...dispatch },
+  });
+
+const APPROVAL = { checksum: true, requireApproval: true };
+
+export const DEFINITIONS = [
+  ...WORKERS,
+  LEAKY,
+  scripted("passes", "pass"),
+  scripted("fails", "fail"),
+  scripted("fails-then-passes", "fail", "pass"),
+  scripted("revises", { verdict: "revise", criteria: ["grounded"] }, "pass"),
+  scripted("revises-for-ever", "revise"),
+  scripted("doubted", { verdict: "pass", confidence: 0.4 }),
+  scripted("sure", { verdict: "pass", confidence: 0.5 }),
+  verified("fails-at-once", { mockVerdicts: ["fail"], onUnresolved: "fail" }),
+  verified("expires", { mockVerdicts: ["fail"], approvalTimeoutMs: 30 }),
+  verified("doubt-expires", { mockVerdicts: [{ verdict: "pass", confidence: 0.1 }], approvalTimeoutMs: 30 }),
+  verified(
+    "each",
+    { mockVerdicts: ["pass", "fail", "pass"] },
+    { plan: [work(["worker-good", "worker-other", "worker-good"]), end()] },
+  ),
+  verified(
+    "twice",
+    { mockVerdicts: ["fail", "pass"] },
+    { plan: [work(["worker-good"]), work(["worker-good"]), end()] },
+  ),
+  verified("child-fails", { mockVerdicts: ["pass"] }, { plan: [work(["worker-bad"]), end()] }),
+  verified("self", { agentId: "worker-good", mockVerdicts: ["pass"] }),
+  verified("self-allowed", { agentId: "worker-good", mockVerdicts: ["pass"], allowSelfVerification: true }),
+  verified("live", { agentId: ASSAYER, model: "assaying", systemPrompt: "Is it gold?" }),
+  verified("live-late", { agentId: ASSAYER, systemPrompt: "late", timeoutMs: 50 }),
+  verified("live-words", { agentId: ASSAYER, systemPrompt: "words" }),
+  verified("checked", {
+    criteria: [],
+    checks: {
+      shape: {
+        kind: "schema",
+        schema: { type: "object", properties: { found: { const: "gold" } }, required: ["found"] },
+      },
+      word: { kind: "pattern", pattern: "g[o]ld" },
+    },
+  }),
+  verified("checked-and-failed", {
+    criteria: [],
+    checks: {
+      shape: { kind: "schema", schema: { required: ["found", "weight"] } },
+      word: { kind: "pattern", pattern: "gold" },
+    },
+  }),
+  loop("unverified", {
+    plan: [work(["worker-good"]), end()],
+    dispatch: MAPPED,
+    variables: { treasure: undefined },
+  }),
+  loop("gives-up", {
+    plan: [
+      {
+        ...end(),
+        successCriteria: [
+          { key: "found-it", met: true },
+          { key: "weighed-it", met: false },
+        ],
+      },
+    ],
+  }),
+  loop("reaches-it", { plan: [{ ...end(), successCriteria: [{ key: "found-it", met: true }] }] }),
+  loop("leads-one-that-gives-up", { plan: [work(["gives-up"]), end()] }),
+  workflow("calls-one-that-gives-up", {
+    nodes: [node("sub", "core.subWorkflow", { config: { workflowId: "gives-up" } })],
+  }),
+  workflow("sub-fails", {
+    nodes: [
+      node("sub", "core.subWorkflow", {
+        config: { workflowId: "worker-good", ...MAPPED, verifier: { ...CRITIC, mockVerdicts: ["fail"] } },
+      }),
+    ],
+  }),
+  attested("attested", { checksum: true }),
+  attested("approved", APPROVAL),
+  attested("approval-expires", { ...APPROVAL, approvalTimeoutMs: 30 }),
+  attested("absorbed", APPROVAL, { onChildFailure: "absorb" }),
+  attested("inert", {}),
+  loop("dispatch-approved", {
+    plan: [work(["worker-good"]), end()],
+    dispatch: { ...MAPPED, outputAttestation: APPROVAL },
+  }),
+  workflow("crowned", {
+    nodes: [
+      pause("before", 5),
+      node("sub", "core.subWorkflow", {
+        config: {
+          workflowId: "worker-leaky",
+          outputMapping: { treasure: "found" },
+          outputAttestation: APPROVAL,
+        },
+      }),
+    ],
+    variables: { treasure: undefined },
+  }),
+  leaking("leak-pass", { mockVerdicts: ["pass"] }),
+  leaking("leak-fail", { mockVerdicts: ["fail"] }),
+  leaking("leak-revise", { mockVerdicts: ["revise"], revisionsMax: 1 }),
+  leaking("leak-doubt", { mockVerdicts: [{ verdict: "pass", confidence: 0.2 }] }),
+  leaking("leak-live", { agentId: ASSAYER, systemPrompt: "words" }),
+  leaking("leak-checks", {
+    criteria: [],
+    checks: {
+      shape: { kind: "schema", schema: { required: ["weight"] } },
+      word: { kind: "pattern", pattern: "canary" },
+    },
+  }),
+  leaking("leak-approval", { mockVerdicts: ["pass"] }, { outputAttestation: APPROVAL }),
+];
+
+export interface VerifiedWorld {
+  readonly world: World;
+  readonly model: ModelServer;
+  /** Until people are asked. */
+  held(workflowId: string): Promise<Seen>;
+  answer(runId: string, nodeId: string, value: Config): Promise<void>;
+  ended(runId: string): Promise<Seen>;
+  close(): Promise<void>;
+}
+
+export interface Seen {
+  readonly runId: string;
+  readonly snapshot: Snapshot;
+  readonly events: readonly Event[];
+}
+
+export async function openVerifiedWorld(): Promise<VerifiedWorld> {
+  const model: ModelServer = await startModelServer((prompt) => {
+    const system = model.asked.at(-1)?.messages[0]?.content ?? "";
+    // An answer without a body is asked for again, until the time is over.
+    if (system.includes("late")) return { body: "" };
+    if (system.includes("words"))
+      return { content: `It holds ${/canary\S*/.exec(prompt)?.[0] ?? "gold"}, so: pass.` };
+    return { content: JSON.stringify({ verdict: "pass", criteria: CRITIC.criteria, confidence: 0.9 }) };
+  });
+  const world = await openWorld(DEFINITIONS, {
+    model: { baseUrl: model.baseUrl, model: "common" },
+    privateOrigins: [model.origin],
+  });
+  const { client } = world;
+  return {
+    ...{ world, model },
+    held: async (workflowId) => {
+      const runId = await client.start(workflowId);
+      const snapshot = await client.until(runId, "waiting-approval");
+      return { runId, snapshot, events: await client.events(runId) };
+    },
+    answer: async (runId, nodeId, value) => {
+      const { status, body } = await client.resolve(runId, nodeId, value);
+      expect(status, JSON.stringify(body)).toBe(200);
+    },
+    ended: async (runId) => {
+      const snapshot = await client.until(runId, "completed", "failed", "cancelled");
+      return { runId, snapshot, events: await client.events(runId) };
+    },
+    close: async () => {
+      await world.close();
+      await model.close();
+    },
+  };
+}
+
+export const treasureOf = ({ variables }: Snapshot): unknown => variables["treasure"];
+export const verdictsOf = (events: readonly Event[]): unknown[] =>
+  ofType(events, "agent.verified").map(({ payload }) => payload["verdict"]);
+export const merges = (events: readonly Event[]): number =>
+  ofType(events, "variable.changed").filter(({ payload }) => payload["name"] === "treasure").length;
+export const causeOf = (events: readonly Event[], event: Event): Event | undefined =>
+  events.find(({ eventId }) => eventId === event.causationId);

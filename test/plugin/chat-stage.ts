@@ -1,0 +1,162 @@
+/** Owns: a gateway's chat with agents of manifests, without the gateway: the fake host, and a model in this process. */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { ChatAgents } from "../../src/plugins/chat-agents.ts";
+import { answerCommand, type ChatMessage } from "../../src/plugins/openclaw/answer-command.ts";
+import { hostLogger } from "../../src/plugins/openclaw/host-logger.ts";
+import { makeRuntime } from "../../src/plugins/openclaw/make-runtime.ts";
+import { planAccess } from "../../src/plugins/openclaw/plan-access.ts";
+import { registerMentions } from "../../src/plugins/openclaw/register-mentions.ts";
+import type {
+  HookContext,
+  HookEvent,
+  HookResult,
+  OpenClawPluginApi,
+} from "../../src/plugins/openclaw/sdk.ts";
+import { replaceRuntime, type SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import { chatAccess, type OpenChats } from "../../src/plugins/openclaw/use-chats.ts";
+import { tempFolder } from "../support/temp-ledger.ts";
+import { fakeHost } from "./fake-host.ts";
+
+export const TOKEN = "a-token-that-is-long-enough";
+export const HELPER = "core.test.helper";
+export const HANDING = "local.test.handing";
+
+export const manifest = (agentId: string, more: object = {}): object => ({
+  ...{ agentId, persona: agentId, modelClass: "general", systemPrompt: `I am ${agentId}.`, ...more },
+});
+
+const AGENTS = [
+  manifest(HELPER),
+  manifest(HANDING, { toolAllowlist: ["openwop:agent.handoff"] }),
+  manifest("core.test.twin"),
+  manifest("local.test.twin"),
+];
+
+const closing: (() => Promise<void> | void)[] = [];
+
+/** After each test. */
+export async function closeChats(): Promise<void> {
+  for (const close of closing.splice(0).toReversed()) await close();
+}
+
+interface Asked {
+  readonly systemPrompt?: string;
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+}
+
+export type Says = (asked: Asked) => string | Promise<string>;
+type Message = Partial<HookEvent<"before_dispatch">> & Partial<HookContext<"before_dispatch">>;
+type Hook = (
+  event: HookEvent<"before_dispatch">,
+  ctx: HookContext<"before_dispatch">,
+) => Promise<HookResult<"before_dispatch">>;
+
+export interface Chat {
+  readonly stateDir: string;
+  readonly asked: readonly Asked[];
+  readonly lines: readonly { readonly level: string; readonly text: string }[];
+  /** What the hook is registered for; nothing where it is not. */
+  readonly hook: Hook | undefined;
+  /** The reply to a message; nothing where the host has it. */
+  readonly say: (content: string, message?: Message) => Promise<string | undefined>;
+  readonly command: (args: string, message?: Partial<ChatMessage>) => Promise<string>;
+  readonly chats: () => Promise<ChatAgents>;
+  readonly runtime: SharedRuntime;
+  /** Turns of sessions that were begun to tell them something. */
+  readonly told: readonly Telling[];
+  readonly tellIn: OpenChats["tellIn"];
+  readonly log: (runId: string) => Promise<WorkflowEvent[]>;
+  readonly runIds: () => Promise<string[]>;
+}
+
+interface Setting {
+  readonly says?: Says;
+  readonly openwop?: object;
+  readonly phase1?: object;
+  readonly agents?: readonly object[];
+}
+
+export interface Telling {
+  readonly sessionKey: string;
+  readonly message: string;
+  readonly idempotencyKey: string;
+}
+
+/** Sessions of the host in which turns can be begun. */
+function sessions(told: Telling[]): object {
+  const run = (asked: Telling): Promise<object> => {
+    told.push(asked);
+    return Promise.resolve({ runId: asked.idempotencyKey, sessionKey: asked.sessionKey });
+  };
+  const none = () => Promise.resolve(undefined);
+  return {
+    subagent: { run, getSessionMessages: () => Promise.resolve({ messages: [] }) },
+    tasks: { async: { runs: { bindSession: () => ({ list: () => Promise.resolve([]), resolve: none }) } } },
+    agent: { session: { getSessionEntry: () => undefined } },
+  };
+}
+
+export async function chat({
+  says = () => "Done.",
+  openwop,
+  phase1,
+  agents = AGENTS,
+}: Setting = {}): Promise<Chat> {
+  const folder = tempFolder();
+  closing.push(() => folder[Symbol.dispose]());
+  const stateDir = folder.path;
+  mkdirSync(join(stateDir, "agents"));
+  agents.forEach((each, index) => {
+    writeFileSync(join(stateDir, "agents", `agent-${index}.json`), JSON.stringify(each));
+  });
+  const on = { enabled: true, tokens: [{ token: TOKEN }], agents: ["agents"] };
+  const { api, lines } = fakeHost({ stateDir, phase1: { openwop: { ...on, ...openwop }, ...phase1 } });
+  const asked: Asked[] = [];
+  const complete = async (request: Asked): Promise<object> => {
+    asked.push(request);
+    return { text: await says(request), provider: "mock", model: "mock", stopReason: "stop", usage: {} };
+  };
+  const told: Telling[] = [];
+  Object.assign(api.runtime, { llm: { complete }, ...sessions(told) });
+  const hooks = new Map<string, Hook>();
+  Object.assign(api, { on: (name: string, hook: Hook) => hooks.set(name, hook) });
+  registerMentions(api);
+  const runtime = makeRuntime(api);
+  await replaceRuntime(runtime);
+  closing.push(() => runtime.close());
+  const hook = hooks.get("before_dispatch");
+  const store = async () => (await runtime.coordinator()).workflows;
+  return {
+    ...{ stateDir, asked, lines, hook, runtime, told },
+    tellIn: (session) => (run) => {
+      void chatAccess(api)(({ tellIn }) => {
+        tellIn(session)(run);
+        return Promise.resolve();
+      });
+    },
+    say: async (content, { channel = "webchat", senderId = "cli", ...message } = {}) => {
+      const event = { content, channel, senderId, sessionKey: "agent:main:main", ...message };
+      return (await hook?.(event, { channelId: channel, senderId, ...message }))?.text;
+    },
+    command: (args, message = {}) =>
+      answerCommand(partsOf(api), {
+        ...{ channel: "webchat", senderId: "cli", isAuthorizedSender: true, sessionKey: "agent:main:main" },
+        ...{ gatewayClientScopes: ["operator.write", "operator.approvals"], args },
+        ...message,
+      }),
+    chats: async () => {
+      const chats = await runtime.openwop?.chats();
+      if (!chats) throw new Error("OpenWOP is not served");
+      return chats;
+    },
+    log: async (runId) => (await store()).read(runId as CoordinationId, { from: 0, limit: 1_000 }),
+    runIds: async () => (await (await store()).list({ after: 0, limit: 1_000 })).map(({ runId }) => runId),
+  };
+}
+
+function partsOf(api: OpenClawPluginApi) {
+  return { use: planAccess(api), useChats: chatAccess(api), logger: hostLogger(api.logger) };
+}

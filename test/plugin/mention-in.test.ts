@@ -1,0 +1,37 @@
+/** Which agent a message is for. */
+import { describe, expect, it } from "vitest";
+import { agentsNamed, mentionIn } from "../../src/plugins/openclaw/mention-in.ts";
+import { HANDING, HELPER } from "./chat-stage.ts";
+
+describe("a message", () => {
+  const ids = [HELPER, HANDING, "core.test.twin", "local.test.twin"];
+
+  it.each([
+    [`@${HELPER} do this`, HELPER, "do this"],
+    ["@helper: do this\nand that", HELPER, "do this\nand that"],
+    ["  @Core.Test.Helper, do", HELPER, "do"],
+    ["@the-bot <@U0123> @helper do", HELPER, "do"],
+    ["@core.test.twin do", "core.test.twin", "do"],
+    ["@helper.", HELPER, ""],
+  ])("%j is for an agent", (text, agentId, task) => {
+    expect(mentionIn(text, ids)).toEqual({ kind: "agent", agentId, text: task });
+  });
+
+  it.each([
+    ["do this, @helper"],
+    ["helper do this"],
+    ["@helpers do this"],
+    ["@helper's work"],
+    ["a@helper do"],
+    ["@"],
+    [`@${"x".repeat(5_000)}`],
+    ["@a @b @c @d @helper do"],
+  ])("%j is for none", (text) => {
+    expect(mentionIn(text, ids)).toBeUndefined();
+  });
+
+  it("that names several agents is for none of them", () => {
+    expect(mentionIn("@twin do", ids)).toMatchObject({ kind: "several", agentIds: ids.slice(2) });
+    expect(agentsNamed("", ids)).toEqual([]);
+  });
+});

@@ -1,0 +1,72 @@
+/** Owns: replaying a record in the pure core, as the runtime does it with pages of a log. */
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { RunOrigin } from "../../src/agents/coordination/contracts/run-origin.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import { beginWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
+import type { NodeGraph } from "../../src/agents/coordination/workflow/graph.ts";
+import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-type.ts";
+import { copied, replayed, type Replayed } from "../../src/agents/coordination/workflow/replay.ts";
+import type { WorkflowRun } from "../../src/agents/coordination/workflow/state.ts";
+
+export const FORK = "run-fork" as CoordinationId;
+
+export function originOf(
+  [first]: readonly WorkflowEvent[],
+  given: Pick<RunOrigin, "mode" | "fromSeq" | "until">,
+): RunOrigin {
+  if (!first) throw new Error("there is no event");
+  const { mode, until } = given;
+  return {
+    ...given,
+    sourceRunId: first.runId,
+    identity: mode === "replay" ? first.runId : FORK,
+    ids: until > 0 ? [{ before: until, runId: first.runId }] : [],
+  };
+}
+
+export interface Replay {
+  readonly run: WorkflowRun;
+  readonly events: readonly WorkflowEvent[];
+  readonly then: Exclude<Replayed["then"], { kind: "more" | "ask" }>;
+  readonly asked: readonly string[];
+}
+
+interface Given {
+  readonly graph: NodeGraph;
+  readonly settings: WorkflowSettings;
+  readonly fromSeq?: number;
+  readonly until?: number;
+  readonly page?: number;
+}
+
+/** What a log is when it is read again. */
+export function readBack(events: readonly WorkflowEvent[]): WorkflowEvent[] {
+  return JSON.parse(JSON.stringify(events)) as WorkflowEvent[];
+}
+
+export function replayIn(
+  recorded: readonly WorkflowEvent[],
+  { graph, settings, fromSeq = 0, until = recorded.length, page: first = 1_000 }: Given,
+): Replay {
+  const origin = originOf(recorded, { mode: "replay", fromSeq, until });
+  const events: WorkflowEvent[] = [{ ...recorded[0]!, runId: FORK }];
+  let run = beginWorkflow(events[0]!, origin);
+  const asked: string[] = [];
+  for (let size = first; ;) {
+    const from = run.nextSequence;
+    const next = recorded.slice(from, Math.min(until, from + size));
+    const page = { events: next, isAll: from + next.length >= until };
+    const parts = {
+      graph,
+      settings,
+      derivesFrom: fromSeq,
+      ...(asked.length > 0 && { asked: asked.at(-1)! }),
+    };
+    const result = copied(run, fromSeq, page) ?? replayed(run, parts, page);
+    run = result.run;
+    events.push(...result.events);
+    size = result.events.length === 0 ? size * 2 : first;
+    if (result.then.kind === "ask") asked.push(result.then.effect.id);
+    else if (result.then.kind !== "more") return { run, events, then: result.then, asked };
+  }
+}

@@ -1,0 +1,102 @@
+/** Owns: a supervisor that a live model plays, whose every request is kept and whose every answer the test gives. */
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { ChatModel } from "../../src/agents/coordination/ports/outbound.ts";
+import { edge, node, workflow } from "./workflow-definitions.ts";
+import { settled } from "./fake-clock.ts";
+
+type Given = Readonly<Record<string, unknown>>;
+
+/** The message of a request, as the model reads it. */
+export interface Told {
+  readonly turn: number;
+  readonly variables: Given;
+  readonly workers: readonly Given[];
+  readonly memory?: readonly { readonly id: string; readonly content: unknown }[];
+  readonly workspace?: readonly {
+    readonly path: string;
+    readonly version: number;
+    readonly content: unknown;
+  }[];
+  readonly transcript: readonly {
+    readonly sequence: number;
+    readonly type: string;
+    readonly payload: unknown;
+  }[];
+}
+
+export interface LiveModel extends Pick<ChatModel, "complete"> {
+  /** The messages that were asked, the oldest first. */
+  readonly texts: string[];
+  told(index: number): Told;
+  /** Answers the oldest request that waits. */
+  say(decision: unknown): Promise<void>;
+  /** Answers the newest one. */
+  sayLast(decision: unknown): Promise<void>;
+  readonly waiting: number;
+}
+
+export function liveModel(): LiveModel {
+  const texts: string[] = [];
+  const waiting: ((text: string) => void)[] = [];
+  return {
+    texts,
+    get waiting() {
+      return waiting.length;
+    },
+    told: (index) => JSON.parse(texts.at(index) ?? "null") as Told,
+    complete: async ({ messages, signal }) => {
+      texts.push(messages.at(-1)?.content ?? "");
+      const text = await new Promise<string>((resolve) => {
+        waiting.push(resolve);
+        signal.addEventListener("abort", () => {
+          const index = waiting.indexOf(resolve);
+          if (index !== -1) waiting.splice(index, 1);
+        });
+      });
+      return { kind: "answered", text, finishReason: "stop", model: "m", provider: "p", usage: {} };
+    },
+    say: (decision) => answer(waiting.shift(), decision),
+    sayLast: (decision) => answer(waiting.pop(), decision),
+  };
+}
+
+async function answer(next: ((text: string) => void) | undefined, decision: unknown): Promise<void> {
+  if (!next) throw new Error("nobody waits for an answer");
+  next(typeof decision === "string" ? decision : JSON.stringify(decision));
+  // What follows is read from a ledger, and written there.
+  for (let turn = 0; turn < 10; turn += 1) await settled();
+}
+
+/** The supervisor `boss` and what it lets work: `extra` nodes by their ids, each of which leads back to it. */
+export function liveLoop(
+  id: string,
+  {
+    supervisor = {},
+    extra = [],
+    ...rest
+  }: { supervisor?: Given; extra?: readonly Given[]; variables?: Given; settings?: Given } = {},
+): WorkflowDefinition {
+  const ids = extra.map((each) => String(each["id"]));
+  return workflow(id, {
+    nodes: [
+      node("boss", "core.orchestrator.supervisor", { systemPrompt: "Decide.", ...supervisor }),
+      ...(ids.length === 0 ? [node("handing", "core.dispatch")] : extra),
+    ],
+    edges:
+      ids.length === 0
+        ? [edge("boss>handing"), edge("handing>boss")]
+        : ids.flatMap((to) => [
+            edge(`boss>${to}`, {
+              condition: { type: "equals", left: "decision.nextWorkerIds.0", right: to },
+            }),
+            edge(`${to}>boss`),
+          ]),
+    ...rest,
+  });
+}
+
+export const go = (worker: string, confidence?: number): Given => ({
+  ...{ kind: "next-worker", nextWorkerIds: [worker] },
+  ...(confidence !== undefined && { confidence }),
+});
+export const over = { kind: "terminate", reason: "done" } as const;

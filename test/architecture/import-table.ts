@@ -21,6 +21,7 @@ const arbitration = `${CORE}/arbitration`;
 const gates = `${CORE}/gates`;
 const escalation = `${CORE}/escalation`;
 const dispatch = `${CORE}/dispatch`;
+const replay = `${CORE}/replay`;
 const ports = `${CORE}/ports`;
 const runtime = `${CORE}/runtime`;
 const arbiter = `${CORE}/runtime/arbiter`;
@@ -40,9 +41,10 @@ export const IMPORTS: Readonly<Record<string, ImportRule>> = {
   [gates]: { folders: [contracts] },
   [escalation]: { folders: [contracts] },
   [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration, gates, escalation] },
+  [replay]: { folders: [contracts, ledger, plan, arbitration, gates, dispatch] },
   [ports]: { types: [contracts] },
   [runtime]: {
-    folders: [contracts, ledger, plan, openwop, lanes, gates, dispatch, arbiter, heldResults],
+    folders: [contracts, ledger, plan, openwop, lanes, gates, dispatch, replay, arbiter, heldResults],
     types: [ports],
   },
   [heldResults]: {

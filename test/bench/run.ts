@@ -11,11 +11,14 @@ type Measure = (options: BenchOptions) => Promise<BenchRow[]>;
 const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   append: () => import("./append.ts"),
   memory: () => import("./memory.ts"),
+  "memory-as-of": () => import("./memory-as-of.ts"),
   steps: () => import("./steps.ts"),
   scale: () => import("./scale.ts"),
   hooks: () => import("./hooks.ts"),
   gateway: () => import("./gateway.ts"),
   openwop: () => import("./openwop.ts"),
+  replay: () => import("./replay.ts"),
+  "replay-coordination": () => import("./replay-coordination.ts"),
   "openwop-scale": () => import("./openwop-scale.ts"),
   "openwop-streams": () => import("./openwop-streams.ts"),
 };

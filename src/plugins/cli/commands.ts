@@ -8,11 +8,14 @@ import { addCancel } from "./cancel-command.ts";
 import { addClaims } from "./claims-command.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
 import { addConflicts } from "./conflicts-command.ts";
+import { addDiff } from "./diff-command.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addEvents } from "./events-command.ts";
+import { addFork } from "./fork-command.ts";
 import { addList } from "./list-command.ts";
 import { addPlan } from "./plan-command.ts";
 import { addQuestions } from "./questions-command.ts";
+import { addReplay } from "./replay-command.ts";
 import { addRetry } from "./retry-command.ts";
 import { addRuns } from "./runs-command.ts";
 import { addShow, addTimeline } from "./show-command.ts";
@@ -35,6 +38,9 @@ const ADDITIONS = [
   addDeny,
   addAnswer,
   addRuns,
+  addReplay,
+  addFork,
+  addDiff,
   addVerify,
   addPlan,
   addCancel,

@@ -2,6 +2,8 @@
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { WorkflowEvent } from "../../agents/coordination/contracts/workflow-events.ts";
+import { foldWorkflow } from "../../agents/coordination/workflow/evolve.ts";
+import { convergenceOf, type Convergence } from "../../agents/coordination/workflow/review.ts";
 import type { LedgerReader } from "../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
@@ -68,15 +70,29 @@ async function newestRuns(workflows: LedgerReader["workflows"], limit: number): 
   }
 }
 
-function listedOf({ runId, length, summary }: Entry) {
+function listedOf({ runId, length, summary, origin }: Entry) {
   const { status, tenant, workflowId, createdAtMs, parent } = summary;
   const startedAt = new Date(createdAtMs).toISOString();
-  return { runId, workflowId, status, tenant, startedAt, events: length, parentRunId: parent?.runId ?? null };
+  return {
+    ...{ runId, workflowId, status, tenant, startedAt, events: length, parentRunId: parent?.runId ?? null },
+    ...(origin && { fork: forkOf(origin) }),
+  };
 }
 
-function lineOf({ runId, summary: { status, workflowId, createdAtMs } }: Entry, terminal: Terminal): string {
+function forkOf({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>) {
+  return { mode, sourceRunId, fromSeq };
+}
+
+function lineOf({ runId, summary, origin }: Entry, terminal: Terminal): string {
+  const { status, workflowId, createdAtMs } = summary;
   const paint = paintFor(terminal);
-  return `${instant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${printable(runId, terminal.unicode)}  ${printable(workflowId, terminal.unicode)}`;
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const fork = origin ? `  ${paint.tone("faint", text(forkText(origin)))}` : "";
+  return `${instant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${text(runId)}  ${text(workflowId)}${fork}`;
+}
+
+function forkText({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>): string {
+  return `${mode} of ${sourceRunId} from ${fromSeq}`;
 }
 
 function toneOf(status: string): "good" | "bad" | "faint" {
@@ -90,8 +106,11 @@ async function show(host: CliHost, id: string, options: RunsOptions): Promise<vo
     if (!entry)
       throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(id)}`);
     const events = await eventsOf(workflows, entry);
-    if (options.json) await writeJson(host, { ...listedOf(entry), log: events });
-    else await writeLines(host, storyOf(entry, events, host.stdout.terminal));
+    const run = foldWorkflow(events, entry.origin);
+    const convergence = run && convergenceOf(run);
+    if (options.json)
+      await writeJson(host, { ...listedOf(entry), ...(convergence && { convergence }), log: events });
+    else await writeLines(host, storyOf({ entry, events, convergence }, host.stdout.terminal));
   });
 }
 
@@ -104,11 +123,31 @@ async function eventsOf(workflows: LedgerReader["workflows"], { runId }: Entry):
   }
 }
 
+interface Story {
+  readonly entry: Entry;
+  readonly events: readonly WorkflowEvent[];
+  /** Of a run that says, or shows, whether it reached its goal. */
+  readonly convergence: Convergence | undefined;
+}
+
 /** Names, phases and codes; the values of a run are for `--json`. */
-function storyOf({ runId, summary }: Entry, events: readonly WorkflowEvent[], terminal: Terminal): string[] {
+function storyOf({ entry, events, convergence }: Story, terminal: Terminal): string[] {
+  const { runId, summary, origin } = entry;
   const text = (value: string): string => printable(value, terminal.unicode);
   const head = `${text(runId)}  ${text(summary.workflowId)}  ${summary.status}, ${count(events.length, "event")}`;
-  return [head, ...events.map((event) => eventLine(event, text))];
+  const fork = origin ? [`${" ".repeat(7)}${text(forkText(origin))}`] : [];
+  const gaveUp = convergence && !convergence.goalSatisfied ? [gaveUpLine(convergence, terminal)] : [];
+  return [head, ...fork, ...gaveUp, ...events.map((event) => eventLine(event, text))];
+}
+
+/** RFC 0090: it completed, and did not reach its goal. */
+function gaveUpLine({ unmet, notAccepted }: Convergence, terminal: Terminal): string {
+  const words = [
+    ...(unmet.length > 0 ? [`${unmet.join(", ")} not met`] : []),
+    ...(notAccepted.length > 0 ? [`${notAccepted.join(", ")} not accepted`] : []),
+  ].join("; ");
+  const paint = paintFor(terminal);
+  return `${" ".repeat(7)}${paint.tone("warning", "gave up")}: ${printable(words, terminal.unicode)}`;
 }
 
 function eventLine(

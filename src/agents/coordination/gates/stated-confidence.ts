@@ -28,6 +28,11 @@ export function basisPointsBelow(share: number): number {
   return Math.floor(Number((share * 10_000).toFixed(6)));
 }
 
+/** Rounded up: what is demanded, so that what is below it stays below it. */
+export function basisPointsAbove(share: number): number {
+  return Math.ceil(Number((share * 10_000).toFixed(6)));
+}
+
 /** Agents put JSON into a block of code. */
 function withoutFence(text: string): string {
   return text.endsWith("```") ? text.slice(0, -3).trimEnd() : text;

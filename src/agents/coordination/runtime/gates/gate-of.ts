@@ -5,7 +5,7 @@ import type { GatesConfig } from "../../contracts/gates-config.ts";
 import { hostAgentId } from "../../contracts/host-agent-id.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Gate, StepVerify } from "../../contracts/verification.ts";
-import { basisPointsBelow } from "../../gates/stated-confidence.ts";
+import { basisPointsAbove, basisPointsBelow } from "../../gates/stated-confidence.ts";
 import type { Admitting } from "../../plan/admission-of.ts";
 import type { GateParts } from "./gate-parts.ts";
 
@@ -27,7 +27,7 @@ export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
   const isDemanded = ofAgent.requireConfidence ?? config.requireConfidence;
   const checks = checksOf(ofAgent, gated);
   return {
-    threshold: atLeast(Math.max(operators, verify.confidenceThreshold ?? 0)),
+    threshold: basisPointsAbove(Math.max(operators, verify.confidenceThreshold ?? 0)),
     ...((isDemanded || verify.requireConfidence) && { requireConfidence: true }),
     ...(checks.length > 0 && checking(config, { checks, verify })),
   };
@@ -53,7 +53,7 @@ function checking(
 ): Partial<Gate> {
   return {
     checks,
-    criticThreshold: atLeast(config.criticThreshold),
+    criticThreshold: basisPointsAbove(config.criticThreshold),
     revisionsMax: Math.min(verify.revisionsMax ?? config.revisionsMax, BOUNDS.revisionsMax),
     verifyMs: config.verifyMs,
     ...(config.allowSelfVerification && { allowSelf: true }),
@@ -81,13 +81,8 @@ export function whyUngateable(
 export function doubtIn(config: GatesConfig, confidence: number | undefined): HeldDecision | undefined {
   if (!config.enabled || confidence === undefined) return undefined;
   const measured = basisPointsBelow(confidence);
-  const floor = atLeast(config.decisionFloor);
+  const floor = basisPointsAbove(config.decisionFloor);
   return measured < floor ? { confidence: measured, floor } : undefined;
-}
-
-/** Rounded up, so that what is below a threshold stays below it. */
-function atLeast(share: number): number {
-  return Math.ceil(Number((share * 10_000).toFixed(6)));
 }
 
 /** What holds the results of a step of a plan, and whether people are to begin it. */

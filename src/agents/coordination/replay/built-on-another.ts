@@ -1,0 +1,74 @@
+/** Owns: whether recorded work builds on work that would have been another: then it is no evidence of what would have happened. */
+import type { Command } from "../contracts/commands.ts";
+import type { StepAdmitted } from "../contracts/fact-fields.ts";
+import type { EpochMs, SessionKey, StepId } from "../contracts/ids.ts";
+import { isPlanned, isToStop } from "../dispatch/plan-rules.ts";
+import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
+import type { Decided } from "./replay-log.ts";
+
+/** How the other history stands. */
+export interface Standing {
+  readonly state: Coordination;
+  /** Steps whose work is not the recorded work. */
+  readonly parted: ReadonlyMap<StepId, unknown>;
+  /** Sessions whose agents saw, or did not see, something else than is recorded. */
+  readonly sessions: ReadonlySet<SessionKey>;
+  readonly now: EpochMs;
+}
+
+/** Why what happened is no evidence of what would have. */
+export function builtOnAnother(
+  { state, parted, sessions, now }: Standing,
+  { before, command, facts: [fact] }: Decided & { readonly command: Command },
+  subject: StepId | undefined,
+): string | undefined {
+  if (state.kind !== "open" || before.kind !== "open") return undefined;
+  if (command.type === "admitSpawn" && fact.type === "step.admitted")
+    return spawnedOtherwise({ parted, sessions }, fact.payload);
+  const step = subject && state.steps.get(subject);
+  if (!step) return undefined;
+  if (command.type === "dispatchStep") return otherInput({ parted, state, before }, step);
+  return isOutcome(command) ? stoppedOtherwise({ state, before, now }, step) : undefined;
+}
+
+function spawnedOtherwise(
+  { parted, sessions }: Pick<Standing, "parted" | "sessions">,
+  { sourceSession, parentStepId }: StepAdmitted,
+): string | undefined {
+  if (parentStepId && parted.has(parentStepId)) return `spawned by ${parentStepId}`;
+  return sessions.has(sourceSession) ? "whoever spawned it had seen another result" : undefined;
+}
+
+interface Both {
+  readonly state: OpenCoordination;
+  readonly before: OpenCoordination;
+}
+
+function otherInput(
+  { parted, state, before }: Both & Pick<Standing, "parted">,
+  { spec }: Step,
+): string | undefined {
+  const other = spec.planned?.dependsOn.find(
+    (id) => parted.has(id) && phaseOf(state, id) === "completed" && phaseOf(before, id) === "completed",
+  );
+  return other && `begins with another result of ${other}`;
+}
+
+function stoppedOtherwise(
+  { state, before, now }: Both & { readonly now: EpochMs },
+  step: Step,
+): string | undefined {
+  const recorded = before.steps.get(step.spec.stepId);
+  if (!recorded || !isPlanned(state) || !isPlanned(before)) return undefined;
+  const wasStopped = isToStop(before, recorded, now);
+  if (wasStopped === isToStop(state, step, now)) return undefined;
+  return wasStopped ? "would not have been stopped" : "would have been stopped";
+}
+
+function isOutcome({ type }: Command): boolean {
+  return type === "completeStep" || type === "failStep" || type === "timeOutStep";
+}
+
+function phaseOf({ steps }: OpenCoordination, stepId: StepId): string | undefined {
+  return steps.get(stepId)?.phase.status;
+}

@@ -1,0 +1,124 @@
+/** Owns: a decision in words: what was decided, and why it would have been another. */
+import type { FactPayloads } from "../contracts/facts.ts";
+import { isoTimestamp, type EpochMs } from "../contracts/ids.ts";
+import type { FactDraft } from "../contracts/run-event.ts";
+import type { StepAdmitted } from "../contracts/fact-fields.ts";
+
+/** Two decisions with the same words let the same work happen. Empty for facts that decide nothing. */
+export function wordsFor(fact: FactDraft): string {
+  switch (fact.type) {
+    case "step.dispatched":
+      return `attempt ${fact.payload.attempt} begins`;
+    case "step.completed":
+      return fact.payload.released === "replaced"
+        ? "the result counts, replaced by people"
+        : "the result counts";
+    case "step.failed":
+      return `${fact.payload.cancelled ? "cancelled" : "failed"}${again(fact.payload)}`;
+    case "step.timed_out":
+      return `timed out${again(fact.payload)}`;
+    case "step.skipped":
+      return `skipped (${fact.payload.because})`;
+    case "step.retry_granted":
+      return "one attempt more";
+    case "result.held":
+      return "the result is held";
+    case "result.revised":
+      return `sent back for revision ${fact.payload.revision}`;
+    case "coordination.escalated":
+      return `people are asked (${fact.payload.cause}) until ${timeOf(fact.payload.deadlineAtMs)}`;
+    case "escalation.answered":
+      return fact.payload.refused
+        ? `the answer does not count (${fact.payload.refused})`
+        : "the answer counts";
+    case "escalation.closed":
+      return `the question is closed: ${fact.payload.resolution}`;
+    case "conflict.resolved":
+      return rulingWords(fact.payload);
+    case "coordination.terminal":
+      return `the coordination ends as ${fact.payload.status}`;
+    default:
+      return "";
+  }
+}
+
+function again({
+  retryAtMs,
+  escalated,
+}: Pick<FactPayloads["step.failed"], "retryAtMs" | "escalated">): string {
+  if (retryAtMs !== undefined) return `, tried again at ${timeOf(retryAtMs)}`;
+  return escalated ? ", people are asked" : "";
+}
+
+function rulingWords({ winner, winnerCoordinationId, losers }: FactPayloads["conflict.resolved"]): string {
+  if (winner === undefined) return `nobody gets it, ${losers.join(", ")} must not write`;
+  return winnerCoordinationId ? `${winner} of ${winnerCoordinationId} keeps it` : `${winner} gets it`;
+}
+
+export function timeOf(atMs: EpochMs): string {
+  return isoTimestamp(atMs);
+}
+
+interface Deciding {
+  readonly recorded: readonly FactDraft[];
+  readonly derived: readonly FactDraft[];
+  /** Of the step, under the policy. */
+  readonly spec: StepAdmitted | undefined;
+}
+
+/** What of the policy made the difference. */
+export function reasonFor({ recorded, derived, spec }: Deciding): string {
+  const held = payloadOf(derived, "result.held");
+  if (held) return heldFor(held, spec);
+  if (payloadOf(recorded, "result.held")) return passedFor(payloadOf(recorded, "result.held"), spec);
+  const failed = payloadOf(derived, "step.failed") ?? payloadOf(derived, "step.timed_out");
+  if (failed) return retriesFor(failed, spec);
+  const asked = payloadOf(derived, "coordination.escalated");
+  if (asked?.confidence) return below(asked.confidence.measured, asked.confidence.floor);
+  return payloadOf(recorded, "coordination.escalated")?.confidence
+    ? "the confidence meets the floor"
+    : "follows from the policy";
+}
+
+function payloadOf<T extends FactDraft["type"]>(
+  facts: readonly FactDraft[],
+  type: T,
+): FactPayloads[T] | undefined {
+  return facts.find((fact) => fact.type === type)?.payload as FactPayloads[T] | undefined;
+}
+
+function heldFor(
+  { confidence, confidenceUnreadable }: FactPayloads["result.held"],
+  spec: StepAdmitted | undefined,
+): string {
+  const { gate } = spec ?? {};
+  if (gate?.checks?.length) return `to be checked first: ${gate.checks.join(", ")}`;
+  if (confidenceUnreadable) return "the confidence that it states cannot be read";
+  return below(confidence, gate?.threshold ?? 0);
+}
+
+function below(measured: number | undefined, floor: number): string {
+  return measured === undefined
+    ? "it states no confidence, and one is demanded"
+    : `confidence ${share(measured)} is below ${share(floor)}`;
+}
+
+function passedFor(held: FactPayloads["result.held"] | undefined, spec: StepAdmitted | undefined): string {
+  const { gate } = spec ?? {};
+  if (!gate) return "nothing holds its results";
+  if (held?.confidence === undefined) return "nothing is checked, and no confidence is demanded";
+  return `confidence ${share(held.confidence)} meets ${share(gate.threshold)}`;
+}
+
+function retriesFor(
+  { retryAtMs, escalated, attempt }: FactPayloads["step.failed"] | FactPayloads["step.timed_out"],
+  spec: StepAdmitted | undefined,
+): string {
+  const budget = `a retry budget of ${spec?.retryBudget ?? 0}, attempt ${attempt}`;
+  if (retryAtMs !== undefined) return `${budget}, backoff ${spec?.planned?.backoffMs ?? 0} ms`;
+  return escalated ? `${budget}, then people` : budget;
+}
+
+function share(basisPoints: number): string {
+  return String(basisPoints / 10_000);
+}

@@ -1,0 +1,112 @@
+/** Owns: a recorded command as it would be given under a policy, and whether enough is known to decide it. */
+import type {
+  AdmitPlanSteps,
+  AdmitSpawn,
+  Command,
+  CompleteStep,
+  RecordFinding,
+  RecordNoVerdict,
+} from "../contracts/commands.ts";
+import type { EventId, StepId } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+import type { Gate } from "../contracts/verification.ts";
+import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
+import { createdUnder, specUnder, type Under } from "./under-policy.ts";
+
+export type Known =
+  | { readonly kind: "known" }
+  /** What it stated was enough then, and is enough now. */
+  | { readonly kind: "enough" }
+  | { readonly kind: "unknown"; readonly why: string };
+
+const KNOWN: Known = { kind: "known" };
+
+interface Completing {
+  readonly before: Coordination;
+  /** Under the policy. */
+  readonly after: Coordination;
+  readonly command: Command;
+}
+
+/** What is stated with last words is recorded only of what was held: of the others it is known only that it was enough. */
+export function enoughKnown({ before, after, command }: Completing): Known {
+  if (command.type !== "completeStep") return KNOWN;
+  const recorded = stepOf(before, command.stepId);
+  const gate = stepOf(after, command.stepId)?.spec.gate;
+  if (!recorded || !gate || gate.checks?.length || isStated(recorded, command)) return KNOWN;
+  return byThreshold(gate, recorded.spec.gate ?? { threshold: 0 });
+}
+
+function stepOf(state: Coordination, stepId: StepId): Step | undefined {
+  return state.kind === "open" ? state.steps.get(stepId) : undefined;
+}
+
+function byThreshold(gate: Gate, then: Gate): Known {
+  if (gate.requireConfidence && !then.requireConfidence)
+    return { kind: "unknown", why: "whether it stated a confidence is not recorded, and one is demanded" };
+  if (gate.threshold <= then.threshold) return { kind: "enough" };
+  const why = `what it stated is not recorded: nothing, or at least ${then.threshold / 10_000}`;
+  return { kind: "unknown", why };
+}
+
+function isStated({ report, withheld, spec }: Step, { stated, attempt }: CompleteStep): boolean {
+  const isOfAttempt = (said: typeof report | typeof withheld): boolean =>
+    said?.attempt === attempt && said.confidence !== undefined;
+  if (isOfAttempt(report)) return true;
+  if (stated === undefined) return isOfAttempt(withheld);
+  // The log says of what was held what it stated, or that it stated nothing; what was enough is assumed.
+  return stated.confidence === undefined || stated.confidence !== spec.gate?.threshold;
+}
+
+interface Given {
+  readonly state: Coordination;
+  readonly command: Command;
+  readonly facts: readonly FactEvent[];
+  readonly under: Under;
+  readonly known: Known;
+}
+
+export function withPolicy({ state, command, facts, under, known }: Given): Command {
+  switch (command.type) {
+    case "openCoordination": {
+      const { type, ...created } = command;
+      return { type, ...createdUnder(created, under) };
+    }
+    case "admitPlanSteps":
+      return state.kind === "open" ? admissionUnder(command, state, under) : command;
+    case "admitSpawn":
+      return state.kind === "open" ? spawnUnder(command, state, { fact: facts[0], under }) : command;
+    case "completeStep":
+      return known.kind === "known" ? command : { ...command, stated: { confidence: 10_000 } };
+    case "recordFinding":
+    case "recordNoVerdict":
+      return aboutHeld(command, stepOf(state, command.stepId));
+    default:
+      return command;
+  }
+}
+
+function admissionUnder(command: AdmitPlanSteps, { created }: OpenCoordination, under: Under): Command {
+  const steps = command.steps.map((step) => {
+    const spec = specUnder(step, created, under);
+    return { ...spec, planned: spec.planned ?? step.planned };
+  });
+  return { ...command, steps };
+}
+
+function spawnUnder(
+  command: AdmitSpawn,
+  { created }: OpenCoordination,
+  { fact, under }: { readonly fact: FactEvent | undefined; readonly under: Under },
+): Command {
+  if (fact?.type !== "step.admitted") return command;
+  const { gate: _, ...rest } = command;
+  const { gate } = specUnder(fact.payload, created, under);
+  return { ...rest, ...(gate && { gate }) };
+}
+
+/** The event that a verdict is about is another one in another log; of a late verdict it is nobody's. */
+function aboutHeld(command: RecordFinding | RecordNoVerdict, step: Step | undefined): Command {
+  const isLate = command.target === ("" as EventId);
+  return step?.phase.status === "held" && !isLate ? { ...command, target: step.phase.target } : command;
+}

@@ -1,0 +1,92 @@
+/** Owns: a recorded conflict ruled on by another strategy (A1). */
+import type { AppliedStrategy } from "../contracts/arbitration.ts";
+import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
+import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
+import type { OpenCoordination } from "../ledger/state.ts";
+import { isAskedIn, ruledOn, type Detected } from "./decide-again.ts";
+import { wordsFor } from "./decision-text.ts";
+import { strategyUnder, type Under } from "./under-policy.ts";
+
+/** The host's own limit where nothing else is said. */
+const REVIEW_MS = 120_000;
+
+export type Ruled = { readonly drafts: readonly FactDraft[] } & (
+  | { readonly kind: "same" }
+  | {
+      readonly kind: "differs" | "unknown";
+      readonly decided: string;
+      readonly would: string;
+      readonly why: string;
+      /** Steps that would have had the resource, or not. */
+      readonly concerned: readonly StepId[];
+    }
+);
+
+interface Contested {
+  readonly detected: Detected;
+  /** The conflict, and what became of it. */
+  readonly facts: readonly FactEvent[];
+  readonly under: Under;
+  readonly now: EpochMs;
+}
+
+export function conflictUnder(state: OpenCoordination, { detected, facts, under, now }: Contested): Ruled {
+  const recorded = facts.map(({ type, payload }) => ({ type, payload }) as FactDraft);
+  const { contest } = detected;
+  const applied = contest && strategyUnder(detected.resource, contest, under);
+  if (!contest || !applied || isSameStrategy(applied, contest)) return { kind: "same", drafts: recorded };
+  const why = `${applied.strategy} (${applied.from}) in place of ${contest.strategy} (${contest.from})`;
+  if (needsMerge(contest, applied))
+    return {
+      ...{ kind: "unknown", drafts: recorded, concerned: [] },
+      decided: rulingIn(recorded),
+      would: "a three-way merge is tried",
+      why: `${why}; what would have come of a merge is not recorded`,
+    };
+  const { merge, reviewByMs: asked = addMs(now, REVIEW_MS), ...rest } = contest;
+  const isMerge = applied.strategy === "merge_if_safe" && merge !== undefined;
+  const again: Detected = { ...detected, contest: { ...rest, ...applied, ...(isMerge && { merge }) } };
+  const drafts = reviewed(state, again, { asked, facts, now });
+  if (rulingIn(drafts) === rulingIn(recorded)) return { kind: "same", drafts };
+  const concerned = [...new Set([contest.requester, ...losersIn(recorded), ...losersIn(drafts)])];
+  return { kind: "differs", drafts, decided: rulingIn(recorded), would: rulingIn(drafts), why, concerned };
+}
+
+function isSameStrategy(one: AppliedStrategy, other: AppliedStrategy): boolean {
+  return one.strategy === other.strategy && one.from === other.from;
+}
+
+/** A plugin's ruling takes the place of the strategy, but for what is high-risk. */
+function needsMerge({ merge, hook }: NonNullable<Detected["contest"]>, applied: AppliedStrategy): boolean {
+  const isRuledByPlugin = hook !== undefined && applied.from !== "high_risk";
+  return applied.strategy === "merge_if_safe" && !merge && !isRuledByPlugin;
+}
+
+/** What the rules leave to people is asked of them; whether by the host or by a question of ours is as it was then. */
+function reviewed(
+  state: OpenCoordination,
+  detected: Detected,
+  {
+    asked,
+    facts,
+    now,
+  }: { readonly asked: EpochMs; readonly facts: readonly FactEvent[]; readonly now: EpochMs },
+): FactDraft[] {
+  const drafts = ruledOn(state, detected, { isAsked: false, now });
+  const isForPeople = drafts.some(
+    (fact) => fact.type === "conflict.resolved" && fact.payload.winner === undefined,
+  );
+  if (!isForPeople || !detected.contest) return drafts;
+  const contest = { ...detected.contest, reviewByMs: asked };
+  return ruledOn(state, { ...detected, contest }, { isAsked: isAskedIn(facts, detected), now });
+}
+
+function rulingIn(facts: readonly FactDraft[]): string {
+  const ruling = facts.find(({ type }) => type === "conflict.resolved");
+  return ruling ? wordsFor(ruling) : "people are asked";
+}
+
+function losersIn(facts: readonly FactDraft[]): StepId[] {
+  const own = facts.flatMap((fact) => (fact.type === "conflict.resolved" ? [fact.payload] : []));
+  return own.flatMap(({ losers }) => losers);
+}

@@ -1,0 +1,205 @@
+/**
+ * Owns: deriving a recorded log again, a piece at a time, and where it first differs from what is recorded.
+ *
+ * 1. What is decided again is compared fact by fact, what is projected again byte by byte (L5). 2. A decision has one time, so no
+ * decision reaches over a change of it. 3. Nothing is executed and nothing is written.
+ */
+import type { Command } from "../contracts/commands.ts";
+import { epochMsOf, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
+import { isFact, type FactDraft, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
+import { record } from "../dispatch/record.ts";
+import { evolve } from "../ledger/evolve.ts";
+import { unopened, type Coordination } from "../ledger/state.ts";
+import type { Outputs } from "./criteria-again.ts";
+import { decideAgain, type Again } from "./decide-again.ts";
+
+/** Where a log first differs from what is derived. */
+export interface Difference {
+  readonly sequence: number;
+  readonly type: RunEvent["type"];
+  readonly stepId?: string;
+  /** A decision, what follows from one by the rules of the projection, or a cause. */
+  readonly kind: "decision" | "projection";
+  readonly why: string;
+}
+
+/** One decision of the recorded history, decided again as it is recorded. */
+export interface Decided {
+  readonly before: Coordination;
+  readonly after: Coordination;
+  /** Absent where nothing was asked of us: somebody told us, or the rules of arbitration ruled. */
+  readonly command?: Command;
+  readonly facts: readonly [FactEvent, ...FactEvent[]];
+}
+
+export interface Replaying {
+  readonly state: Coordination;
+  readonly decisions: number;
+  readonly difference?: Difference;
+}
+
+interface Piece {
+  /** What comes before it is taken as it is recorded. */
+  readonly from: number;
+  /** No decision is looked at that begins here or behind. */
+  readonly to?: number;
+  readonly outputs: Outputs;
+  readonly onDecided?: (decided: Decided) => unknown;
+}
+
+export function replayOf(coordinationId: CoordinationId): Replaying {
+  return { state: unopened(coordinationId), decisions: 0 };
+}
+
+/** `piece`: the next events of the log, all those of one time or several. After a difference nothing more is derived. */
+export function replayOn(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
+  let next = replaying;
+  for (let at = 0; at < events.length && !next.difference;) {
+    const end = endOfTime(events, at);
+    next = atOneTime(next, events.slice(at, end), piece);
+    at = end;
+  }
+  return next;
+}
+
+function endOfTime(events: readonly RunEvent[], from: number): number {
+  let end = from + 1;
+  while (end < events.length && events[end]?.timestamp === events[from]?.timestamp) end += 1;
+  return end;
+}
+
+/** A decision may stand on either side of the index: it belongs to where it begins. */
+function atOneTime(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
+  const [first, last] = [events[0], events.at(-1)];
+  if (!first || !last) return replaying;
+  if (last.sequence < piece.from)
+    return { ...replaying, state: events.reduce<Coordination>(evolve, replaying.state) };
+  const moment = { events, facts: events.filter(isFact), now: epochMsOf(first.timestamp) };
+  let next: Moved = { ...replaying, at: 0, taken: 0 };
+  while (isUndecided(next, events, piece)) next = decision(next, moment, piece);
+  const { at: _, taken: _taken, ...moved } = next;
+  return moved;
+}
+
+function isUndecided(
+  { at, difference }: Moved,
+  events: readonly RunEvent[],
+  { to = Infinity }: Piece,
+): boolean {
+  const event = events[at];
+  return event !== undefined && event.sequence < to && !difference;
+}
+
+interface Moment {
+  readonly events: readonly RunEvent[];
+  readonly facts: readonly FactEvent[];
+  readonly now: EpochMs;
+}
+
+interface Moved extends Replaying {
+  readonly at: number;
+  /** How many of the facts. */
+  readonly taken: number;
+}
+
+/** The next decision of one time. */
+function decision(moved: Moved, { events, facts, now }: Moment, piece: Piece): Moved {
+  const { state, at, taken } = moved;
+  const lead = facts[taken];
+  if (!lead || events[at] !== lead) return { ...moved, difference: surplus(events[at]) };
+  const again = lookingAhead(facts, taken, (ahead) =>
+    decideAgain(state, ahead, { now, outputs: piece.outputs }),
+  );
+  const isWanted = lead.sequence >= piece.from;
+  if (again.kind === "differs") {
+    const differing = facts[taken + again.at] ?? lead;
+    return isWanted
+      ? { ...moved, difference: differenceAt(differing, "decision", again.why) }
+      : asRecorded(moved, events);
+  }
+  const own = facts.slice(taken, taken + again.count);
+  const derived = record(state, own.map(draftOf), now);
+  const difference = firstWrong(events, at, derived.events);
+  if (difference) return { ...moved, difference };
+  if (isWanted) piece.onDecided?.(decidedBy({ before: state, after: derived.state, again }, lead, own));
+  return {
+    state: derived.state,
+    decisions: moved.decisions + Number(again.kind === "same" && isWanted),
+    at: at + derived.events.length,
+    taken: taken + again.count,
+  };
+}
+
+/** A fact with what is recorded behind it. */
+function asRecorded({ state, at, taken, decisions }: Moved, events: readonly RunEvent[]): Moved {
+  const next = events.findIndex((event, index) => index > at && isFact(event));
+  const end = next === -1 ? events.length : next;
+  return {
+    state: events.slice(at, end).reduce<Coordination>(evolve, state),
+    ...{ decisions, at: end, taken: taken + 1 },
+  };
+}
+
+/** Few decisions have many facts; a log of one time may have any number. */
+const AHEAD = 1_000;
+
+function lookingAhead(
+  facts: readonly FactEvent[],
+  from: number,
+  decide: (ahead: readonly FactEvent[]) => Again,
+): Again {
+  const again = decide(facts.slice(from, from + AHEAD));
+  return again.kind === "differs" && facts.length > from + AHEAD ? decide(facts.slice(from)) : again;
+}
+
+function decidedBy(
+  { again, ...states }: Pick<Decided, "before" | "after"> & { readonly again: Again },
+  lead: FactEvent,
+  own: readonly FactEvent[],
+): Decided {
+  const { command } = "command" in again ? again : {};
+  return { ...states, facts: [lead, ...own.slice(1)], ...(command && { command }) };
+}
+
+function draftOf({ type, payload }: FactEvent): FactDraft {
+  return { type, payload } as FactDraft;
+}
+
+/** The first event that is not recorded as it is derived. */
+function firstWrong(
+  recorded: readonly RunEvent[],
+  from: number,
+  derived: readonly RunEvent[],
+): Difference | undefined {
+  for (const [index, expected] of derived.entries()) {
+    const actual = recorded[from + index];
+    if (!actual) return differenceAt(expected, "projection", `${expected.type} is derived and not recorded`);
+    const why = whyWrong(actual, expected);
+    if (why !== undefined) return differenceAt(actual, "projection", why);
+  }
+  return undefined;
+}
+
+function whyWrong(actual: RunEvent, expected: RunEvent): string | undefined {
+  if (actual.type !== expected.type) return `${expected.type} is derived, ${actual.type} is recorded`;
+  for (const name of ["eventId", "sequence", "nodeId", "causationId"] as const)
+    if (actual[name] !== expected[name])
+      return `${name}: ${String(expected[name] ?? "nothing")} is derived, ${String(actual[name] ?? "nothing")} is recorded`;
+  if (actual.payload === expected.payload) return undefined;
+  return JSON.stringify(actual.payload) === JSON.stringify(expected.payload)
+    ? undefined
+    : "the payload that is derived is not the one that is recorded";
+}
+
+function surplus(event: RunEvent | undefined): Difference {
+  if (!event) throw new Error("a piece of a log has events");
+  return differenceAt(event, "projection", `${event.type} follows from no fact before it`);
+}
+
+function differenceAt(
+  { sequence, type, nodeId }: RunEvent,
+  kind: Difference["kind"],
+  why: string,
+): Difference {
+  return { sequence, type, kind, why, ...(nodeId !== undefined && { stepId: nodeId }) };
+}

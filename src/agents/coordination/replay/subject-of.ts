@@ -1,0 +1,131 @@
+/** Owns: what a decision is about, and giving the facts of another decision the names of the recorded ones. */
+import type { Command } from "../contracts/commands.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { FactDraft } from "../contracts/run-event.ts";
+import type { Coordination, OpenCoordination } from "../ledger/state.ts";
+import type { Decided } from "./replay-log.ts";
+
+/** The one step that a command is about; nothing where it is about several, or the whole coordination. */
+export function subjectOf(before: Coordination, { command, facts: [fact] }: Decided): StepId | undefined {
+  if (!command || before.kind !== "open") return undefined;
+  if (command.type === "admitSpawn") return fact.type === "step.admitted" ? fact.payload.stepId : undefined;
+  if ("stepId" in command && command.stepId) return command.stepId;
+  return indirectly(before, command);
+}
+
+function indirectly(state: OpenCoordination, command: Command): StepId | undefined {
+  switch (command.type) {
+    case "answerEscalation":
+    case "expireEscalation":
+    case "recordNotice":
+      return state.escalations.get(command.escalationId)?.stepId;
+    case "stopChild":
+      return state.plan?.strays.get(command.childSessionKey)?.stepId;
+    case "settleReview":
+      return requesterOf(state, command.conflictId);
+    case "recordTelling":
+      return toldOf(state, command.tellingId);
+    case "releaseClaims":
+      return state.claims.get(command.tokens?.[0] ?? 0)?.stepId;
+    case "skipSteps":
+      return command.stepIds.length === 1 ? command.stepIds[0] : undefined;
+    default:
+      return undefined;
+  }
+}
+
+function requesterOf({ conflicts }: OpenCoordination, conflictId: string): StepId | undefined {
+  return conflicts.findLast((conflict) => conflict.conflictId === conflictId)?.contest?.requester;
+}
+
+function toldOf({ tellings, escalations }: OpenCoordination, tellingId: string): StepId | undefined {
+  const of = tellings.get(tellingId)?.of;
+  return of?.kind === "answer" ? escalations.get(of.escalationId)?.stepId : of?.stepId;
+}
+
+/** The steps whose fate facts may change. */
+export function touchedBy(state: Coordination, facts: readonly FactDraft[]): StepId[] {
+  if (state.kind === "unopened") return [];
+  const ids = facts.flatMap((fact): StepId[] => {
+    if ("stepId" in fact.payload && fact.payload.stepId) return [fact.payload.stepId];
+    if (fact.type !== "escalation.closed" && fact.type !== "escalation.answered") return [];
+    const stepId = state.escalations.get(fact.payload.escalationId)?.stepId;
+    return stepId ? [stepId] : [];
+  });
+  return [...new Set(ids)];
+}
+
+/** Whether what was told can be told in another history: what it is about is there, and is as it was then. */
+export function fits(state: Coordination, before: Coordination, fact: FactDraft): boolean {
+  if (state.kind !== "open" || before.kind !== "open") return false;
+  switch (fact.type) {
+    case "claim.renewed":
+    case "claim.released":
+      return state.claims.get(fact.payload.token)?.stepId === fact.payload.stepId;
+    case "claim.acquired":
+      return fact.payload.token > state.newestToken;
+    case "conflict.detected":
+      return state.conflicts.every(({ conflictId }) => conflictId !== fact.payload.conflictId);
+    case "conflict.resolved":
+      return state.conflicts.some(
+        ({ conflictId, resolution }) => conflictId === fact.payload.conflictId && !resolution,
+      );
+    default:
+      return touchedBy(before, [fact]).every((stepId) => isAsItWas(state, before, stepId));
+  }
+}
+
+function isAsItWas(state: OpenCoordination, before: OpenCoordination, stepId: StepId): boolean {
+  const [now, then] = [state.steps.get(stepId)?.phase, before.steps.get(stepId)?.phase];
+  return now?.status === then?.status && now?.attempt === then?.attempt;
+}
+
+/** Steps and questions that both decisions make have the recorded names; a question of one alone gets a new one. */
+export function withNamesOf(
+  recorded: readonly FactDraft[],
+  derived: readonly FactDraft[],
+  newName: () => string,
+): FactDraft[] {
+  const stepIds = spawnNames(recorded[0], derived[0]);
+  const questions = new Map<string, string>();
+  const left = recorded.filter((fact) => fact.type === "coordination.escalated");
+  for (const fact of derived) {
+    if (fact.type !== "coordination.escalated") continue;
+    const at = left.findIndex(({ payload }) => payload.stepId === fact.payload.stepId);
+    const [same] = at === -1 ? [] : left.splice(at, 1);
+    questions.set(fact.payload.escalationId, same?.payload.escalationId ?? newName());
+  }
+  if (questions.size === 0 && stepIds.size === 0) return [...derived];
+  return derived.map((fact) => renamed(fact, { stepIds, questions }));
+}
+
+function spawnNames(recorded: FactDraft | undefined, derived: FactDraft | undefined): Map<StepId, StepId> {
+  const isSpawn = recorded?.type === "step.admitted" && derived?.type === "step.admitted";
+  return new Map(isSpawn ? [[derived.payload.stepId, recorded.payload.stepId]] : []);
+}
+
+interface Names {
+  readonly stepIds: ReadonlyMap<StepId, StepId>;
+  readonly questions: ReadonlyMap<string, string>;
+}
+
+function renamed(fact: FactDraft, { stepIds, questions }: Names): FactDraft {
+  const { payload } = fact;
+  const stepId = "stepId" in payload && payload.stepId ? stepIds.get(payload.stepId) : undefined;
+  return {
+    ...fact,
+    payload: { ...payload, ...(stepId && { stepId }), ...questionIn(fact, questions) },
+  } as FactDraft;
+}
+
+/** The question of a fact that asks one, or of an outcome that names it. */
+function questionIn(fact: FactDraft, questions: Names["questions"]): object {
+  if (fact.type === "coordination.escalated") {
+    const escalationId = questions.get(fact.payload.escalationId);
+    return escalationId === undefined ? {} : { escalationId };
+  }
+  if (fact.type !== "step.failed" && fact.type !== "step.timed_out") return {};
+  const { escalated } = fact.payload;
+  const escalationId = escalated && questions.get(escalated.escalationId);
+  return escalationId === undefined ? {} : { escalated: { ...escalated, escalationId } };
+}

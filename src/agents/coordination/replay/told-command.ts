@@ -1,0 +1,351 @@
+/**
+ * Owns: which commands may have led to recorded facts. The log holds facts only; what was asked follows from the first of them and
+ * the state before it. Where several commands come into question, the one that accounts for most comes first.
+ */
+import type {
+  AdmitSpawn,
+  AnswerEscalation,
+  AskPeople,
+  Command,
+  CompleteStep,
+  RecordFinding,
+} from "../contracts/commands.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
+import { DELIVERY_STEP_ID, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
+import type { FactEvent } from "../contracts/run-event.ts";
+import type { Coordination, OpenCoordination } from "../ledger/state.ts";
+
+/** No field of what is read back is there and `undefined`. */
+function read<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
+  return fields as { [K in keyof T]: Exclude<T[K], undefined> };
+}
+
+type Fact<T extends FactEvent["type"]> = FactEvent & { readonly type: T };
+
+/** `facts`: from the first one on, all of one time. */
+export function commandsFor(state: Coordination, facts: readonly FactEvent[]): Command[] {
+  const [lead] = facts;
+  if (!lead) return [];
+  if (lead.type === "coordination.created") return [{ type: "openCoordination", ...lead.payload }];
+  return state.kind === "open" ? commandsOn(state, lead, facts) : [];
+}
+
+function commandsOn(state: OpenCoordination, lead: FactEvent, facts: readonly FactEvent[]): Command[] {
+  switch (lead.type) {
+    case "step.admitted":
+      return admissions(lead, facts);
+    case "step.dispatched":
+    case "step.acknowledged":
+    case "step.reported":
+    case "step.child_stopped":
+    case "step.completed":
+    case "step.failed":
+    case "step.timed_out":
+    case "step.outcome_refused":
+    case "step.skipped":
+    case "step.retry_granted":
+      return aboutStep(state, lead, facts);
+    case "result.withheld":
+    case "result.held":
+    case "result.verified":
+    case "verification.failed":
+      return aboutResult(state, lead);
+    case "coordination.escalated":
+    case "escalation.answered":
+    case "escalation.notified":
+    case "escalation.closed":
+    case "session.told":
+      return aboutQuestion(state, lead, facts);
+    case "resource.changed":
+      return [{ type: "recordChange", ...lead.payload }];
+    case "write.undetermined":
+      return [{ type: "recordUndetermined", ...lead.payload }];
+    case "claim.released":
+    case "conflict.resolved":
+      return aboutClaims(state, lead, facts);
+    case "coordination.cancel_requested":
+      return [{ type: "cancelCoordination", ...read(lead.payload) }];
+    case "plan.judged":
+      return [{ type: "judgePlan", ...lead.payload }];
+    case "coordination.terminal":
+      return [SETTLE];
+    default:
+      return [];
+  }
+}
+
+const SETTLE: Command = { type: "settleCoordination" };
+
+function admissions(lead: Fact<"step.admitted">, facts: readonly FactEvent[]): Command[] {
+  if (lead.payload.stepId === DELIVERY_STEP_ID) return [SETTLE];
+  if (!lead.payload.planned) return spawns(lead.payload, facts);
+  const steps: (FactPayloads["step.admitted"] & Required<Pick<AdmitSpawn, "planned">>)[] = [];
+  for (const fact of facts) {
+    const { planned } = fact.type === "step.admitted" ? fact.payload : {};
+    if (fact.type !== "step.admitted" || !planned || fact.payload.stepId === DELIVERY_STEP_ID) break;
+    steps.push({ ...fact.payload, planned });
+  }
+  return [{ type: "admitPlanSteps", steps }];
+}
+
+/** A child that the host had made already was acknowledged with its admission. */
+function spawns(spec: FactPayloads["step.admitted"], [, , third]: readonly FactEvent[]): Command[] {
+  const {
+    stepId,
+    lane: _lane,
+    deliveryMode: _mode,
+    priority: _priority,
+    retryBudget: _budget,
+    ...given
+  } = spec;
+  const spawn: AdmitSpawn = { type: "admitSpawn", ...given };
+  if (third?.type !== "step.acknowledged" || third.payload.stepId !== stepId) return [spawn];
+  const { childSessionKey, childRunId } = third.payload;
+  return [{ ...spawn, child: { childSessionKey, childRunId } }, spawn];
+}
+
+type StepLead = Fact<
+  | "step.dispatched"
+  | "step.acknowledged"
+  | "step.reported"
+  | "step.child_stopped"
+  | "step.completed"
+  | "step.failed"
+  | "step.timed_out"
+  | "step.outcome_refused"
+  | "step.skipped"
+  | "step.retry_granted"
+>;
+
+function aboutStep(state: OpenCoordination, lead: StepLead, facts: readonly FactEvent[]): Command[] {
+  switch (lead.type) {
+    case "step.dispatched": {
+      const { stepId, attempt, targetSession, message } = lead.payload;
+      if (targetSession === undefined) return [];
+      return [{ type: "dispatchStep", stepId, attempt, targetSession, ...(message && { message }) }];
+    }
+    case "step.acknowledged":
+      return [{ type: "acknowledgeStep", ...lead.payload }];
+    case "step.reported":
+      return [{ type: "reportStep", ...read(lead.payload) }];
+    case "step.child_stopped":
+      return [{ type: "stopChild", ...lead.payload }];
+    case "step.completed":
+      return completions(state, lead.payload);
+    case "step.failed":
+      return failures(state, lead.payload, facts);
+    case "step.timed_out": {
+      const { stepId, attempt, via } = lead.payload;
+      return [{ type: "timeOutStep", stepId, attempt, via }];
+    }
+    case "step.outcome_refused":
+      return [lateCommand(lead.payload)];
+    case "step.skipped":
+      return skips(state, facts);
+    case "step.retry_granted":
+      return retries(lead.payload.by, lead.payload.stepId);
+  }
+}
+
+/** What was stated with the last words is recorded only of what was held: else it was enough, where that matters. */
+function completions(
+  { steps }: OpenCoordination,
+  { released: _, ...payload }: FactPayloads["step.completed"],
+): Command[] {
+  const command: CompleteStep = { type: "completeStep", ...read(payload) };
+  const { spec, withheld } = steps.get(payload.stepId) ?? {};
+  return spec?.gate && (spec.gate.requireConfidence || withheld)
+    ? [command, { ...command, stated: { confidence: spec.gate.threshold } }]
+    : [command];
+}
+
+function failures(
+  state: OpenCoordination,
+  { stepId, attempt, via, error, cancelled, usage }: FactPayloads["step.failed"],
+  facts: readonly FactEvent[],
+): Command[] {
+  if (via === "gate") return skips(state, facts);
+  const used = usage === undefined ? {} : { usage };
+  return [{ type: "failStep", stepId, attempt, via, error, cancelled, ...used }];
+}
+
+const NOTHING = { sha256: "0".repeat(64), bytes: 0 } as const;
+
+/** What came too late; what it said does not matter then. */
+function lateCommand({ stepId, attempt, outcome }: FactPayloads["step.outcome_refused"]): Command {
+  const about = { stepId, attempt, via: "runner" } as const;
+  switch (outcome) {
+    case "completed":
+      return { type: "completeStep", ...about };
+    case "failed": {
+      const error = { code: "child_failed", message: "" } as const;
+      return { type: "failStep", ...about, error, cancelled: false };
+    }
+    case "timed_out":
+      return { type: "timeOutStep", ...about };
+    case "reported":
+      return { type: "reportStep", stepId, attempt, outcome: "completed", output: NOTHING };
+    case "verified": {
+      const target = "" as EventId;
+      return { type: "recordNoVerdict", stepId, attempt, target, check: "late", because: "failed" };
+    }
+  }
+}
+
+/** The longest row of facts that one look at the plan ends steps with; else its first step alone. */
+function skips(state: OpenCoordination, facts: readonly FactEvent[]): Command[] {
+  const stepIds: StepId[] = [];
+  for (const fact of facts) {
+    const stepId = skippedBy(state, fact);
+    if (stepId === undefined) break;
+    if (stepId !== stepIds.at(-1)) stepIds.push(stepId);
+  }
+  const all = stepIds.length > 1 ? [{ type: "skipSteps" as const, stepIds }] : [];
+  return [...all, { type: "skipSteps", stepIds: stepIds.slice(0, 1) }];
+}
+
+function skippedBy({ escalations }: OpenCoordination, fact: FactEvent): StepId | undefined {
+  if (fact.type === "step.skipped") return fact.payload.stepId;
+  if (fact.type === "step.failed") return fact.payload.via === "gate" ? fact.payload.stepId : undefined;
+  if (fact.type !== "escalation.closed" || fact.payload.resolution !== "cancelled") return undefined;
+  return escalations.get(fact.payload.escalationId)?.stepId;
+}
+
+function retries(by: FactPayloads["step.retry_granted"]["by"], stepId: StepId | undefined): Command[] {
+  const all: Command = { type: "retryStep", by };
+  return stepId === undefined ? [all] : [all, { ...all, stepId }];
+}
+
+type ResultLead = Fact<"result.withheld" | "result.held" | "result.verified" | "verification.failed">;
+
+function aboutResult({ steps }: OpenCoordination, lead: ResultLead): Command[] {
+  const { stepId, attempt } = lead.payload;
+  const phase = steps.get(stepId)?.phase;
+  const target = phase?.status === "held" ? phase.target : ("" as EventId);
+  switch (lead.type) {
+    case "result.withheld":
+      return [{ type: "withholdText", ...lead.payload }];
+    case "result.held": {
+      const { verifyByMs: _, confidence, confidenceUnreadable, ...payload } = lead.payload;
+      const stated = {
+        ...(confidence !== undefined && { confidence }),
+        ...(confidenceUnreadable && { confidenceUnreadable }),
+      };
+      return [{ type: "completeStep", ...read(payload), stated: read(stated) }];
+    }
+    case "result.verified": {
+      const { stepId: _step, attempt: _attempt, ...finding } = lead.payload;
+      const command: RecordFinding = { type: "recordFinding", stepId, attempt, target, finding };
+      return [command];
+    }
+    case "verification.failed":
+      return [{ type: "recordNoVerdict", ...lead.payload, target }];
+  }
+}
+
+type QuestionLead = Fact<
+  | "coordination.escalated"
+  | "escalation.answered"
+  | "escalation.notified"
+  | "escalation.closed"
+  | "session.told"
+>;
+
+function aboutQuestion(state: OpenCoordination, lead: QuestionLead, facts: readonly FactEvent[]): Command[] {
+  switch (lead.type) {
+    case "coordination.escalated":
+      return questions(lead);
+    case "escalation.answered":
+      return answers(lead.payload);
+    case "escalation.notified":
+      return [{ type: "recordNotice", ...lead.payload }];
+    case "escalation.closed":
+      return closings(state, lead.payload, facts);
+    case "session.told":
+      return [{ type: "recordTelling", ...lead.payload }];
+  }
+}
+
+function questions({ payload, timestamp }: Fact<"coordination.escalated">): Command[] {
+  const { cause, stepId, kind, question, askedBy, onExpiry, deadlineAtMs } = payload;
+  if (cause === "budget" && stepId === undefined) return [{ type: "tripBreaker" }];
+  if (cause !== "agent" || !question || !askedBy) return [];
+  const asked: AskPeople = {
+    type: "askPeople",
+    ...{ kind, question, askedBy, hasDefault: onExpiry === "default" },
+    ...(stepId && { stepId }),
+    openMax: Number.MAX_SAFE_INTEGER,
+  };
+  return [asked, { ...asked, answerMs: deadlineAtMs - Date.parse(timestamp) }];
+}
+
+function answers({ refused, ...given }: FactPayloads["escalation.answered"]): Command[] {
+  const command: AnswerEscalation = { type: "answerEscalation", ...read(given) };
+  // What was answered with a text, or without one, is not recorded of an answer that did not count.
+  return refused ? [command, { ...command, text: NOTHING }] : [command];
+}
+
+function closings(
+  state: OpenCoordination,
+  { escalationId, resolution, by }: FactPayloads["escalation.closed"],
+  facts: readonly FactEvent[],
+): Command[] {
+  const stepId = state.escalations.get(escalationId)?.stepId;
+  switch (resolution) {
+    case "expired":
+      return [{ type: "expireEscalation", escalationId }];
+    case "retried":
+    case "continued":
+      return by ? retries(by, stepId) : [];
+    case "cancelled":
+      return [SETTLE, ...(stepId ? skips(state, facts) : []), ...withdrawals(state, facts)];
+    default:
+      return [];
+  }
+}
+
+/** Claims that end take the questions about them with them. */
+function withdrawals({ conflicts }: OpenCoordination, facts: readonly FactEvent[]): Command[] {
+  const resolved = facts.find(({ type }) => type === "conflict.resolved") as
+    Fact<"conflict.resolved"> | undefined;
+  const released = facts.find(({ type }) => type === "claim.released") as Fact<"claim.released"> | undefined;
+  if (!resolved) return [];
+  const requester = conflicts.findLast(({ conflictId }) => conflictId === resolved.payload.conflictId)
+    ?.contest?.requester;
+  const reasons = [...new Set([released?.payload.because ?? "operator", "turn_ended", "operator"] as const)];
+  return reasons.flatMap((because): Command[] => [
+    { type: "releaseClaims", because },
+    ...(requester ? [{ type: "releaseClaims" as const, because, stepId: requester }] : []),
+  ]);
+}
+
+type ClaimLead = Fact<"claim.released" | "conflict.resolved">;
+
+function aboutClaims(state: OpenCoordination, lead: ClaimLead, facts: readonly FactEvent[]): Command[] {
+  if (lead.type === "claim.released") {
+    const { because, token } = lead.payload;
+    const alone: Command = { type: "releaseClaims", because, tokens: [token] };
+    return because === "coordination_ended" ? [SETTLE, alone] : [alone];
+  }
+  const { conflictId, because } = lead.payload;
+  const said = ANSWERS.find((answer) => answer.replaceAll("_", "-") === because);
+  if (!said) return [];
+  const claim = claimGiven(state, facts) ?? { token: state.newestToken + 1, expiresAtMs: 0 as EpochMs };
+  const review: Command = { type: "settleReview", conflictId, answer: said, claim };
+  return said === "withdrawn" ? [SETTLE, review, ...withdrawals(state, facts)] : [review];
+}
+
+const ANSWERS = ["approved", "denied", "unanswered", "nobody_to_ask", "withdrawn"] as const;
+
+/** What the requester got with the approval. */
+function claimGiven(
+  { newestToken }: OpenCoordination,
+  facts: readonly FactEvent[],
+): { readonly token: number; readonly expiresAtMs: EpochMs } | undefined {
+  for (const fact of facts) {
+    if (fact.type === "claim.acquired") return fact.payload;
+    if (fact.type === "claim.renewed")
+      return { token: newestToken + 1, expiresAtMs: fact.payload.expiresAtMs };
+  }
+  return undefined;
+}

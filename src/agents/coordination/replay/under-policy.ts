@@ -1,0 +1,247 @@
+/**
+ * Owns: what a policy puts in place of what held for a coordination and its steps then.
+ *
+ * What an operator demanded and what a plan did lie in one record. A plan asks for more, never for less: what its text says, as far as
+ * it is kept, stays.
+ */
+import { strategyFor } from "../arbitration/strategy-for.ts";
+import type { AppliedStrategy } from "../contracts/arbitration.ts";
+import { BOUNDS } from "../contracts/bounds.ts";
+import type { HeldDecision, StepAdmitted } from "../contracts/fact-fields.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
+import { gatesSchema, type GatesConfig } from "../contracts/gates-config.ts";
+import { hostAgentId } from "../contracts/host-agent-id.ts";
+import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
+import type { CoordinationPlan, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
+import type { ReplayPolicy } from "../contracts/replay-policy.ts";
+import type { Gate, StepVerify } from "../contracts/verification.ts";
+import { basisPointsAbove, basisPointsBelow } from "../gates/stated-confidence.ts";
+import { isEnded, type OpenCoordination, type Step } from "../ledger/state.ts";
+
+/** A policy, with the plan as it was submitted where its text is kept. */
+export interface Under {
+  readonly policy: ReplayPolicy;
+  readonly plan?: CoordinationPlan;
+}
+
+type Created = FactPayloads["coordination.created"];
+
+export function createdUnder(created: Created, under: Under): Created {
+  const { policy } = under;
+  const { escalateMs, requireDifferentApprover } = policy;
+  const { questions, plan } = created;
+  const { requireDifferentApprover: recorded, ...rest } = questions ?? { answerMs: escalateMs ?? 1 };
+  const isDifferent = requireDifferentApprover ?? recorded;
+  return {
+    ...created,
+    failurePolicy: failurePolicyUnder(created.failurePolicy, policy),
+    ...(questions && {
+      questions: {
+        ...rest,
+        ...(escalateMs !== undefined && { answerMs: escalateMs }),
+        ...(isDifferent && { requireDifferentApprover: true as const }),
+      },
+    }),
+    ...(plan && { plan: planUnder(plan, under) }),
+  };
+}
+
+function failurePolicyUnder(recorded: FailurePolicy, { failurePolicy = {} }: ReplayPolicy): FailurePolicy {
+  const { retryBudget, timeoutPolicy, escalationPolicy } = failurePolicy;
+  return {
+    retryBudget: retryBudget ?? recorded.retryBudget,
+    timeoutPolicy: timeoutPolicy ?? recorded.timeoutPolicy,
+    escalationPolicy: escalationPolicy ?? recorded.escalationPolicy,
+  };
+}
+
+function planUnder({ decision: recorded, ...plan }: NonNullable<Created["plan"]>, under: Under) {
+  const { escalateMs } = under.policy;
+  const decision = decisionUnder(recorded, under.plan?.confidence, under.policy);
+  return {
+    ...plan,
+    ...(escalateMs !== undefined && { escalateMs }),
+    ...(decision && { decision }),
+  };
+}
+
+/** G2: what its planner doubts, by the floor of the policy. */
+function decisionUnder(
+  recorded: HeldDecision | undefined,
+  stated: number | undefined,
+  { gates = {} }: ReplayPolicy,
+): HeldDecision | undefined {
+  if (gates.enabled === false) return undefined;
+  if (gates.decisionFloor === undefined) return recorded;
+  const floor = basisPointsAbove(gates.decisionFloor);
+  // What plugins doubted is recorded, and less than the planner said.
+  const confidence = recorded?.confidence ?? (stated === undefined ? undefined : basisPointsBelow(stated));
+  return confidence !== undefined && confidence < floor ? { confidence, floor } : undefined;
+}
+
+export function specUnder(spec: StepAdmitted, created: Created, under: Under): StepAdmitted {
+  const { gate: _, decision: recordedDecision, ...rest } = spec;
+  const step = under.plan?.steps.find(({ stepId }) => stepId === spec.stepId);
+  const gate = gateUnder(spec, under.policy, step?.verify);
+  const decision = spec.planned
+    ? decisionUnder(recordedDecision, step?.confidence, under.policy)
+    : recordedDecision;
+  return {
+    ...rest,
+    ...retriesUnder(spec, created, { under, step }),
+    ...(gate && { gate }),
+    ...(decision && { decision }),
+  };
+}
+
+interface OfStep {
+  readonly under: Under;
+  readonly step: CoordinationStep | undefined;
+}
+
+/** A step of a plan that says nothing of retries has those of the plan. */
+function retriesUnder(
+  { stepId, planned, retryBudget }: StepAdmitted,
+  { failurePolicy }: Created,
+  { under, step }: OfStep,
+): Partial<Pick<StepAdmitted, "retryBudget" | "planned">> {
+  if (!planned || stepId === DELIVERY_STEP_ID) return {};
+  const { retry = {}, failurePolicy: other = {} } = under.policy;
+  const isOfPlan = under.plan
+    ? ownBudget(under.plan, step) === undefined
+    : retryBudget === failurePolicy.retryBudget;
+  const ofPlan = isOfPlan ? other.retryBudget : undefined;
+  return {
+    retryBudget: retry.budget ?? ofPlan ?? retryBudget,
+    planned: { ...planned, backoffMs: retry.backoffMs ?? planned.backoffMs },
+  };
+}
+
+function ownBudget({ defaults }: CoordinationPlan, step: CoordinationStep | undefined): number | undefined {
+  return step?.retry?.budget ?? defaults?.retry?.budget;
+}
+
+function gateUnder(
+  { gate, agentId, runner }: StepAdmitted,
+  { gates }: ReplayPolicy,
+  verify: StepVerify = {},
+): Gate | undefined {
+  if (!gates || runner === "owner") return gate;
+  if (gates.enabled === false) return undefined;
+  const ofAgent = agentGate(gates, agentId);
+  // Where nothing held its results, what the file does not name is as in any configuration.
+  const otherwise = gate ?? ungated();
+  const checks = checksUnder(otherwise, ofAgent, verify);
+  return {
+    threshold: thresholdUnder(otherwise, ofAgent.confidenceThreshold ?? gates.confidenceThreshold, verify),
+    ...demandUnder(otherwise, ofAgent.requireConfidence ?? gates.requireConfidence, verify),
+    ...(checks.length > 0 && { checks, ...checkingUnder(otherwise, gates, verify) }),
+  };
+}
+
+function thresholdUnder({ threshold }: Gate, wished: number | undefined, verify: StepVerify): number {
+  if (wished === undefined) return threshold;
+  return basisPointsAbove(Math.max(wished, verify.confidenceThreshold ?? 0));
+}
+
+function demandUnder(
+  { requireConfidence }: Gate,
+  wished: boolean | undefined,
+  verify: StepVerify,
+): Pick<Gate, "requireConfidence"> {
+  const isDemanded = wished === undefined ? requireConfidence : wished || verify.requireConfidence;
+  return isDemanded ? { requireConfidence: true } : {};
+}
+
+const DEFAULTS = gatesSchema.parse({});
+
+function ungated(): Gate {
+  return { threshold: basisPointsAbove(DEFAULTS.confidenceThreshold) };
+}
+
+type AgentGate = GatesConfig["agents"][StepAdmitted["agentId"]];
+
+function agentGate({ agents = {} }: Partial<GatesConfig>, agentId: string): AgentGate {
+  const known = Object.entries(agents).find(([id]) => hostAgentId(id) === hostAgentId(agentId));
+  return known?.[1] ?? {};
+}
+
+/** Checks of a plan and of plugins stay; of the others those that the policy names for the agent, where it names any. */
+function checksUnder({ checks = [] }: Gate, { checks: named }: AgentGate, verify: StepVerify): string[] {
+  if (!named) return checks;
+  const planned = new Set(Object.keys(verify.checks ?? {}));
+  const kept = checks.filter((key) => planned.has(key) || key.startsWith("plugin:"));
+  return [...new Set([...named, ...kept])].slice(0, BOUNDS.checksPerResultMax);
+}
+
+function checkingUnder(gate: Gate, gates: Partial<GatesConfig>, verify: StepVerify): Partial<Gate> {
+  const { criticThreshold, revisionsMax, verifyMs, allowSelfVerification } = gates;
+  const allowSelf = allowSelfVerification ?? gate.allowSelf;
+  const wished = revisionsMax === undefined ? gate.revisionsMax : (verify.revisionsMax ?? revisionsMax);
+  return {
+    criticThreshold:
+      criticThreshold === undefined
+        ? (gate.criticThreshold ?? basisPointsAbove(DEFAULTS.criticThreshold))
+        : basisPointsAbove(criticThreshold),
+    revisionsMax: Math.min(wished ?? DEFAULTS.revisionsMax, BOUNDS.revisionsMax),
+    verifyMs: verifyMs ?? gate.verifyMs ?? DEFAULTS.verifyMs,
+    ...(allowSelf && { allowSelf: true }),
+  };
+}
+
+/** The strategy for a contested resource. Where the policy says nothing of it, it stays. */
+export function strategyUnder(
+  resource: string,
+  applied: AppliedStrategy,
+  { policy: { conflicts }, plan }: Under,
+): AppliedStrategy {
+  if (!conflicts) return applied;
+  const { strategy = "owner_wins" } = conflicts;
+  const ruled = strategyFor(resource, {
+    operator: { ...conflicts, strategy },
+    ...(plan && { plan: plan.conflictPolicy }),
+  });
+  if (ruled.from === "high_risk" || ruled.from === "operator") return ruled;
+  // What a plan says of it is known by what was applied, where its text is not.
+  const isPlans = applied.from === "plan" && !plan && strategy !== "manual_review";
+  const hasOtherList = conflicts.highRisk !== undefined;
+  return conflicts.strategy === undefined || isPlans ? stayed(applied, hasOtherList) : ruled;
+}
+
+/** High-risk by a list that the policy replaces. */
+function stayed(applied: AppliedStrategy, hasOtherList: boolean): AppliedStrategy {
+  return applied.from === "high_risk" && hasOtherList ? { strategy: "owner_wins", from: "default" } : applied;
+}
+
+/** A coordination under way, as it goes on under the policy. What has ended stays as it is, and so does what was doubted. */
+export function stateUnder(state: OpenCoordination, under: Under): OpenCoordination {
+  const { plan, ...created } = createdUnder(state.created, under);
+  return {
+    ...state,
+    created: { ...created, ...(plan && { plan: doubtedAsThen(plan, state.created.plan?.decision) }) },
+    steps: state.steps.map((step) =>
+      isEnded(step.phase) ? step : stepUnder(step, specUnder(step.spec, state.created, under)),
+    ),
+  };
+}
+
+function doubtedAsThen(
+  { decision: _, ...plan }: NonNullable<Created["plan"]>,
+  decision: HeldDecision | undefined,
+): NonNullable<Created["plan"]> {
+  return { ...plan, ...withDecision(decision) };
+}
+
+function withDecision(decision: HeldDecision | undefined): { decision?: HeldDecision } {
+  return decision ? { decision } : {};
+}
+
+/** D4: an attempt that has begun, or is due, was within the budget that held then. */
+function stepUnder(step: Step, { decision: _, ...changed }: StepAdmitted): Step {
+  const { phase, revisions = 0, granted = 0 } = step;
+  const spec = { ...changed, ...withDecision(step.spec.decision) };
+  if (!spec.planned) return { ...step, spec };
+  const isDue = phase.status === "backoff" && !phase.revision;
+  const beyond = phase.attempt + (isDue ? 1 : 0) - revisions - 1 - spec.retryBudget;
+  return beyond > granted ? { ...step, spec, granted: beyond } : { ...step, spec };
+}

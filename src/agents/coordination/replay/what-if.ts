@@ -1,0 +1,344 @@
+/**
+ * Owns: what would have been decided under another policy, from recorded decisions and what is known of what happened.
+ *
+ * 1. At each recorded decision the same inputs are decided under the policy. 2. Where that changes what work there is, the recorded
+ * results of that work, and of all that builds on it, are no evidence any more: they are left out, and counted. 3. What would have to
+ * be known and is not recorded is said, and taken as it was. 4. Nothing is executed and nothing is written.
+ */
+import type { Command } from "../contracts/commands.ts";
+import { invariant } from "../contracts/errors.ts";
+import { epochMsOf, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import type { StepAdmitted } from "../contracts/fact-fields.ts";
+import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
+import { decide } from "../dispatch/decide.ts";
+import { planDispatch, type Effect } from "../dispatch/plan-dispatch.ts";
+import { record } from "../dispatch/record.ts";
+import type { Coordination, Step } from "../ledger/state.ts";
+import { builtOnAnother } from "./built-on-another.ts";
+import { factsOf, type Detected } from "./decide-again.ts";
+import { reasonFor, timeOf, wordsFor } from "./decision-text.ts";
+import { enoughKnown, withPolicy } from "./policy-command.ts";
+import type { Decided } from "./replay-log.ts";
+import { conflictUnder } from "./policy-conflict.ts";
+import { sameValue } from "./same-value.ts";
+import { fits, subjectOf, touchedBy, withNamesOf } from "./subject-of.ts";
+import { stateUnder, type Under } from "./under-policy.ts";
+
+/** A decision that would have been another one. */
+export interface Point {
+  readonly sequence: number;
+  readonly stepId?: string;
+  readonly resource?: string;
+  readonly decided: string;
+  readonly would: string;
+  readonly why: string;
+  /**
+   * `differs`: by the policy alone. `follows`: because of a difference before it. `unknown`: what it would follow from is not recorded;
+   * it is taken as it was.
+   */
+  readonly certainty: "differs" | "follows" | "unknown";
+}
+
+export interface WhatIf {
+  readonly points: readonly Point[];
+  /** Recorded decisions about work that would not have been the recorded work. */
+  readonly leftOut: number;
+  /** The steps of which nothing more is certain, with the reason. */
+  readonly uncertain: readonly { readonly stepId: StepId; readonly why: string }[];
+  /** How far it came, on what is certain. */
+  readonly state: Coordination;
+  /** What would be done next, or be waited for. */
+  readonly next: readonly Effect[];
+}
+
+interface Parted {
+  readonly why: string;
+  /** Its fate is another one; it may come to be the same again. Else its work is. */
+  readonly byFate: boolean;
+}
+
+interface World {
+  state: Coordination;
+  readonly parted: Map<StepId, Parted>;
+  /** Sessions whose agents saw, or did not see, something else than is recorded. */
+  readonly sessions: Set<SessionKey>;
+  readonly points: Point[];
+  leftOut: number;
+  now: EpochMs;
+  /** Questions that were not asked then. */
+  asked: number;
+}
+
+export interface Counterfactual {
+  take(decided: Decided): void;
+  result(): WhatIf;
+}
+
+export function counterfactual(under: Under): Counterfactual {
+  let world: World | undefined;
+  return {
+    take: (decided) => {
+      world ??= begun(decided.before, under);
+      world.now = epochMsOf(decided.facts[0].timestamp);
+      take(world, decided, under);
+    },
+    result: () => {
+      invariant(world !== undefined, "a counterfactual history has decisions");
+      const { points, leftOut, parted, state, now } = world;
+      const uncertain = [...parted].map(([stepId, { why }]) => ({ stepId, why }));
+      return { points, leftOut, uncertain, state, next: planDispatch(state, now) };
+    },
+  };
+}
+
+function begun(before: Coordination, under: Under): World {
+  return {
+    state: before.kind === "open" ? stateUnder(before, under) : before,
+    parted: new Map(),
+    sessions: new Set(),
+    points: [],
+    leftOut: 0,
+    now: 0 as EpochMs,
+    asked: 0,
+  };
+}
+
+function take(world: World, decided: Decided, under: Under): void {
+  expireSooner(world, decided);
+  const [lead] = decided.facts;
+  if (lead.type === "conflict.detected" && lead.payload.contest) takeConflict(world, decided, under);
+  else if (decided.command) takeCommand(world, { ...decided, command: decided.command }, under);
+  else takeTold(world, decided);
+  comparePhases(world, decided, touchedBy(decided.before, decided.facts));
+}
+
+/** Questions that were open then, and would have been closed before now. */
+function expireSooner(world: World, decided: Decided): void {
+  for (const { escalationId, deadlineAtMs, stepId } of overdue(world, decided)) {
+    const drafts = factsOf(decide(world.state, { type: "expireEscalation", escalationId }, deadlineAtMs));
+    apply(world, drafts, deadlineAtMs);
+    tell(world, decided, {
+      ...(stepId && { stepId }),
+      decided: "the question stays open",
+      would: `the question is closed: expired at ${timeOf(deadlineAtMs)}`,
+      why: "nobody had answered by then",
+      certainty: "differs",
+    });
+    if (stepId) comparePhases(world, decided, [stepId]);
+  }
+}
+
+function overdue({ state, parted, now }: World, { before }: Decided) {
+  if (state.kind !== "open" || before.kind !== "open") return [];
+  return [...state.openQuestions].flatMap(([escalationId, deadlineAtMs]) => {
+    const recorded = before.openQuestions.get(escalationId);
+    const stepId = state.escalations.get(escalationId)?.stepId;
+    if (recorded === undefined || deadlineAtMs >= recorded || deadlineAtMs > now) return [];
+    return stepId && parted.has(stepId) ? [] : [{ escalationId, deadlineAtMs, stepId }];
+  });
+}
+
+/** Nothing of ours to decide, but only work that still is the recorded work has it. */
+function takeTold(world: World, { before, facts: [fact] }: Decided): void {
+  const [stepId] = touchedBy(before, [fact]);
+  if ((stepId && world.parted.has(stepId)) || !fits(world.state, before, fact)) world.leftOut += 1;
+  else apply(world, [draftOf(fact)]);
+}
+
+function draftOf({ type, payload }: FactEvent): FactDraft {
+  return { type, payload } as FactDraft;
+}
+
+function takeConflict(world: World, decided: Decided, under: Under): void {
+  const { state } = world;
+  const { facts } = decided;
+  const [fact] = facts;
+  if (state.kind !== "open" || fact.type !== "conflict.detected") return;
+  const { resource, contest } = fact.payload;
+  const requester = contest?.requester;
+  if (!requester || isOfOthers(world, fact.payload, requester)) {
+    world.leftOut += 1;
+    return;
+  }
+  const ruled = conflictUnder(state, { detected: fact.payload, facts, under, now: world.now });
+  apply(world, named(world, facts, ruled.drafts));
+  if (ruled.kind === "same") return;
+  const { decided: was, would, why } = ruled;
+  const certainty = ruled.kind === "unknown" ? "unknown" : "differs";
+  tell(world, decided, { stepId: requester, resource, decided: was, would, why, certainty });
+  if (ruled.kind === "unknown") return;
+  for (const stepId of ruled.concerned)
+    part(world, stepId, { why: `${resource} would have gone to another`, byFate: false });
+}
+
+/** Whoever contends with work that is not the recorded work does not do the recorded work from then on. */
+function isOfOthers(world: World, { claims }: Detected, requester: StepId): boolean {
+  if (world.parted.has(requester)) return true;
+  const changed = claims.find(({ stepId, coordinationId }) => !coordinationId && world.parted.has(stepId));
+  if (changed) part(world, requester, { why: `contends with ${changed.stepId}`, byFate: false });
+  return changed !== undefined;
+}
+
+type Commanded = Decided & { readonly command: Command };
+
+function takeCommand(world: World, decided: Commanded, under: Under): void {
+  const { before, command, facts } = decided;
+  const subject = subjectOf(before, decided);
+  if (subject !== undefined && world.parted.has(subject)) {
+    world.leftOut += 1;
+    return;
+  }
+  const broken = builtOnAnother(world, decided, subject);
+  if (broken !== undefined && subject !== undefined) {
+    leave(world, decided, { stepId: subject, why: broken });
+    return;
+  }
+  const known = enoughKnown({ before, after: world.state, command });
+  const given = withPolicy({ state: world.state, command, facts, under, known });
+  const decision = decide(world.state, given, world.now);
+  const drafts = named(world, facts, factsOf(decision));
+  apply(world, drafts);
+  if (known.kind === "unknown")
+    tell(world, decided, {
+      ...(subject && { stepId: subject }),
+      ...{ decided: "the result counts", would: "it may be held", why: known.why, certainty: "unknown" },
+    });
+  const recorded = facts.map(draftOf);
+  if (sameValue(recorded, drafts)) return;
+  if (drafts.length === 0)
+    notDecided(world, decided, decision.kind === "refused" ? decision.reason : undefined);
+  else compareWords(world, decided, drafts);
+}
+
+function named(world: World, facts: readonly FactEvent[], drafts: readonly FactDraft[]): FactDraft[] {
+  return withNamesOf(facts, drafts, () => {
+    world.asked += 1;
+    return `policy-question-${world.asked}`;
+  });
+}
+
+/** It was decided, and under the policy it would not have been. */
+function notDecided(world: World, decided: Commanded, reason: string | undefined): void {
+  const { command, facts } = decided;
+  if (QUIET.has(command.type)) {
+    world.leftOut += 1;
+    return;
+  }
+  const stepIds = new Set(touchedBy(decided.before, facts));
+  const certainty = world.parted.size > 0 ? "follows" : "differs";
+  const why = reason ?? "there is nothing to do about it";
+  for (const stepId of stepIds.size > 0 ? stepIds : [undefined]) {
+    const own = facts.filter((fact) => stepId === undefined || stepIn(decided, fact) === stepId).map(draftOf);
+    const was = inWords(own);
+    if (was === "") continue;
+    tell(world, decided, { ...(stepId && { stepId }), decided: was, would: "not decided", why, certainty });
+    if (stepId) part(world, stepId, { why, byFate: true });
+  }
+}
+
+/** What people and agents said of something that would not be there says nothing. */
+const QUIET: ReadonlySet<Command["type"]> = new Set([
+  "answerEscalation",
+  "expireEscalation",
+  "recordNotice",
+  "recordTelling",
+  "withholdText",
+  "reportStep",
+  "releaseClaims",
+  "settleReview",
+  "judgePlan",
+  "stopChild",
+]);
+
+function stepIn({ before }: Decided, fact: FactEvent): StepId | undefined {
+  return touchedBy(before, [fact])[0];
+}
+
+function inWords(facts: readonly FactDraft[]): string {
+  return facts.map(wordsFor).filter(Boolean).join("; ");
+}
+
+/** Step by step: what was decided of each, and what would have been. */
+function compareWords(world: World, decided: Commanded, drafts: readonly FactDraft[]): void {
+  const { before, facts } = decided;
+  const recorded = Map.groupBy(facts, (fact) => touchedBy(before, [fact])[0]);
+  const derived = Map.groupBy(drafts, (draft) => touchedBy(world.state, [draft])[0]);
+  for (const stepId of new Set([...recorded.keys(), ...derived.keys()])) {
+    const was = (recorded.get(stepId) ?? []).map(draftOf);
+    const would = derived.get(stepId) ?? [];
+    if (inWords(was) === inWords(would)) continue;
+    const spec = stepId && specOf(world.state, stepId);
+    tell(world, decided, {
+      ...(stepId && { stepId }),
+      decided: inWords(was) || "nothing",
+      would: inWords(would) || "nothing",
+      why: reasonFor({ recorded: was, derived: would, spec }),
+      certainty: "differs",
+    });
+  }
+}
+
+function specOf(state: Coordination, stepId: StepId): StepAdmitted | undefined {
+  return state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec;
+}
+
+/** What is recorded of it from here on is no evidence. */
+function leave(
+  world: World,
+  decided: Commanded,
+  { stepId, why }: { readonly stepId: StepId; readonly why: string },
+): void {
+  const was = inWords(decided.facts.map(draftOf));
+  world.leftOut += 1;
+  tell(world, decided, {
+    ...{ stepId, decided: was || "recorded", would: "no longer certain", why },
+    certainty: "follows",
+  });
+  part(world, stepId, { why, byFate: false });
+}
+
+/** Which steps have another fate now, and which have come to the same one again. */
+function comparePhases(world: World, { before, after }: Decided, stepIds: readonly StepId[]): void {
+  const { state, parted } = world;
+  if (after.kind === "unopened" || state.kind === "unopened") return;
+  for (const stepId of stepIds) {
+    const isSame = fateOf(after.steps.get(stepId)) === fateOf(state.steps.get(stepId));
+    const known = parted.get(stepId);
+    if (isSame && known?.byFate) parted.delete(stepId);
+    if (isSame || known) continue;
+    part(world, stepId, { why: "its fate would be another", byFate: true });
+    partSession(world, before, after.steps.get(stepId));
+  }
+}
+
+function fateOf(step: Step | undefined): string {
+  if (!step) return "unknown";
+  const { status, attempt } = step.phase;
+  const { output } = "output" in step.phase ? step.phase : {};
+  return JSON.stringify([status, attempt, output?.sha256]);
+}
+
+function part(world: World, stepId: StepId, parted: Parted): void {
+  if (world.parted.has(stepId)) return;
+  world.parted.set(stepId, parted);
+  const { state } = world;
+  if (state.kind !== "unopened" && !parted.byFate) partSession(world, state, state.steps.get(stepId));
+}
+
+/** What a model spawned goes back to it: what it did from then on, it did for another reason. */
+function partSession(world: World, state: Coordination, step: Step | undefined): void {
+  if (!step || step.spec.planned || state.kind === "unopened") return;
+  const { sourceSession } = step.spec;
+  if (world.sessions.has(sourceSession)) return;
+  world.sessions.add(sourceSession);
+  const parent = state.children.get(sourceSession);
+  if (parent) part(world, parent, { why: `saw another result of ${step.spec.stepId}`, byFate: false });
+}
+
+function tell(world: World, { facts: [{ sequence }] }: Decided, point: Omit<Point, "sequence">): void {
+  world.points.push({ sequence, ...point });
+}
+
+function apply(world: World, drafts: readonly FactDraft[], at: EpochMs = world.now): void {
+  if (drafts.length > 0) world.state = record(world.state, drafts, at).state;
+}

@@ -1,0 +1,264 @@
+/**
+ * Owns: reading a stored coordination for its replay: its log in pieces that end with a decision, and what beside the log is still kept.
+ * Does not own: what is derived (`replay/`). Nothing is executed, nothing is written.
+ */
+import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
+import type { CoordinationId } from "../contracts/ids.ts";
+import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
+import type { ReplayPolicy } from "../contracts/replay-policy.ts";
+import type { RunEvent } from "../contracts/run-event.ts";
+import type { Effect } from "../dispatch/plan-dispatch.ts";
+import type { Coordination, OpenCoordination } from "../ledger/state.ts";
+import type { Json } from "../plan/step-graph.ts";
+import type { ContentStore } from "../ports/content-store.ts";
+import type { LedgerStore } from "../ports/ledger-store.ts";
+import { outputsLookedInto } from "../replay/criteria-again.ts";
+import { replayOf, replayOn, type Decided, type Difference, type Replaying } from "../replay/replay-log.ts";
+import { counterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
+
+export type { Difference, Point };
+
+export interface ReplayQuery {
+  /** What comes before it is taken as it is recorded. */
+  readonly from?: number;
+  /** What comes from here on is not looked at, but for the rest of the decision that it stands in. */
+  readonly to?: number;
+  readonly policy?: ReplayPolicy;
+}
+
+export interface ReplayedCoordination {
+  readonly coordinationId: CoordinationId;
+  readonly from: number;
+  /** The first event that was not looked at. */
+  readonly to: number;
+  /** How many were derived. */
+  readonly events: number;
+  readonly decisions: number;
+  readonly difference?: Difference;
+  /** With a policy, unless the log differs from what is derived under its own. */
+  readonly whatIf?: ReplayedUnder;
+}
+
+export interface ReplayedUnder {
+  readonly points: readonly Point[];
+  readonly leftOut: number;
+  readonly uncertain: readonly { readonly stepId: string; readonly why: string }[];
+  /** What the recorded history came to, and what the other one did as far as it is certain. */
+  readonly recorded: string;
+  readonly would: string;
+  readonly next: readonly NextAct[];
+  /** Whether the text of the plan was there: what its steps ask for beyond the operator. */
+  readonly plan: "kept" | "deleted" | "none";
+}
+
+export interface NextAct {
+  readonly act: Effect["kind"];
+  readonly stepId?: string;
+  readonly attempt?: number;
+  readonly escalationId?: string;
+}
+
+type ReplayStore = Pick<LedgerStore, "read"> & Pick<ContentStore, "get">;
+
+const PAGE = 1_000;
+
+/** @throws CoordinationError `COORDINATION_NOT_FOUND`, `INPUT_INVALID`, and as `LedgerStore.read` */
+export async function replayCoordination(
+  store: ReplayStore,
+  coordinationId: CoordinationId,
+  query: ReplayQuery = {},
+): Promise<ReplayedCoordination> {
+  const { from = 0, to = Number.MAX_SAFE_INTEGER } = query;
+  const it: Reading = { replaying: replayOf(coordinationId), from, to, outputs: new Map() };
+  await readThrough(store, it, query);
+  const { state, decisions, difference } = it.replaying;
+  if (!difference) assertThere(state, from);
+  const whatIf = difference || !it.under ? undefined : resultOf(it, state);
+  return {
+    ...{ coordinationId, from, to: state.nextSequence, decisions },
+    events: Math.max(0, state.nextSequence - from),
+    ...(difference && { difference }),
+    ...(whatIf && { whatIf }),
+  };
+}
+
+async function readThrough(store: ReplayStore, it: Reading, { policy }: ReplayQuery): Promise<void> {
+  for await (const piece of piecesOf(store, it.replaying.state.coordinationId, it.to)) {
+    if (policy) it.under ??= await underOf(store, piece[0], policy);
+    for (const part of partsOf(piece, it.from)) await replayPart(store, it, part);
+    if (it.replaying.difference) return;
+  }
+}
+
+function assertThere({ kind, coordinationId, nextSequence }: Coordination, from: number): void {
+  if (kind === "unopened")
+    throw new CoordinationError(
+      "COORDINATION_NOT_FOUND",
+      `no coordination ${JSON.stringify(coordinationId)}`,
+    );
+  if (from > nextSequence)
+    throw new CoordinationError("INPUT_INVALID", `the log ends before ${from}, at ${nextSequence}`);
+}
+
+interface Under {
+  readonly plan: ReplayedUnder["plan"];
+  readonly other: Counterfactual;
+  decisions: number;
+}
+
+interface Reading {
+  replaying: Replaying;
+  readonly from: number;
+  readonly to: number;
+  /** Texts that criteria look into. */
+  readonly outputs: Map<string, Json>;
+  under?: Under;
+}
+
+/** Pieces that end where the time changes, because no decision reaches over that. */
+async function* piecesOf(
+  store: ReplayStore,
+  coordinationId: CoordinationId,
+  to: number,
+): AsyncGenerator<RunEvent[]> {
+  let held: RunEvent[] = [];
+  for (let next = 0; ;) {
+    const page = await store.read(coordinationId, { from: next, limit: PAGE });
+    next += page.length;
+    const events = held.concat(page);
+    const isLast = page.length < PAGE;
+    const end = isLast || next >= to ? endAt(events, to, isLast) : lastChange(events);
+    if (end > 0) yield events.slice(0, end);
+    held = events.slice(end);
+    const isOver = held.length > 0 && (held[0]?.sequence ?? 0) >= to;
+    if (isLast || isOver) return;
+  }
+}
+
+/** Where the newest time begins: what stands before it is whole. */
+function lastChange(events: readonly RunEvent[]): number {
+  let at = events.length - 1;
+  while (at > 0 && events[at - 1]?.timestamp === events[at]?.timestamp) at -= 1;
+  return Math.max(at, 0);
+}
+
+/** Behind the decision that the last wanted event belongs to. */
+function endAt(events: readonly RunEvent[], to: number, isAll: boolean): number {
+  const at = events.findIndex(({ sequence }) => sequence >= to);
+  if (at === -1) return isAll ? events.length : lastChange(events);
+  if (at === 0) return 0;
+  const end = events.findIndex(
+    ({ timestamp }, index) => index >= at && timestamp !== events[at - 1]?.timestamp,
+  );
+  if (end !== -1) return end;
+  return isAll ? events.length : lastChange(events);
+}
+
+/** What a plan came to is read off its outputs, which are known only when what came before is. */
+function partsOf(piece: readonly RunEvent[], from: number): (readonly RunEvent[])[] {
+  const at = piece.findIndex(({ type, sequence }) => type === "plan.judged" && sequence >= from);
+  if (at === -1) return [piece];
+  const begin = piece.findIndex(({ timestamp }) => timestamp === piece[at]?.timestamp);
+  return [piece.slice(0, begin), piece.slice(begin)].filter(({ length }) => length > 0);
+}
+
+async function replayPart(store: ReplayStore, it: Reading, part: readonly RunEvent[]): Promise<void> {
+  const { state, difference } = it.replaying;
+  if (difference) return;
+  if (state.kind === "open") await readOutputs(store, it, { state, part });
+  const { from, to, outputs, under } = it;
+  const taken: Decided[] = [];
+  const onDecided = under && { onDecided: (decided: Decided) => taken.push(decided) };
+  try {
+    it.replaying = replayOn(it.replaying, part, { from, to, outputs, ...onDecided });
+  } catch (error) {
+    if (!(error instanceof InvariantViolation)) throw error;
+    it.replaying = { ...it.replaying, difference: unfoldable(part, error.message) };
+  }
+  if (!under || it.replaying.difference) return;
+  under.decisions += taken.length;
+  for (const decided of taken) under.other.take(decided);
+}
+
+function unfoldable([first]: readonly RunEvent[], why: string): Difference {
+  return {
+    sequence: first?.sequence ?? 0,
+    type: first?.type ?? "coordination.created",
+    kind: "projection",
+    why,
+  };
+}
+
+interface Judged {
+  readonly state: OpenCoordination;
+  readonly part: readonly RunEvent[];
+}
+
+async function readOutputs(store: ReplayStore, { outputs }: Reading, { state, part }: Judged): Promise<void> {
+  if (!part.some(({ type }) => type === "plan.judged")) return;
+  for (const sha256 of outputsLookedInto(state)) {
+    const text = outputs.has(sha256) ? undefined : await store.get(sha256);
+    const output = text === undefined ? undefined : jsonIn(text);
+    if (output !== undefined) outputs.set(sha256, output as Json);
+  }
+}
+
+/** What is beside the log may be anything by now. */
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+async function underOf(
+  store: ReplayStore,
+  first: RunEvent | undefined,
+  policy: ReplayPolicy,
+): Promise<Under> {
+  const content = first?.type === "coordination.created" ? first.payload.plan?.content : undefined;
+  const text = content && (await store.get(content.sha256));
+  const plan = text === undefined ? undefined : planIn(text);
+  return {
+    plan: plan ? "kept" : content ? "deleted" : "none",
+    other: counterfactual({ policy, ...(plan && { plan }) }),
+    decisions: 0,
+  };
+}
+
+function planIn(text: string): CoordinationPlan | undefined {
+  const parsed = parsePlan(jsonIn(text));
+  return parsed.ok ? parsed.value : undefined;
+}
+
+function resultOf({ under }: Reading, recorded: Coordination): ReplayedUnder | undefined {
+  if (!under) return undefined;
+  const { plan } = under;
+  const status = statusOf(recorded);
+  if (under.decisions === 0)
+    return { plan, points: [], leftOut: 0, uncertain: [], recorded: status, would: status, next: [] };
+  const { points, leftOut, uncertain, state, next } = under.other.result();
+  return {
+    plan,
+    points,
+    leftOut,
+    uncertain,
+    recorded: status,
+    would: statusOf(state),
+    next: next.map(actOf),
+  };
+}
+
+function statusOf(state: Coordination): string {
+  return state.kind === "ended" ? state.status : "open";
+}
+
+function actOf(effect: Effect): NextAct {
+  return {
+    act: effect.kind,
+    ...("stepId" in effect && { stepId: effect.stepId }),
+    ...("attempt" in effect && { attempt: effect.attempt }),
+    ...("escalationId" in effect && { escalationId: effect.escalationId }),
+  };
+}

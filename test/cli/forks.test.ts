@@ -1,0 +1,160 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { end, loop, work, WORKERS } from "../openwop/levels-workflows.ts";
+import { FORKED } from "../openwop/levels-forks.ts";
+import { openWorld, TOKEN, type World } from "../openwop/levels-world.ts";
+import { tempFolder } from "../support/temp-ledger.ts";
+import { forge } from "./forge.ts";
+import { OPEN, recordLedger } from "./recorded-ledger.ts";
+import { runCli, type CliResult } from "./run-cli.ts";
+
+let world: World;
+
+const CAUTIOUS = loop("cautious", {
+  plan: [work(["worker-good"], 0.6), { ...end(), successCriteria: [{ key: "tests", met: false }] }],
+});
+
+beforeAll(async () => {
+  const known = new Set(FORKED.map(({ id }) => id));
+  world = await openWorld([...FORKED, ...WORKERS.filter(({ id }) => !known.has(id)), CAUTIOUS]);
+});
+
+afterAll(async () => {
+  await world.close();
+});
+
+const cli = (...args: string[]): Promise<CliResult> => runCli([...args, "--ledger", world.ledgerPath]);
+
+async function ended(workflowId: string): Promise<string> {
+  const { runId } = await world.client.run(workflowId);
+  return runId;
+}
+
+describe("replay of a workflow run", () => {
+  test.each(["line", "keeps", "fails", "cautious"])(
+    "of %s is equal, whole and from its middle",
+    async (id) => {
+      const runId = await ended(id);
+      const whole = await cli("replay", runId, "--json");
+      expect(JSON.parse(whole.stdout)).toMatchObject({ kind: "run", runId, from: 0, equal: true });
+      expect(whole.exitCode).toBe(0);
+      const middle = await cli("replay", runId, "--from", "3");
+      expect(middle.stdout).toMatch(/^ok {2}\S+: \d+ events from 3 on come out as recorded/);
+    },
+  );
+
+  test("makes no run and changes nothing", async () => {
+    const runId = await ended("line");
+    const before = await cli("runs", "--json");
+    await cli("replay", runId);
+    expect((await cli("runs", "--json")).stdout).toBe(before.stdout);
+  });
+
+  test("refuses what is for coordinations, and a place behind the end", async () => {
+    const runId = await ended("line");
+    const policy = await cli("replay", runId, "--policy", "any.yaml");
+    expect(policy.stderr).toContain("--policy is for coordinations, and this is a workflow run");
+    expect((await cli("replay", runId, "--from", "900")).stderr).toContain("the log ends before 900");
+  });
+});
+
+describe("fork", () => {
+  const fork = (...args: string[]): Promise<CliResult> =>
+    cli("fork", ...args, "--url", world.baseUrl, "--token", TOKEN);
+
+  test("makes a branch, which runs, and is listed with its source", async () => {
+    const source = await ended("line");
+    const { stdout, exitCode } = await fork(source, "--from", "3", "--json");
+    expect(exitCode).toBe(0);
+    const { runId } = JSON.parse(stdout) as { runId: string };
+    await world.client.until(runId, "completed");
+    const listed = JSON.parse((await cli("runs", runId, "--json")).stdout) as object;
+    expect(listed).toMatchObject({ fork: { mode: "branch", sourceRunId: source, fromSeq: 3 } });
+    expect((await cli("runs")).stdout).toContain(`branch of ${source} from 3`);
+    expect((await cli("runs", runId)).stdout).toContain(`branch of ${source} from 3`);
+    const again = await cli("replay", runId, "--json");
+    expect(JSON.parse(again.stdout)).toMatchObject({ equal: true });
+  });
+
+  test("makes a replay, which is no different from its source", async () => {
+    const source = await ended("cautious");
+    const { stdout } = await fork(source, "--mode", "replay");
+    const runId = stdout.split(" ")[0] ?? "";
+    expect(stdout).toContain(`a replay of ${source}`);
+    await world.client.until(runId, "completed", "failed");
+    const { stdout: same, exitCode } = await cli("diff", source, runId);
+    expect({ same, exitCode }).toEqual({ same: `equal  ${source} and ${runId}\n`, exitCode: 0 });
+  });
+
+  test("with other options begins a branch that has them", async () => {
+    const source = await ended("line");
+    const options = `{"note":"other"}`;
+    const { stdout, exitCode } = await fork(source, "--from", "2", "--configurable", options, "--json");
+    expect({ exitCode, said: exitCode === 0 ? "" : stdout }).toEqual({ exitCode: 0, said: "" });
+    expect((await fork(source, "--from", "2", "--configurable", "[]")).stderr).toContain(
+      "expected a JSON object",
+    );
+  });
+
+  test("says why the host refuses, that nobody answers, and that a branch begins somewhere", async () => {
+    const source = await ended("line");
+    const refused = await fork(source, "--from", "900", "--json");
+    expect(refused.exitCode).toBe(1);
+    expect(JSON.parse(refused.stdout)).toMatchObject({ error: { code: "REQUEST_REFUSED" } });
+    expect(refused.stdout).toContain("invalid_from_seq");
+    const nobody = await cli("fork", source, "--from", "1", "--url", "http://127.0.0.1:9");
+    expect(nobody.stderr).toContain("no OpenWOP host answers at http://127.0.0.1:9");
+    expect(nobody.stderr).toContain("say with --url where the host answers");
+    expect((await fork(source)).stderr).toContain("--from: a branch begins at an event");
+    const wrong = await cli("fork", source, "--from", "1", "--url", world.baseUrl, "--token", "wrong");
+    expect(wrong.stderr).toContain("the host refused");
+  });
+
+  test("of a coordination is refused, with what there is instead", async () => {
+    using folder = tempFolder();
+    await recordLedger(folder.file("ledger.sqlite"), [OPEN]);
+    const args = ["fork", OPEN.id, "--from", "3", "--ledger", folder.file("ledger.sqlite")];
+    const { stderr, exitCode } = await runCli([...args, "--url", world.baseUrl]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("is a coordination, and those cannot be forked");
+    expect(stderr).toContain(`replay ${OPEN.id} --from N --policy FILE`);
+  });
+});
+
+describe("diff", () => {
+  test("tells where two runs differ, and fails", async () => {
+    const [one, other] = [await ended("line"), await ended("fails")];
+    const { stdout, exitCode } = await cli("diff", one, other);
+    expect(exitCode).toBe(1);
+    expect(stdout).toMatch(/^differ {2}from event 0 on, \d+ places\n/);
+    const json = await cli("diff", one, other, "--json");
+    expect(JSON.parse(json.stdout)).toMatchObject({ a: one, b: other, divergedAtSeq: 0 });
+    expect((await cli("diff", one, "run-nobody")).stderr).toContain("run-nobody");
+  });
+});
+
+describe("runs", () => {
+  test("says that a run gave up, and what it did not reach", async () => {
+    const runId = await ended("cautious");
+    expect((await cli("runs", runId)).stdout).toContain("gave up: tests not met");
+    expect(JSON.parse((await cli("runs", runId, "--json")).stdout)).toMatchObject({
+      convergence: { goalSatisfied: false, unmet: ["tests"] },
+    });
+  });
+});
+
+test("a replay of a run whose log was changed tells where", async () => {
+  const runId = await ended("line");
+  await world.stop();
+  try {
+    forge(
+      world.ledgerPath,
+      `drop trigger event_no_update;
+       update event set node_id = 'c' where sequence = 3 and run_key = (select run_key from run where run_id = '${runId}')`,
+    );
+    const { exitCode, stdout } = await cli("replay", runId, "--json");
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout)).toMatchObject({ equal: false, difference: { sequence: 3, nodeId: "c" } });
+  } finally {
+    await world.restart();
+  }
+});

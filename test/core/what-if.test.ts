@@ -1,0 +1,189 @@
+import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import type { ReplayPolicy } from "../../src/agents/coordination/contracts/replay-policy.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
+import {
+  replayCoordination,
+  type ReplayedUnder,
+} from "../../src/agents/coordination/runtime/replay-coordination.ts";
+import { dispatch, finish, openPlan, plannedStep, started } from "./planned-scene.ts";
+import { ack, at, childKey, complete, contentRef, OPEN, RUN, spawn, stepId } from "./scene.ts";
+
+/** A second passes with each of them. */
+function logOf(commands: readonly Command[]): RunEvent[] {
+  let state: Coordination = unopened(RUN);
+  return commands.flatMap((command, index) => {
+    const now = at(index * 1_000);
+    const facts = factsOf(decide(state, command, now));
+    expect(facts, JSON.stringify(command)).not.toEqual([]);
+    const recorded = record(state, facts, now);
+    state = recorded.state;
+    return recorded.events;
+  });
+}
+
+async function under(policy: ReplayPolicy, commands: readonly Command[]): Promise<ReplayedUnder> {
+  const log = logOf(commands);
+  const store = {
+    read: (_: unknown, { from, limit }: { from: number; limit: number }) =>
+      Promise.resolve(log.slice(from, from + limit)),
+    get: () => Promise.resolve(undefined),
+  };
+  const { whatIf, difference } = await replayCoordination(store, RUN, { policy });
+  expect(difference).toBeUndefined();
+  if (!whatIf) throw new Error("nothing was told of the policy");
+  return whatIf;
+}
+
+const GATE = { threshold: 7_000 };
+const opening = { ...OPEN, questions: { answerMs: 600_000 } } as Command;
+const reported = (step: number, confidence: number): Command => ({
+  type: "reportStep",
+  ...{ stepId: stepId(step), attempt: 1, outcome: "completed", output: contentRef("r"), confidence },
+});
+
+describe("what would have happened", () => {
+  it("to whoever saw another result is not certain, nor is what it spawned afterwards", async () => {
+    const nested = { gate: GATE, parentStepId: stepId(1), sourceSession: childKey(1) };
+    const whatIf = await under({ gates: { confidenceThreshold: 0.8 } }, [
+      opening,
+      spawn("one", { gate: GATE }),
+      ack(1),
+      spawn("two", nested),
+      ack(2),
+      spawn("other", { gate: GATE }),
+      ack(3),
+      reported(2, 7_500),
+      complete(2),
+      reported(1, 9_000),
+      complete(1),
+      spawn("later", { gate: GATE }),
+      ack(4),
+      reported(3, 9_500),
+      complete(3),
+    ]);
+    expect(whatIf.points).toMatchObject([
+      { stepId: "step-2", decided: "the result counts", why: "confidence 0.75 is below 0.8" },
+      { stepId: "step-4", would: "no longer certain", why: "whoever spawned it had seen another result" },
+    ]);
+    expect(whatIf.uncertain.map(({ stepId: id }) => id)).toEqual(["step-2", "step-1", "step-4"]);
+    // What began before, and heard nothing of it, is still evidence.
+    expect(whatIf.uncertain.some(({ stepId: id }) => id === "step-3")).toBe(false);
+    expect(whatIf.leftOut).toBeGreaterThanOrEqual(4);
+  });
+
+  it("to a step that needs a result which people replaced, is another thing where it would have counted", async () => {
+    const whatIf = await under({ gates: { confidenceThreshold: 0.3 } }, [
+      openPlan({ steps: 2, questions: { answerMs: 600_000 } }),
+      {
+        type: "admitPlanSteps",
+        steps: [plannedStep("a", { gate: GATE }), plannedStep("b", { after: ["a"] })],
+      },
+      dispatch("a"),
+      started("a"),
+      finish("a", 1, { output: contentRef("own"), stated: { confidence: 4_000 } }),
+      {
+        type: "answerEscalation",
+        ...{ escalationId: "escalation-1", answer: "answer", text: contentRef("theirs"), through: "cli" },
+        by: { kind: "operator" },
+      },
+      dispatch("b"),
+      started("b"),
+      finish("b", 1, { output: contentRef("b") }),
+    ]);
+    expect(whatIf.points).toMatchObject([
+      { stepId: "a", would: "the result counts", why: "confidence 0.4 meets 0.3", certainty: "differs" },
+      {
+        stepId: "b",
+        would: "no longer certain",
+        why: "begins with another result of a",
+        certainty: "follows",
+      },
+    ]);
+  });
+
+  it("to a step that people withheld: it counts, and what needed it would be begun next", async () => {
+    const whatIf = await under({ gates: { enabled: false } }, [
+      openPlan({ steps: 2, questions: { answerMs: 600_000 } }),
+      {
+        type: "admitPlanSteps",
+        steps: [plannedStep("a", { gate: GATE }), plannedStep("b", { after: ["a"] })],
+      },
+      dispatch("a"),
+      started("a"),
+      finish("a", 1, { output: contentRef("own"), stated: { confidence: 4_000 } }),
+      {
+        type: "answerEscalation",
+        ...{ escalationId: "escalation-1", answer: "deny", through: "cli", by: { kind: "operator" } },
+      },
+      { type: "skipSteps", stepIds: [plannedStep("b").stepId] },
+    ]);
+    expect(whatIf.points).toMatchObject([
+      { stepId: "a", why: "nothing holds its results" },
+      { stepId: "b", decided: "skipped (dependency)", would: "not decided", certainty: "follows" },
+    ]);
+    expect(whatIf.next).toContainEqual({ act: "runStep", stepId: "b", attempt: 1 });
+  });
+
+  it("to a contested write is not known where a merge was never tried", async () => {
+    const requester = stepId(2);
+    const claims = [
+      { stepId: stepId(1), priority: "normal", claimedSequence: 1, expiresAtMs: at(900_000) },
+      { stepId: requester, priority: "normal", claimedSequence: 2 },
+    ] as const;
+    const commands: Command[] = [
+      opening,
+      spawn("one"),
+      ack(1),
+      spawn("two"),
+      ack(2),
+      {
+        type: "requestResources",
+        stepId: stepId(1),
+        requests: [{ resource: "file:/a", token: 1, expiresAtMs: at(900_000) }],
+      },
+      {
+        type: "requestResources",
+        stepId: requester,
+        requests: [
+          {
+            ...{ resource: "file:/a", token: 2, expiresAtMs: at(900_000) },
+            contest: { cause: "overlap", strategy: "owner_wins", from: "default", claims },
+          },
+        ],
+      },
+      complete(2),
+    ];
+    const merged = await under({ conflicts: { strategy: "merge_if_safe" } }, commands);
+    expect(merged.points).toMatchObject([
+      { stepId: "step-2", resource: "file:/a", would: "a three-way merge is tried", certainty: "unknown" },
+    ]);
+    expect(merged.uncertain).toEqual([]);
+    const reviewed = await under({ conflicts: { highRisk: ["file:/a"] } }, commands);
+    expect(reviewed.points).toMatchObject([
+      { stepId: "step-2", decided: "step-1 gets it", would: "people are asked", certainty: "differs" },
+    ]);
+    expect(reviewed.uncertain.map(({ stepId: id }) => id)).toEqual(["step-2"]);
+    expect(reviewed.leftOut).toBe(1);
+  });
+
+  it("begins nothing that people would first be asked about", async () => {
+    const doubted = { ...plannedStep("a"), decision: { confidence: 4_000, floor: 5_000 } };
+    const commands: Command[] = [
+      openPlan({ steps: 1, questions: { answerMs: 600_000 } }),
+      { type: "admitPlanSteps", steps: [doubted] },
+      {
+        type: "answerEscalation",
+        ...{ escalationId: "escalation-1", answer: "approve", through: "cli", by: { kind: "operator" } },
+      },
+      dispatch("a"),
+    ];
+    const whatIf = await under({ gates: { enabled: false } }, commands);
+    expect(whatIf.points).toMatchObject([{ stepId: "a", would: "nothing", certainty: "differs" }]);
+    expect(whatIf.uncertain).toEqual([]);
+  });
+});

@@ -103,6 +103,8 @@ describe("a folder of agents", () => {
     write("broken/pack.json", "{");
     write("empty/notes.md", "no pack");
     write("wrong/pack.json", pack({ agentId: "writer" }));
+    write("other/pack.json", pack(manifest({ agentId: "vendor.acmes.writer" })));
+    write("other/prompts/w.md", "Write well.");
     const error = await read().then(
       () => "nothing was wrong",
       (thrown: unknown) => (thrown as Error).message,
@@ -110,6 +112,7 @@ describe("a folder of agents", () => {
     expect(error).toContain("broken: Expected property name");
     expect(error).toMatch(/empty: there is no pack\.json in it/u);
     expect(error).toMatch(/wrong: agents\[0\]/u);
+    expect(error).toContain("other: agents[0]: agentId: expected a name below vendor.acme.");
     expect(error).not.toContain("acme:");
   });
 

@@ -1,27 +1,42 @@
 /** Owns: which tool the name in an agent's allowlist means, and which names of a tool its scopes and its rate go by. */
 import { describe, expect, test } from "vitest";
-import { readInstalledAgent } from "../../src/agents/coordination/contracts/agent-manifest.ts";
-import type { McpTool, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
+import {
+  readInstalledAgent,
+  type InstalledAgent,
+} from "../../src/agents/coordination/contracts/agent-manifest.ts";
+import type {
+  ChatAnswer,
+  McpAnswer,
+  McpTool,
+  ToolCaller,
+} from "../../src/agents/coordination/ports/outbound.ts";
 import { NO_AGENTS } from "../../src/agents/coordination/runtime/workflows/agent-parts.ts";
 import { gateTool, type GatedTool } from "../../src/agents/coordination/runtime/workflows/tool-gate.ts";
 import { createToolRates } from "../../src/agents/coordination/runtime/workflows/tool-rates.ts";
+import { AGENT as AGENT_TYPE } from "../../src/agents/coordination/workflow/graph.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state.ts";
 import { fakeClock } from "../support/fake-clock.ts";
+import { node, workflow } from "../support/workflow-definitions.ts";
 import { workflowScene } from "../support/workflow-scene.ts";
 
 const AGENT = "vendor.test.buyer";
+const SAID = { kind: "answered", finishReason: "stop", model: "m", provider: "p", usage: {} } as const;
+
+function buyer(toolAllowlist: readonly string[], agentId = AGENT): InstalledAgent {
+  const manifest = { agentId, persona: "Buyer", modelClass: "general", systemPrompt: "Buy." };
+  const parsed = readInstalledAgent({
+    ...{ manifest: { ...manifest, toolAllowlist }, systemPrompt: "Buy." },
+    ...{ packName: "p", packVersion: "1.0.0" },
+  });
+  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.value;
+}
 
 /** Which tool of which server the allowlist came to, by what the servers have; `undefined`: a server does not answer. */
 async function surfaceOf(
   toolAllowlist: readonly string[],
   servers: Readonly<Record<string, readonly string[] | undefined>>,
 ): Promise<unknown[]> {
-  const manifest = { agentId: AGENT, persona: "Buyer", modelClass: "general", systemPrompt: "Buy." };
-  const parsed = readInstalledAgent({
-    ...{ manifest: { ...manifest, toolAllowlist }, systemPrompt: "Buy." },
-    ...{ packName: "p", packVersion: "1.0.0" },
-  });
-  if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   const listMcp: ToolCaller["listMcp"] = ({ url }) => {
     const names = servers[new URL(url).hostname];
     const tools = names?.map((name): McpTool => ({ name, inputSchema: {} }));
@@ -31,7 +46,7 @@ async function surfaceOf(
   };
   const mcpServers = Object.fromEntries(Object.keys(servers).map((name) => [name, `http://${name}/mcp`]));
   const scene = workflowScene({
-    agents: { ...NO_AGENTS, installed: [parsed.value], mcpServers },
+    agents: { ...NO_AGENTS, installed: [buyer(toolAllowlist)], mcpServers },
     tools: { listMcp },
     chat: { complete: () => new Promise(() => undefined) },
   });
@@ -100,5 +115,104 @@ describe("the gate of a tool", () => {
       "rate_limited",
     ]);
     expect(rated({ toolName: "mcp:other.pay", tool: { server: "other", tool: "pay" } })).toBeUndefined();
+  });
+});
+
+test("an agent whose node names no inputs is not told the variables that are sensitive", async () => {
+  const definition = (more: Readonly<Record<string, unknown>>) => {
+    const told = workflow("told", {
+      nodes: [node("agent", AGENT_TYPE, { agentId: AGENT }, more)],
+      variables: { word: "open", pin: "1234" },
+    });
+    const variables = told.variables.map((each) => ({ ...each, sensitive: each.name === "pin" }));
+    return { ...told, variables };
+  };
+  const taskOf = async (more: Readonly<Record<string, unknown>>): Promise<unknown> => {
+    const scene = workflowScene({
+      definitions: [definition(more)],
+      agents: { ...NO_AGENTS, installed: [buyer([])] },
+      chat: { complete: () => new Promise(() => undefined) },
+    });
+    const runId = await scene.run("told");
+    return scene.payloads(runId, "coordination.agent_bound")[0]?.task;
+  };
+  expect(await taskOf({})).toEqual({ word: "open" });
+  expect(await taskOf({ inputs: { given: { type: "variable", variableName: "pin" } } })).toEqual({
+    given: "1234",
+  });
+});
+
+test("a task that a model, or who asked it, wrote does not say on which host another agent works", async () => {
+  const asked: string[] = [];
+  const peerUrl = "https://elsewhere.example";
+  const next = ["vendor.test.second", "vendor.test.third"];
+  const scene = workflowScene({
+    agents: {
+      ...NO_AGENTS,
+      installed: [AGENT, ...next].map((agentId) => buyer(["openwop:agent.handoff"], agentId)),
+    },
+    chat: {
+      complete: (): Promise<ChatAnswer> => {
+        const toAgentId = next.shift();
+        const args = { toAgentId, task: { peerUrl, task: "Buy." } };
+        const toolCalls = toAgentId === undefined ? [] : [{ name: "openwop_agent_handoff", args }];
+        return Promise.resolve({ ...SAID, text: toolCalls.length > 0 ? "" : "bought", toolCalls });
+      },
+    },
+    peers: {
+      createRun: (url) => {
+        asked.push(url);
+        return Promise.resolve({ kind: "refused", code: "rejected", message: "no" });
+      },
+    },
+  });
+  const inputs = { peerUrl };
+  const runId = await scene.run("", { agent: { agentId: AGENT, source: "chat-mention" }, inputs });
+  expect(asked).toEqual([]);
+  expect(await scene.snapshot(runId)).toMatchObject({
+    ...{ status: "completed", outputs: { result: "bought", agentId: "vendor.test.third" } },
+  });
+});
+
+describe("what is nested so deep that it cannot be written", () => {
+  const DEEP = JSON.parse(`${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`) as Readonly<
+    Record<string, unknown>
+  >;
+  const called: McpAnswer = { kind: "answered", ok: true, text: "", content: [] };
+
+  /** How often the model and the tool were asked until the run had failed, and a while after. */
+  async function asked(args: Readonly<Record<string, unknown>>, answer: McpAnswer): Promise<unknown[]> {
+    const counts = { model: 0, tool: 0 };
+    const scene = workflowScene({
+      agents: { ...NO_AGENTS, installed: [buyer(["mcp:pay"])], mcpServers: { bank: "http://bank/mcp" } },
+      tools: {
+        listMcp: () => Promise.resolve({ kind: "listed", tools: [{ name: "pay", inputSchema: {} }] }),
+        callMcp: () => {
+          counts.tool += 1;
+          return Promise.resolve(answer);
+        },
+      },
+      chat: {
+        complete: (): Promise<ChatAnswer> => {
+          counts.model += 1;
+          return Promise.resolve({ ...SAID, text: "", toolCalls: [{ name: "mcp_pay", args }] });
+        },
+      },
+    });
+    const runId = await scene.run("", { agent: { agentId: AGENT, source: "run-api" } });
+    await scene.clock.advance(10_000);
+    expect(await scene.snapshot(runId)).toMatchObject({
+      ...{ status: "failed", error: { code: "value_not_recordable" } },
+    });
+    expect(scene.types(runId).filter((type) => type === "agent.invocation.completed")).toHaveLength(1);
+    return [counts.model, counts.tool];
+  }
+
+  test("ends the agent whose model said it, which is not asked over and over", async () => {
+    expect(await asked(DEEP, called)).toEqual([1, 0]);
+  });
+
+  test("ends the agent whose tool answered it, which is not called over and over", async () => {
+    expect(await asked({}, { ...called, structured: DEEP })).toEqual([1, 1]);
   });
 });

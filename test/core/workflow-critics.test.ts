@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { ChatAnswer, ChatModel, ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
+import { judgeChild } from "../../src/agents/coordination/runtime/workflows/judge-child.ts";
+import type { KnownRun } from "../../src/agents/coordination/runtime/workflows/run-book.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";
 import { codeOf, workflowScene } from "../support/workflow-scene.ts";
 import {
@@ -45,6 +47,28 @@ describe("a critic that is a model", () => {
       confidence: 0.8,
     });
     expect(story(at, runId).slice(-4)).toEqual([...MERGED, ...ENDS]);
+  });
+
+  test("sees nothing that is sensitive; what is held against a schema is all that there is", async () => {
+    const asked: ChatRequest[] = [];
+    const schema = { type: "object", required: ["result", "pin"] };
+    const loop = looped({ systemPrompt: "Is it gold?", checks: { form: { kind: "schema", schema } } });
+    const digger = workflow("digger", { nodes: [node("dig")], variables: { result: "gold", pin: "1234" } });
+    const variables = digger.variables.map((each) => ({ ...each, sensitive: each.name === "pin" }));
+    const at = workflowScene({
+      definitions: [loop, { ...digger, variables }],
+      chat: {
+        complete: (request) => {
+          asked.push(request);
+          return Promise.resolve(saying(verdictOf("pass", ["grounded", "complete"])));
+        },
+      },
+    });
+    const runId = await at.run("loop");
+    expect(only(at, runId, "agent.verified").payload).toMatchObject({ verdict: "pass" });
+    expect(asked).toHaveLength(1);
+    expect(JSON.stringify(asked)).toContain("gold");
+    expect(JSON.stringify(asked)).not.toContain("1234");
   });
 
   test("that is in doubt is escalated, as what follows from its verdict, and what it cost is told before", async () => {
@@ -179,4 +203,26 @@ describe("checks that no model makes", () => {
     );
     expect(codeOf(refused)).toBe("validation_error");
   });
+});
+
+test("a run of another tenant is not read, whatever run the log names as a child", async () => {
+  const runOf = (tenant: string): KnownRun =>
+    ({
+      run: {
+        runId: "r",
+        nodes: new Map(),
+        variables: new Map(),
+        started: { owner: { tenant }, inputs: {} },
+        orchestrator: {},
+      },
+      graph: { nodes: new Map(), variables: [{ name: "pin", type: "string", defaultValue: "1234" }] },
+    }) as unknown as KnownRun;
+  const judge = (tenant: string): ReturnType<typeof judgeChild> => {
+    const parts = { driver: { newest: () => Promise.resolve(runOf(tenant)) } };
+    const effect = { kind: "judge_child", childRunId: "run-theirs", workerId: "w" };
+    const judging = { effect, signal: new AbortController().signal, traceparent: undefined };
+    return judgeChild(parts as never, runOf("acme"), judging as never);
+  };
+  expect(await judge("acme")).toMatchObject({ kind: "child_judged", sensitive: [] });
+  expect(await judge("other")).toEqual({ kind: "child_judged", isSelf: false, judgements: [] });
 });

@@ -1,8 +1,17 @@
 import { describe, expect, test } from "vitest";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
 import { expectReplayOf, lengthIn } from "../support/forks.ts";
 import { edge, node, worker, workflow } from "../support/workflow-definitions.ts";
 import type { Caller } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
-import { ALICE, BOB, codeOf, MALLORY, valueOf, workflowScene, type SceneOptions } from "../support/workflow-scene.ts";
+import {
+  ALICE,
+  BOB,
+  codeOf,
+  MALLORY,
+  valueOf,
+  workflowScene,
+  type SceneOptions,
+} from "../support/workflow-scene.ts";
 
 const scene = (options: SceneOptions = {}) => workflowScene({ definitions: [worker("plain")], ...options });
 
@@ -54,6 +63,18 @@ describe("forking", () => {
     await it.settle();
     expect(codeOf(await fork(poor, "branch", runId))).toBe("forbidden");
     expect(codeOf(await fork(payer, "branch", runId))).toBe("done");
+  });
+
+  test("goes so deep and no deeper: a replay of a replay is a fork of a fork too", async () => {
+    const it = scene();
+    let sourceRunId = await it.run("plain");
+    const fork = (mode: "replay" | "branch") => it.host.fork(ALICE, { sourceRunId, mode, fromSeq: 1 });
+    for (let depth = 1; depth <= WORKFLOW_BOUNDS.forksMax; depth += 1) {
+      sourceRunId = valueOf(await fork(depth % 2 === 0 ? "branch" : "replay")).runId;
+      await it.settle();
+    }
+    expect(codeOf(await fork("replay"))).toBe("validation_error");
+    expect(codeOf(await fork("branch"))).toBe("validation_error");
   });
 
   test("twice under one id is once", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
+import type { Caller } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { chain, node, workflow } from "../support/workflow-definitions.ts";
@@ -7,6 +8,7 @@ import {
   ALICE,
   codeOf,
   eventsIn,
+  MALLORY,
   valueOf,
   workflowScene,
   type WorkflowScene,
@@ -213,3 +215,14 @@ describe("openclaw.workspace.read", () => {
     });
   });
 });
+
+test("what turns were given is told to nobody of another tenant", async () => {
+  const scene = workflowScene({ definitions: [writer] });
+  const runId = await scene.run("writer", { inputs: { path: "a.md", content: "mine" } });
+  const seen = async (caller: Caller) =>
+    codeOf((await scene.host.seams?.turnWorkspaces(caller, runId)) ?? GONE);
+  expect(await seen(ALICE)).toBe("done");
+  expect(await seen(MALLORY)).toBe("not_found");
+});
+
+const GONE = { kind: "refused", code: "unavailable", message: "there are no seams" } as const;

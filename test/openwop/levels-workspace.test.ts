@@ -197,6 +197,7 @@ describe("files of a workspace", () => {
       { content: 5 },
       { content: "a", path: "b" },
       { content: "a", contentType: "no type" },
+      { content: "half a pair: \ud800" },
     ])
       expect((await ask("PUT", "f.md", body)).status).toBe(400);
     expect(

@@ -127,9 +127,18 @@ async function installAll(pack: Pack): Promise<Read> {
   for (const [index, value] of pack.agents.entries()) {
     const parsed = readAgentManifest(value);
     if (!parsed.ok) return { problem: `agents[${index}]: ${describeProblems(parsed.problems)}` };
+    if (!isOfPack(parsed.value, pack))
+      return {
+        problem: `agents[${index}]: agentId: expected a name below ${pack.name}., got ${parsed.value.agentId}`,
+      };
     agents.push(await install(pack, parsed.value));
   }
   return { agents };
+}
+
+/** RFC 0003: `<packName>.<agent>`, so that no pack takes another one's names. A single file is a pack of its own name. */
+function isOfPack({ agentId }: AgentManifest, { name: packName }: Pack): boolean {
+  return agentId === packName || agentId.startsWith(`${packName}.`);
 }
 
 /** @throws CoordinationError `INPUT_INVALID` where something that it refers to cannot be had. */

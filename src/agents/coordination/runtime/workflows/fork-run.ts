@@ -36,7 +36,7 @@ export async function forkRun(it: ForkParts, caller: Caller, asked: ForkRun): Pr
   const runId = asked.runId ?? it.newRunId();
   const made = await it.store.entry(runId);
   if (made) return existing(made, caller, place);
-  const refusal = (await tooLate(it, place)) ?? (await damaged(it, place)) ?? tooMany(source);
+  const refusal = (await tooLate(it, place)) ?? (await damaged(it, place)) ?? (await tooMany(it, source));
   if (refusal) return refusal;
   const begun = await beginning(it, { caller, asked, place, runId });
   return "kind" in begun ? begun : fork(it, begun, place);
@@ -104,8 +104,12 @@ function forkedOf(runId: CoordinationId, { sourceRunId, fromSeq, mode }: RunOrig
   return { runId, sourceRunId, fromSeq, mode };
 }
 
-function tooMany({ origin }: WorkflowEntry): HostRefusal | undefined {
-  return origin && origin.ids.length >= WORKFLOW_BOUNDS.forksMax
+/** A replay of a replay has no more ids than that one: the forks themselves are counted. */
+async function tooMany({ store }: ForkParts, source: WorkflowEntry): Promise<HostRefusal | undefined> {
+  let forks = 0;
+  for (let at: WorkflowEntry | undefined = source; at?.origin; forks += 1)
+    at = await store.entry(at.origin.sourceRunId);
+  return forks >= WORKFLOW_BOUNDS.forksMax
     ? refuse("validation_error", `a run is a fork of a fork at most ${WORKFLOW_BOUNDS.forksMax} times`)
     : undefined;
 }

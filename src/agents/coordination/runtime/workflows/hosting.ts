@@ -11,6 +11,7 @@ import { createMockModel } from "./mock-model.ts";
 import { createRunBook, type RunBook } from "./run-book.ts";
 import { createSideEffects } from "./side-effects.ts";
 import { createToolRates } from "./tool-rates.ts";
+import { endingUnwritable } from "./unwritable-outcome.ts";
 import { createRunWatch, type RunWatch } from "./watch-runs.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 import { workflowSeams } from "./workflow-seams.ts";
@@ -35,7 +36,7 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
     askAgain: (known, call, signal) => askAgain({ ...parts, mockModel }, known, call, signal),
   });
   const watching = createRunWatch(parts);
-  const perform = createPerform({
+  const performing = createPerform({
     ...parts,
     ...{ book, mockModel, sideEffects, agentBook, agentHost },
     toolRates: createToolRates(parts.clock, agentHost.toolRate),
@@ -45,6 +46,7 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
       await endAbandoned(it, { runId, tenant: started.owner.tenant, parentRunId });
     },
   });
+  const perform = endingUnwritable(performing);
   const it: Hosting = {
     ...parts,
     book,

@@ -48,7 +48,7 @@ async function judge(parts: JudgeParts, parent: KnownRun, judging: Judging): Pro
   const isSelf = verifier !== undefined && [workerId, ...actors].includes(verifier.agentId);
   const isAsked = verifier !== undefined && (!isSelf || verifier.allowSelfVerification);
   const calls: Call[] = [];
-  const asking = { ...judging, variables, calls };
+  const asking = { ...judging, variables, sensitive, calls };
   const judgements = isAsked ? await askAll(parts, parent, { ...asking, verifier }) : [];
   return {
     ...{ kind: "child_judged", variables, sensitive, isSelf, judgements },
@@ -91,12 +91,13 @@ async function childOf(parts: JudgeParts, parent: KnownRun, judging: Judging): P
 type Asking = Judging & {
   readonly verifier: VerifierConfig;
   readonly variables: Values;
+  readonly sensitive: readonly string[];
   /** What the critic's model answered so far. */
   readonly calls: Call[];
 };
 
 async function askAll(parts: JudgeParts, { run }: KnownRun, asking: Asking): Promise<readonly Judgement[]> {
-  const { effect, verifier, variables, signal, traceparent, calls } = asking;
+  const { effect, verifier, signal, traceparent, calls } = asking;
   const checks = Object.entries(checksOf(verifier));
   if (checks.length === 0) return [];
   const deadlineAtMs = addMs(parts.clock.now(), verifier.timeoutMs);
@@ -114,7 +115,7 @@ async function askAll(parts: JudgeParts, { run }: KnownRun, asking: Asking): Pro
       const request = { key, check, deadlineAtMs, signal };
       const answer = await answerOf(parts, asked, {
         ...request,
-        result: resultOf(run.runId, effect, variables),
+        result: resultOf(run.runId, effect, shownTo(check, asking)),
       });
       if (answer.kind === "verdict") return judgementOf(answer);
       const { because, message } = answer;
@@ -122,6 +123,12 @@ async function askAll(parts: JudgeParts, { run }: KnownRun, asking: Asking): Pro
       return { kind: "none", because } as const;
     }),
   );
+}
+
+/** A sensitive variable is not a model's to see; what is looked at here may be held against all of them. */
+function shownTo({ kind }: Check, { variables, sensitive }: Asking): Values {
+  const isShown = (name: string): boolean => kind !== "model" || !sensitive.includes(name);
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => isShown(name)));
 }
 
 function judgementOf({ verdict, criteria, confidence }: CheckAnswer & { kind: "verdict" }): Judgement {

@@ -65,7 +65,7 @@ async function write(
   { at, path }: Place,
   { content: given, contentType = WORKSPACE_CONTENT_TYPE, ifMatch }: NewWorkspaceFile,
 ): Promise<Answered<WorkspaceFile>> {
-  const invalid = invalidPath(path) ?? invalidType(contentType);
+  const invalid = invalidPath(path) ?? invalidType(contentType) ?? invalidText(given);
   if (invalid) return invalid;
   const text = redacted(given, secrets);
   if (isTooLarge(given) || isTooLarge(text)) return TOO_LARGE;
@@ -103,6 +103,13 @@ function invalidType(contentType: string): HostRefusal | undefined {
   return isContentType(contentType)
     ? undefined
     : refuse("validation_error", "contentType is no media type, such as text/markdown");
+}
+
+/** What cannot be kept as it is would be read back as something else. */
+function invalidText(text: string): HostRefusal | undefined {
+  return text.isWellFormed()
+    ? undefined
+    : refuse("validation_error", "content is no Unicode text: it has half of a surrogate pair");
 }
 
 function noFile(path: string, version?: number): HostRefusal {

@@ -299,7 +299,8 @@ function handoffEffect(view: NodeView, invocation: Invocation) {
   const asked = call && handoffIn(call.args);
   const toAgentId = invocation.handoff?.toAgentId ?? "";
   const { childRunId } = view.own.handoff ?? {};
-  const effect = childEffect(view, {
+  // It is an agent of this host, whatever a task names as a host.
+  const { peerUrl: _, ...effect } = childEffect(view, {
     cause: "core.dispatch",
     workflowId: workflowIdOf(toAgentId),
     inputs: asInputs(asked?.task ?? invocation.bound?.task),

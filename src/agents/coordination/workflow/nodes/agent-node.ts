@@ -2,7 +2,7 @@
 import type { AgentEffect } from "../agent-effects.ts";
 import type { Invocation } from "../invocation.ts";
 import type { NodeEffect, NodeView } from "../node-type.ts";
-import { inputsOf, variablesOf } from "../values.ts";
+import { inputsOf, variablesOf, type Values } from "../values.ts";
 
 export interface NodeAgent {
   readonly agentId: string;
@@ -19,11 +19,17 @@ export function agentOf({ run, node: { node } }: Pick<NodeView, "run" | "node">)
   return manifest === undefined ? undefined : { agentId: named, manifest };
 }
 
-/** The ports of the node; of a node without any its configured task, else what the run has. */
+/** The ports of the node; of a node without any its configured task, else what the run has and may show. */
 export function taskOf({ run, graph, node }: NodeView): unknown {
   const { inputs, config } = node.node;
   if (Object.keys(inputs).length > 0) return inputsOf(run, graph, node);
-  return config["task"] ?? config["prompt"] ?? variablesOf(run, graph);
+  return config["task"] ?? config["prompt"] ?? shownOf(run, graph);
+}
+
+/** A model, and whoever its tools tell, has a sensitive variable where a port names it. */
+function shownOf(run: NodeView["run"], graph: NodeView["graph"]): Values {
+  const hidden = new Set(graph.variables.flatMap(({ name, sensitive }) => (sensitive ? [name] : [])));
+  return Object.fromEntries(Object.entries(variablesOf(run, graph)).filter(([name]) => !hidden.has(name)));
 }
 
 /** Only within the node's execution: the next one is another invocation. */

@@ -59,7 +59,10 @@ type Place = Pick<ChildEffect, "cause" | "workflowId" | "inputs" | "ordinal" | "
   readonly childRunId?: string;
 };
 
-export function childEffect(view: NodeView, { ordinal, ...place }: Place): NodeEffect {
+export function childEffect(
+  view: NodeView,
+  { ordinal, ...place }: Place,
+): NodeEffect & { readonly kind: "run_child" } {
   const { nodeId } = view.own;
   const peerUrl = peerOf(view);
   const isIsolated = view.node.node.config["memoryScopeIsolation"] === "isolated";

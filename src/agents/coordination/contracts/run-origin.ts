@@ -21,6 +21,8 @@ export const runOriginSchema = z.strictObject({
   ids: z
     .array(z.strictObject({ before: sequence, runId: coordinationIdSchema }))
     .max(WORKFLOW_BOUNDS.forksMax),
+  /** Who asked for it: the owner is its source's. */
+  by: z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax).optional(),
   /** What a branch's caller put in place of the source's options. */
   configurable: z.record(z.string(), z.unknown()).optional(),
 });

@@ -227,7 +227,7 @@ async function brokenOverlay(
     : refuse("validation_error", `what is asked cannot be kept: ${problem}`);
 }
 
-async function originOf(it: ForkParts, { asked, place, runId }: Asked): Promise<RunOrigin> {
+async function originOf(it: ForkParts, { caller, asked, place, runId }: Asked): Promise<RunOrigin> {
   const { source, mode, fromSeq } = place;
   const { runId: sourceRunId, origin } = source;
   const until = mode === "branch" ? fromSeq : Math.max(fromSeq, await recordedEnd(it, source));
@@ -236,6 +236,7 @@ async function originOf(it: ForkParts, { asked, place, runId }: Asked): Promise<
     ...{ mode, sourceRunId, fromSeq, until },
     identity: mode === "branch" ? runId : (origin?.identity ?? sourceRunId),
     ids: idsBelow(source, until),
+    by: caller.principal,
     ...(Object.keys(configurable).length > 0 && { configurable }),
   };
 }

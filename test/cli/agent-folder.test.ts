@@ -51,6 +51,16 @@ describe("a folder of agents", () => {
     ]);
   });
 
+  it("is, as an example, that of this repository", async () => {
+    const [triage, ...others] = await readAgentFolder(join(import.meta.dirname, "../../examples/agents"));
+    expect(others).toEqual([]);
+    expect(triage).toMatchObject({
+      ...{ packName: "community.support", manifest: { agentId: "community.support.triage" } },
+      returnSchema: { required: ["team", "urgency"] },
+    });
+    expect(triage?.systemPrompt).toContain("confidence");
+  });
+
   it("has single manifests, as JSON or YAML, beside them", async () => {
     write(
       "one.json",

@@ -132,15 +132,18 @@ describe("who may mention", () => {
     ["clients of the gateway that are not named", ["telegram:42"], { channel: "webchat" }, false],
     ["everybody of a channel", ["telegram:*"], { channel: "telegram", senderId: "43" }, true],
     ["nobody in particular", ["telegram:42"], { channel: "telegram", senderId: "" }, false],
-  ] as const)("LM-68 are whom the operator and the channel let: %s", async (_, senders, message, isAllowed) => {
-    const { say, asked, lines } = await chat({ openwop: { mentions: { ...(senders && { senders }) } } });
-    const reply = await say("@helper secret words", message);
-    expect(reply).toBe(isAllowed ? `${HELPER}: Done.` : refused);
-    expect(asked).toHaveLength(isAllowed ? 1 : 0);
-    const warned = lines.filter(({ level }) => level === "warn").map(({ text }) => text);
-    expect(warned).toHaveLength(isAllowed ? 0 : 1);
-    expect(warned.join()).not.toContain("secret words");
-  });
+  ] as const)(
+    "LM-68 are whom the operator and the channel let: %s",
+    async (_, senders, message, isAllowed) => {
+      const { say, asked, lines } = await chat({ openwop: { mentions: { ...(senders && { senders }) } } });
+      const reply = await say("@helper secret words", message);
+      expect(reply).toBe(isAllowed ? `${HELPER}: Done.` : refused);
+      expect(asked).toHaveLength(isAllowed ? 1 : 0);
+      const warned = lines.filter(({ level }) => level === "warn").map(({ text }) => text);
+      expect(warned).toHaveLength(isAllowed ? 0 : 1);
+      expect(warned.join()).not.toContain("secret words");
+    },
+  );
 
   it("is asked of commands as well: senders that the channel vouches for, unless others are named", async () => {
     const anybody = await chat();

@@ -119,7 +119,7 @@ type Making = (state: Coordination) => Command;
 function workOf(number: number, now: EpochMs): Making[] {
   const of = { stepId: `step-${number}` as StepId, attempt: 1 };
   const name = `child-${number}`;
-  const resource = `file:/work/${number % 100}.md`;
+  const resource = `file:/project/${number % 100}.md`;
   const { ref } = contentOf(name);
   const target = (state: Coordination) => {
     const phase = state.kind === "unopened" ? undefined : state.steps.get(of.stepId)?.phase;

@@ -112,13 +112,35 @@ describe("forking", () => {
   });
 });
 
+/** More events than a fork takes at once. */
+const LONG = workflow("long", {
+  nodes: [node("a"), node("b")],
+  edges: [edge("a>b"), edge("b>a")],
+  settings: { maxLoopbackIterations: 600 },
+});
+const longScene = (options: SceneOptions = {}) =>
+  workflowScene({ definitions: [LONG], settings: { nodeExecutionsMax: 5_000 }, ...options });
+
+test.each(["replay", "branch"] as const)(
+  "a %s that was begun in time takes all its events, though the retention of its source ends meanwhile",
+  async (mode) => {
+    const it = longScene({ retentionMs: 60_000 });
+    const sourceRunId = await it.run("long");
+    await it.clock.advance(1);
+    const fromSeq = mode === "replay" ? 0 : lengthIn(it.ledger, sourceRunId);
+    const runId = valueOf(await it.host.fork(ALICE, { sourceRunId, mode, fromSeq })).runId;
+    expect(it.ledger.runs.get(runId as never)?.events.length ?? 0).toBeLessThan(2_000);
+    it.clock.jump(it.clock.now() + 3_600_000);
+    await it.settle();
+    expectReplayOf(it.ledger, runId, sourceRunId);
+    expect(codeOf(await it.host.fork(ALICE, { sourceRunId, mode, fromSeq }))).toBe(
+      "replay_memory_snapshot_unavailable",
+    );
+  },
+);
+
 test("a fork whose source is damaged while it takes its events ends by that", async () => {
-  const long = workflow("long", {
-    nodes: [node("a"), node("b")],
-    edges: [edge("a>b"), edge("b>a")],
-    settings: { maxLoopbackIterations: 600 },
-  });
-  const it = workflowScene({ definitions: [long], settings: { nodeExecutionsMax: 5_000 } });
+  const it = longScene();
   const sourceRunId = await it.run("long");
   await it.clock.advance(1);
   const length = lengthIn(it.ledger, sourceRunId);

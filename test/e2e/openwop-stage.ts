@@ -5,7 +5,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
-import type { WorkflowEntry } from "../../src/agents/coordination/ports/workflow-store.ts";
+import type { WorkflowEntry, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { clientOf, type Client, type Event } from "../openwop/levels-world.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -27,6 +27,8 @@ export interface ServeStage extends AsyncDisposable {
   serve(more?: readonly string[]): Promise<Serve>;
   /** All runs of the ledger, as it lies on disk. */
   runs(): Promise<WorkflowEntry[]>;
+  /** The processes that the ledger knows of, and when each was last heard of. */
+  drivers(): ReturnType<WorkflowStore["drivers"]["lastBeats"]>;
   /** The log of a run, as it lies on disk. */
   log(runId: string): Promise<Event[]>;
   /** What `verify` says, with its exit code. */
@@ -56,6 +58,7 @@ export function serveStage(definitions: readonly WorkflowDefinition[]): ServeSta
       };
     },
     runs: () => reading(ledger, ({ workflows: store }) => store.list({ after: 0, limit: 10_000 })),
+    drivers: () => reading(ledger, ({ workflows: store }) => store.drivers.lastBeats()),
     log: (runId) =>
       reading(ledger, async ({ workflows: store }) => {
         const events = await store.read(runId as CoordinationId, { from: 0, limit: 10_000 });

@@ -23,6 +23,7 @@ import { readResult } from "./agent-result.ts";
 import { systemOf } from "./agent-rules.ts";
 import { redacted, redactedValue } from "./memory-writes.ts";
 import { shortened } from "./model-request.ts";
+import { failureOf } from "./outbound-outcome.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 export interface TurnParts extends Pick<WorkflowHostParts, "chat" | "contract" | "sha256" | "secrets"> {
@@ -48,7 +49,7 @@ export async function turnAgent(parts: TurnParts, asked: Turning): Promise<Effec
   const request = requestOf(agent, bound, effect);
   const answer = await ask(parts, asked, { agent, bound, request });
   const digest = digestOf(parts, request, answeringIn(bound, answer));
-  if (answer.kind !== "answered") return failed(answer, digest);
+  if (answer.kind !== "answered") return failureOf(answer, digest && { asked: digest });
   const told = toldOf(answer, digest);
   if (answer.refusal !== undefined || answer.finishReason === "content-filter")
     return { kind: "model_refused", ...told };
@@ -135,10 +136,6 @@ function digestOf(
     ...(temperature !== undefined && { temperature }),
   });
   return made.ok ? { ...named, digest: sha256(made.text) } : undefined;
-}
-
-function failed({ code, errorCode, message }: OutboundFailure, asked: ModelAsked | undefined): EffectOutcome {
-  return { kind: "failed", error: { code: errorCode ?? code, message }, ...(asked && { asked }) };
 }
 
 function toldOf({ usage, provider, model }: ChatAnswer, asked: ModelAsked | undefined) {

@@ -6,6 +6,7 @@ import type { EffectOutcome, ModelAsk, ModelAsked, NodeEffect } from "../../work
 import type { Values } from "../../workflow/values.ts";
 import type { MockModel } from "./mock-model.ts";
 import { askedOf, MAX_TOKENS, modelOf, shortened, type AskedModel } from "./model-request.ts";
+import { failureOf } from "./outbound-outcome.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 export interface AskParts extends Pick<WorkflowHostParts, "chat" | "contract" | "sha256"> {
@@ -25,7 +26,10 @@ export async function askModel(parts: AskParts, call: ModelCall): Promise<Effect
   const chat = request.provider === "mock" ? undefined : await parts.chat();
   const target = targetOf(chat, request);
   const answer = chat ? await complete(chat, call) : parts.mockModel.answer(placeOf(call), request);
-  if (answer.kind !== "answered") return failed(answer, target && askedOf(parts, request, target));
+  if (answer.kind !== "answered") {
+    const asked = target && askedOf(parts, request, target);
+    return failureOf(answer, asked && { asked });
+  }
   const answering = { provider: shortened(answer.provider), model: modelOf(request, answer.model) };
   const asked = askedOf(parts, request, target ?? answering);
   return outcomeOf(parts, request, answer, asked);
@@ -58,10 +62,6 @@ function complete(
     ...(schema && { schema: { name: "answer", schema } }),
     ...(traceparent !== undefined && { traceparent }),
   });
-}
-
-function failed({ code, errorCode, message }: OutboundFailure, asked: ModelAsked | undefined): EffectOutcome {
-  return { kind: "failed", error: { code: errorCode ?? code, message }, ...(asked && { asked }) };
 }
 
 async function outcomeOf(

@@ -1,7 +1,7 @@
 /** Owns: doing what nodes need of the outside: child runs here and on other hosts, memory, models, tools. */
 import type { CoordinationId, EventId } from "../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
-import type { CallingRun, OutboundFailure, PeerRunEnded } from "../../ports/outbound.ts";
+import type { CallingRun, PeerRunEnded } from "../../ports/outbound.ts";
 import type { ChildEffect, EffectOutcome, NodeEffect } from "../../workflow/node-type.ts";
 import { REPLAY_SOURCE_MISSING } from "../../workflow/progress.ts";
 import { convergenceOf } from "../../workflow/review.ts";
@@ -15,6 +15,7 @@ import { createRun, type CreateParts } from "./create-run.ts";
 import { HOST_STOPS, type Perform } from "./drive-runs.ts";
 import { entriesFor, memoryHomeOf } from "./fork-memory.ts";
 import { judgeChild, type JudgeParts } from "./judge-child.ts";
+import { failureOf } from "./outbound-outcome.ts";
 import { callTool, sendMessage, type ToolAct } from "./perform-tools.ts";
 import { performAgent, type AgentAct, type AgentParts } from "./perform-agent.ts";
 import type { KnownRun } from "./run-book.ts";
@@ -327,14 +328,6 @@ function callOf<E extends Of<"call_tool" | "send_message">>(
   const cause = kind === "call_tool" ? "mcp-tool-call" : "a2a-message";
   const parent = callingRun(parts, known, cause, known.run.nodes.get(nodeId)?.openCall);
   return { effect, signal, parent, trace: traceOf(parts, known, id) };
-}
-
-function failureOf({
-  code,
-  errorCode,
-  message,
-}: OutboundFailure): EffectOutcome & { readonly kind: "failed" } {
-  return { kind: "failed", error: { code: errorCode ?? code, message } };
 }
 
 function agentAct(

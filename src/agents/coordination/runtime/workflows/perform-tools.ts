@@ -1,7 +1,8 @@
 /** Owns: calling a tool over MCP, or another agent over A2A, for a node that names one. */
-import type { CallingRun, OutboundFailure, TraceContext } from "../../ports/outbound.ts";
+import type { CallingRun, TraceContext } from "../../ports/outbound.ts";
 import type { EffectOutcome, NodeEffect } from "../../workflow/node-type.ts";
 import type { WorkflowRun } from "../../workflow/state.ts";
+import { failureOf } from "./outbound-outcome.ts";
 import { gateTool, type GateParts } from "./tool-gate.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
@@ -28,7 +29,7 @@ export async function callTool(
   const caller = await parts.tools();
   const answer = await caller.callMcp({ url, tool, args, signal, parent, ...trace });
   const durationMs = Math.max(0, parts.clock.now() - begunAt);
-  if (answer.kind !== "answered") return failureOf(answer, durationMs);
+  if (answer.kind !== "answered") return failureOf(answer, { durationMs });
   const { ok, text, structured } = answer;
   return { kind: "tool_answered", ok, text, content: structured ?? answer.content, durationMs };
 }
@@ -52,11 +53,7 @@ export async function sendMessage(
   const caller = await parts.tools();
   const answer = await caller.sendA2a({ url, skill, message, messageId, signal, parent, ...trace });
   const durationMs = Math.max(0, parts.clock.now() - begunAt);
-  if (answer.kind !== "answered") return failureOf(answer, durationMs);
+  if (answer.kind !== "answered") return failureOf(answer, { durationMs });
   const { ok, text, data, state } = answer;
   return { kind: "tool_answered", ok, text, content: data, state, durationMs };
-}
-
-function failureOf({ code, errorCode, message }: OutboundFailure, durationMs: number): EffectOutcome {
-  return { kind: "failed", error: { code: errorCode ?? code, message }, durationMs };
 }

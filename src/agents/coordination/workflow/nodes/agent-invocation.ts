@@ -23,6 +23,7 @@ import { messagesOf } from "./agent-messages.ts";
 import { agentEffect, asksOf, agentOf, prepareEffect } from "./agent-node.ts";
 import { identityOf } from "../state.ts";
 import { childEffect } from "./child-run.ts";
+import { failed } from "./ends.ts";
 
 export const agentInvocation: NodeType = {
   step: (view) => {
@@ -40,10 +41,10 @@ export const agentInvocation: NodeType = {
       case "agent_tool_returned":
         return effect.kind === "call_agent_tool" ? [returned(view, effect, outcome)] : [];
       case "model_refused":
-        return failed(view, { code: REFUSED, message: "the model refused to answer" });
+        return [failed(view, { code: REFUSED, message: "the model refused to answer" })];
       case "failed":
       case "child_refused":
-        return failed(view, outcome.error);
+        return [failed(view, outcome.error)];
       case "child_created":
         return handedOver(view, outcome.childRunId);
       case "child_ended":
@@ -85,13 +86,6 @@ export const agentNode: NodeType = {
   settle: (view, effect, outcome) => agentInvocation.settle?.(view, effect, outcome) ?? [],
 };
 
-function failed(
-  { own: { nodeId } }: NodeView,
-  error: WorkflowPayloads["node.failed"]["error"],
-): WorkflowDraft[] {
-  return [{ type: "node.failed", nodeId, payload: { nodeId, error } }];
-}
-
 function completing(
   view: NodeView,
   { invocationId, agentId }: Invocation["started"],
@@ -109,7 +103,7 @@ function prepared(view: NodeView, outcome: AgentOutcome & { kind: "agent_prepare
   ];
   // The invocation is not open yet where its node fails: it is closed here.
   return refusal
-    ? [...drafts, completing(view, started, { outcome: "failed" }), ...failed(view, refusal)]
+    ? [...drafts, completing(view, started, { outcome: "failed" }), failed(view, refusal)]
     : drafts;
 }
 
@@ -174,7 +168,7 @@ function turned(view: NodeView, outcome: AgentOutcome & { kind: "agent_turned" }
         ]
       : []),
   ];
-  if (refusal) return [...drafts, ...failed(view, refusal)];
+  if (refusal) return [...drafts, failed(view, refusal)];
   return said.final ? [...drafts, ...decided(view, invocation, said.final)] : drafts;
 }
 
@@ -332,7 +326,7 @@ function childEnded(
     return [{ type: "node.completed", nodeId, payload: { nodeId, outputs: all } }];
   }
   const code = error?.code ?? `child_${status}`;
-  return failed(view, { code, message: `the agent that the task was handed to ${status}` });
+  return [failed(view, { code, message: `the agent that the task was handed to ${status}` })];
 }
 
 /** The agent is done, and the node follows. */

@@ -1,6 +1,7 @@
 /** Owns: nodes that test what a replay does again: one that waits, which is pure, and one that has an effect, which is not. */
 import type { NodeType } from "../node-type.ts";
 import { delay, echo } from "./basic-nodes.ts";
+import { completed, failedBy } from "./ends.ts";
 
 /** A delay that passes its inputs on. */
 export const hold: NodeType = {
@@ -16,11 +17,8 @@ export const sideEffect: NodeType = {
     kind: "act",
     effect: { kind: "cause_side_effect", id: `${nodeId}:${executions}:cause`, nodeId },
   }),
-  settle: ({ own: { nodeId } }, _effect, outcome) => {
-    if (outcome.kind === "failed")
-      return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
-    if (outcome.kind !== "side_effect_caused") return [];
-    const { effectId } = outcome;
-    return [{ type: "node.completed", nodeId, payload: { nodeId, outputs: { effectId } } }];
-  },
+  settle: (view, _effect, outcome) =>
+    outcome.kind === "side_effect_caused"
+      ? [completed(view, { effectId: outcome.effectId })]
+      : failedBy(view, outcome),
 };

@@ -1,6 +1,6 @@
 /** Owns: the drafts with which nodes that asked the outside for something end. */
 import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { of, type EffectOutcome, type NodeView } from "../node-type.ts";
+import { of, type EffectOutcome, type NodeError, type NodeView } from "../node-type.ts";
 import { variableOf, type Values } from "../values.ts";
 
 export function changed(view: NodeView, name: string, next: unknown): WorkflowDraft {
@@ -16,7 +16,10 @@ export function completed({ own: { nodeId } }: NodeView, outputs: Values): Workf
   return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
 }
 
-export function failedBy({ own: { nodeId } }: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  if (outcome.kind !== "failed") return [];
-  return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
+export function failed({ own: { nodeId } }: NodeView, error: NodeError): WorkflowDraft {
+  return { type: "node.failed", nodeId, payload: { nodeId, error } };
+}
+
+export function failedBy(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+  return outcome.kind === "failed" ? [failed(view, outcome.error)] : [];
 }

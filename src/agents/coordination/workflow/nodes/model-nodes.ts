@@ -3,6 +3,7 @@ import { REFUSED, type WorkflowDraft } from "../../contracts/workflow-events.ts"
 import { jsonIn } from "../json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-type.ts";
 import { inputsOf, isRecord, type Values } from "../values.ts";
+import { completed, failed, failedBy } from "./ends.ts";
 
 const MAX_TOKENS = 4_000;
 
@@ -15,7 +16,12 @@ export const structuredOutput: NodeType = {
     const result = outcome.object ?? jsonIn(outcome.text);
     if (result === undefined) return nothingUsable(view, outcome);
     return outcome.problems?.length
-      ? failed(view, INVALID, `the model's answer breaks the schema: ${outcome.problems.join("; ")}`)
+      ? [
+          failed(view, {
+            code: INVALID,
+            message: `the model's answer breaks the schema: ${outcome.problems.join("; ")}`,
+          }),
+        ]
       : [completed(view, { result })];
   },
 };
@@ -34,11 +40,11 @@ const INVALID = "structured_output_invalid";
 function nothingUsable(view: NodeView, { text, isCutOff }: Answered): WorkflowDraft[] {
   if (text.trim() === "") return empty(view);
   const why = isCutOff ? "was cut off where the bound of its length is" : "is no JSON";
-  return failed(view, INVALID, `the model's answer ${why}`);
+  return [failed(view, { code: INVALID, message: `the model's answer ${why}` })];
 }
 
 function empty(view: NodeView): WorkflowDraft[] {
-  return failed(view, "model_answer_empty", "the model answered nothing");
+  return [failed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
 }
 
 function asking(view: NodeView): NodeEffect {
@@ -73,14 +79,6 @@ function messagesOf({ run, graph, node }: NodeView): ModelAsk["messages"] {
 
 function unanswered(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind === "model_refused")
-    return failed(view, REFUSED, "the model's provider refused to answer");
-  return outcome.kind === "failed" ? failed(view, outcome.error.code, outcome.error.message) : [];
-}
-
-function failed({ own: { nodeId } }: NodeView, code: string, message: string): WorkflowDraft[] {
-  return [{ type: "node.failed", nodeId, payload: { nodeId, error: { code, message } } }];
-}
-
-function completed({ own: { nodeId } }: NodeView, outputs: Values): WorkflowDraft {
-  return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
+    return [failed(view, { code: REFUSED, message: "the model's provider refused to answer" })];
+  return failedBy(view, outcome);
 }

@@ -16,6 +16,7 @@ import type { Answer, Handoff } from "../state.ts";
 import { isRecord, type Values } from "../values.ts";
 import { gateOf, gateOutputs, gateProblems } from "./child-gate.ts";
 import { childEffect, givenUp, harvest, mappedInputs, mappingOf } from "./child-run.ts";
+import { completed, failed } from "./ends.ts";
 import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const subWorkflow: NodeType = {
@@ -55,7 +56,7 @@ function stepAlone(view: NodeView): NodeStep {
 }
 
 function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  const { nodeId, handoff } = view.own;
+  const { handoff } = view.own;
   switch (outcome.kind) {
     case "child_created": {
       if (handoff?.childRunId !== undefined) return [];
@@ -66,7 +67,7 @@ function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowD
     }
     case "child_refused":
     case "failed":
-      return [{ type: "node.failed", nodeId, payload: { nodeId, error: outcome.error } }];
+      return [failed(view, outcome.error)];
     case "child_ended":
       return endAlone(view, outcome);
     default:
@@ -75,7 +76,7 @@ function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowD
 }
 
 function endAlone(view: NodeView, outcome: EffectOutcome & { kind: "child_ended" }): WorkflowDraft[] {
-  const { nodeId, handoff } = view.own;
+  const { handoff } = view.own;
   const { status, variables, error } = outcome;
   const gaveUp = givenUp(view, handoff?.childRunId, outcome);
   const outputs = {
@@ -83,16 +84,10 @@ function endAlone(view: NodeView, outcome: EffectOutcome & { kind: "child_ended"
     childStatus: status,
     ...(gaveUp.length > 0 && { childGoalSatisfied: false }),
   };
-  const completed = { type: "node.completed", nodeId, payload: { nodeId, outputs } } as const;
+  const done = completed(view, outputs);
   if (status === "completed")
-    return [
-      ...gaveUp,
-      ...harvest(view, mappingOf(view.node.node.config["outputMapping"]), variables),
-      completed,
-    ];
-  return absorbs(view)
-    ? [completed]
-    : [{ type: "node.failed", nodeId, payload: { nodeId, error: failureOf(status, error) } }];
+    return [...gaveUp, ...harvest(view, mappingOf(view.node.node.config["outputMapping"]), variables), done];
+  return absorbs(view) ? [done] : [failed(view, failureOf(status, error))];
 }
 
 /** What becomes of the node when its child fails. */

@@ -27,6 +27,7 @@ import { identityOf, type Answer } from "../state.ts";
 import { suspension, waitingFor } from "../suspension.ts";
 import { isRecord } from "../values.ts";
 import { gateOf } from "./child-gate.ts";
+import { failed, failedBy } from "./ends.ts";
 import { overLoopLimit } from "./loop-limit.ts";
 import { doubted, thresholdOf } from "./mock-agent.ts";
 import { askSupervisor, readDecision } from "./supervisor-prompt.ts";
@@ -239,21 +240,17 @@ function carryOut(view: NodeView, decision: OrchestratorDecision): NodeStep {
 function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind !== "model_answered") return undecided(view, outcome);
   if (outcome.text.trim() === "" && outcome.object === undefined)
-    return failing(view, { code: "model_answer_empty", message: "the model answered nothing" });
+    return [failed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
   const decision = readDecision(outcome);
   return decision
     ? draftsOf(view, decide(view, decision))
-    : failing(view, { code: "decision_malformed", message: "the model's answer is no decision" });
+    : [failed(view, { code: "decision_malformed", message: "the model's answer is no decision" })];
 }
 
-function undecided(view: NodeView, outcome: EffectOutcome): WorkflowDraft[] {
+function undecided(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind === "model_refused")
-    return failing(view, { code: REFUSED, message: "the model refused to decide" });
-  return outcome.kind === "failed" ? failing(view, outcome.error) : [];
-}
-
-function failing({ own: { nodeId } }: NodeView, { code, message }: NodeError): WorkflowDraft[] {
-  return [{ type: "node.failed", nodeId, payload: { nodeId, error: { code, message } } }];
+    return [failed(view, { code: REFUSED, message: "the model refused to decide" })];
+  return failedBy(view, outcome);
 }
 
 function draftsOf(view: NodeView, step: NodeStep): readonly WorkflowDraft[] {
@@ -264,7 +261,7 @@ function draftsOf(view: NodeView, step: NodeStep): readonly WorkflowDraft[] {
     case "suspend":
       return suspension(view, step.interrupt);
     case "fail":
-      return failing(view, step.error);
+      return [failed(view, step.error)];
     case "complete": {
       const payload = { nodeId, outputs: { ...step.outputs } };
       return [...(step.before ?? []), { type: "node.completed", nodeId, payload }, ...(step.after ?? [])];

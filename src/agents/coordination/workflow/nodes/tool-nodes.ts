@@ -14,6 +14,7 @@ import {
   type NodeView,
 } from "../node-type.ts";
 import { identityOf } from "../state.ts";
+import { completed, failed } from "./ends.ts";
 import { inputsOf, isRecord, variableOf, type Values } from "../values.ts";
 import { callPrompt } from "./model-nodes.ts";
 
@@ -52,7 +53,7 @@ function calling(
       if (outcome.kind === "tool_answered")
         return [returned(view, name, outcome), ...answered(view, outcome)];
       if (outcome.kind !== "failed") return [];
-      return [returned(view, name, outcome), failed(view, outcome.error.code, outcome.error.message)];
+      return [returned(view, name, outcome), failed(view, outcome.error)];
     },
   };
 }
@@ -89,7 +90,7 @@ const mcpTool = calling(
   (view, { ok, text, content }) =>
     ok
       ? [completed(view, { text, content, contentTrust: "untrusted" })]
-      : [failed(view, "tool_failed", "the tool says that it failed")],
+      : [failed(view, { code: "tool_failed", message: "the tool says that it failed" })],
 );
 
 /** `core.ai.callPrompt` is a model's turn unless it names a tool. */
@@ -118,10 +119,15 @@ export const a2aInvoke = calling(
   (view, { ok, text, content, state }) => {
     if (state === "auth-required" || state === "input-required") return asksPeople(view, state);
     if (state === "rejected")
-      return [failed(view, "rejected_by_remote", "the remote agent rejected the task")];
+      return [failed(view, { code: "rejected_by_remote", message: "the remote agent rejected the task" })];
     return ok
       ? [completed(view, { text, content, contentTrust: "untrusted" })]
-      : [failed(view, "remote_agent_failed", `the remote agent's task ended as ${state ?? "failed"}`)];
+      : [
+          failed(view, {
+            code: "remote_agent_failed",
+            message: `the remote agent's task ended as ${state ?? "failed"}`,
+          }),
+        ];
   },
 );
 
@@ -185,12 +191,4 @@ function asksPeople(view: NodeView, state: string): readonly WorkflowDraft[] {
       },
     }),
   ];
-}
-
-function completed({ own: { nodeId } }: NodeView, outputs: Values): WorkflowDraft {
-  return { type: "node.completed", nodeId, payload: { nodeId, outputs: { ...outputs } } };
-}
-
-function failed({ own: { nodeId } }: NodeView, code: string, message: string): WorkflowDraft {
-  return { type: "node.failed", nodeId, payload: { nodeId, error: { code, message } } };
 }

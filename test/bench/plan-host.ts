@@ -6,7 +6,7 @@ import { statSync } from "node:fs";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import type { AgentRunner, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
-import type { AppendRequest } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
@@ -64,6 +64,7 @@ export interface Notes {
 
 export interface PlanHost extends AsyncDisposable {
   readonly coordinator: Coordinator;
+  readonly store: LedgerStore;
   /** Takes notes of the plan that is submitted next. */
   take(): Notes;
   transactions(): number;
@@ -128,6 +129,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
   const close = (): Promise<number> => (size ??= closeOnce());
   return {
     coordinator,
+    store,
     take: () => (notes = newNotes()),
     transactions: () => transactions,
     close,

@@ -19,6 +19,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   openwop: () => import("./openwop.ts"),
   replay: () => import("./replay.ts"),
   "replay-coordination": () => import("./replay-coordination.ts"),
+  "fork-plan": () => import("./fork-plan.ts"),
   "openwop-scale": () => import("./openwop-scale.ts"),
   "openwop-streams": () => import("./openwop-streams.ts"),
 };

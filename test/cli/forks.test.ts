@@ -1,10 +1,11 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { end, loop, work, WORKERS } from "../openwop/levels-workflows.ts";
 import { FORKED } from "../openwop/levels-forks.ts";
 import { openWorld, TOKEN, type World } from "../openwop/levels-world.ts";
-import { tempFolder } from "../support/temp-ledger.ts";
 import { forge } from "./forge.ts";
-import { OPEN, recordLedger } from "./recorded-ledger.ts";
 import { runCli, type CliResult } from "./run-cli.ts";
 
 let world: World;
@@ -108,15 +109,55 @@ describe("fork", () => {
     const wrong = await cli("fork", source, "--from", "1", "--url", world.baseUrl, "--token", "wrong");
     expect(wrong.stderr).toContain("the host refused");
   });
+});
 
-  test("of a coordination is refused, with what there is instead", async () => {
-    using folder = tempFolder();
-    await recordLedger(folder.file("ledger.sqlite"), [OPEN]);
-    const args = ["fork", OPEN.id, "--from", "3", "--ledger", folder.file("ledger.sqlite")];
-    const { stderr, exitCode } = await runCli([...args, "--url", world.baseUrl]);
-    expect(exitCode).toBe(1);
-    expect(stderr).toContain("is a coordination, and those cannot be forked");
-    expect(stderr).toContain(`replay ${OPEN.id} --from N --policy FILE`);
+describe("fork of a workflow run", () => {
+  test.each([["--policy", "any.yaml"], ["--as", "run-2"], ["--dry-run"], ["--wait"], ["--timeout", "5"]])(
+    "refuses %s, which is for coordinations",
+    async (...option) => {
+      const source = await ended("line");
+      const { stderr, exitCode } = await cli(
+        "fork",
+        source,
+        "--from",
+        "1",
+        ...option,
+        "--url",
+        world.baseUrl,
+      );
+      expect(exitCode).toBe(1);
+      expect(stderr).toContain(
+        `INPUT_INVALID: ${option[0]}: it is for coordinations, and this is a workflow run`,
+      );
+    },
+  );
+
+  test.each([
+    [["run-elsewhere"], "--from: a branch begins at an event"],
+    [["run-elsewhere", "--from", "1", "--url", "http://127.0.0.1:9"], "no OpenWOP host answers"],
+    [["its-own-name", "--from", "1", "--url", "http://127.0.0.1:9"], "no OpenWOP host answers"],
+    // Nothing says that it is one.
+    [["its-own-name", "--from", "1"], "this program cannot call the gateway"],
+    [["run-elsewhere", "--from", "1", "--wait"], "this program cannot call the gateway"],
+  ])("that this ledger does not know is told by what is asked for: %j", async (args, expected) => {
+    expect((await cli("fork", ...args)).stderr).toContain(expected);
+  });
+
+  test("prints what the host answers harmlessly", async () => {
+    const server = createServer((_, response) => {
+      response.setHeader("content-type", "application/json").end(JSON.stringify({ runId: "run-\u001b[2J" }));
+    }).listen(0, "127.0.0.1");
+    try {
+      await once(server, "listening");
+      const { port } = server.address() as AddressInfo;
+      const url = `http://127.0.0.1:${port}`;
+      const { stdout } = await cli("fork", "run-elsewhere", "--mode", "replay", "--url", url);
+      expect(stdout).toBe(
+        "run-\ufffd[2J  a replay of run-elsewhere\nSee it with: openclaw coordination runs run-\ufffd[2J\n",
+      );
+    } finally {
+      server.close();
+    }
   });
 });
 

@@ -1,11 +1,9 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { Waiting } from "../../src/plugins/cli/waiting.ts";
-import type { CoordinationStatusReport } from "../../src/plugins/openclaw/coordination-status.ts";
-import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
 import { plan, step } from "../core/plan-scene.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
+import { gatewayOf, ok, report, waiting, type FakeGateway } from "./fake-gateway.ts";
 import { recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";
 
@@ -26,53 +24,7 @@ afterAll(() => {
   folder[Symbol.dispose]();
 });
 
-interface FakeGateway {
-  readonly call: GatewayCaller;
-  readonly calls: { readonly method: string; readonly params: object }[];
-}
-
-/** Answers one call after another; the last answer is repeated. */
-function gatewayOf(...answers: readonly (GatewayAnswer | Error)[]): FakeGateway {
-  const calls: FakeGateway["calls"] = [];
-  return {
-    calls,
-    call: (method, params) => {
-      const answer = answers[Math.min(calls.length, answers.length - 1)];
-      calls.push({ method, params });
-      if (!answer || answer instanceof Error) return Promise.reject(answer ?? new Error("no answer"));
-      return Promise.resolve(answer);
-    },
-  };
-}
-
-const ok = (payload: Record<string, unknown>): GatewayAnswer => ({ ok: true, payload });
 const ACCEPTED = ok({ coordinationId: "co-1", steps: 2, replay: false });
-
-function report(status: string, fields: Partial<CoordinationStatusReport> = {}): GatewayAnswer {
-  const counts = { total: 2, ended: 0, byStatus: {} };
-  const coordination = { coordinationId: "co-1", status, startedAt: "2026-01-02T03:04:05.000Z", counts };
-  return ok({ coordination: { ...coordination, steps: [], ...fields } });
-}
-
-/** Pauses take no time; Ctrl-C comes in the pause with this number. */
-function waiting(interruptedAt = Number.POSITIVE_INFINITY): {
-  make: () => Waiting;
-  pauses: number[];
-  disposed: number;
-} {
-  const state = { pauses: [] as number[], disposed: 0, make: (): Waiting => made };
-  const made: Waiting = {
-    isInterrupted: () => state.pauses.length >= interruptedAt,
-    pause: (ms) => {
-      state.pauses.push(ms);
-      return Promise.resolve();
-    },
-    [Symbol.dispose]: () => {
-      state.disposed += 1;
-    },
-  };
-  return state;
-}
 
 const run = (args: readonly string[], gateway: FakeGateway, setting: CliSetting = {}) =>
   runCli(["plan", "run", folder.file("sound.json"), ...args], {

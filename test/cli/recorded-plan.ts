@@ -14,6 +14,7 @@ import { unopened, type Coordination } from "../../src/agents/coordination/ledge
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
+import { carriedIn } from "../../src/agents/coordination/runtime/carried-results.ts";
 import { graphOf, step, type Fields } from "../core/plan-scene.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
@@ -30,6 +31,8 @@ export interface PlanScript {
   readonly steps: readonly Fields[];
   readonly failurePolicy?: Fields;
   readonly atMs?: number;
+  /** A script before this one, of which it is a fork from behind its last event. */
+  readonly forkOf?: string;
   readonly acts: readonly Act[];
 }
 
@@ -39,9 +42,10 @@ const SEED = "seed";
 
 export async function recordPlans(path: string, scripts: readonly PlanScript[]): Promise<void> {
   const store = await openTestLedger(path, { clock: manualClock() });
+  const recordedStates = new Map<string, Coordination>();
   for (const script of scripts) {
     let state: Coordination = unopened(script.id as CoordinationId);
-    for (const [atMs, command, contents] of commandsOf(script)) {
+    for (const [atMs, command, contents] of commandsOf(script, recordedStates.get(script.forkOf ?? ""))) {
       const now = (TEST_EPOCH_MS + atMs) as EpochMs;
       const decision = decide(state, command, now);
       if (decision.kind !== "accepted")
@@ -58,13 +62,17 @@ export async function recordPlans(path: string, scripts: readonly PlanScript[]):
         contents,
       });
     }
+    recordedStates.set(script.id, state);
   }
   await store.close();
 }
 
 type Said = readonly [atMs: number, command: Command, contents: readonly ContentInput[]];
 
-function commandsOf({ id, objective, steps, failurePolicy, atMs = 0, acts }: PlanScript): Said[] {
+function commandsOf(
+  { id, objective, steps, failurePolicy, atMs = 0, acts }: PlanScript,
+  source: Coordination | undefined,
+): Said[] {
   const fields = { coordinationId: id, objective, ...(failurePolicy && { failurePolicy }) };
   const graph = graphOf(steps, fields);
   const plan = contentOf(JSON.stringify(graph));
@@ -79,12 +87,16 @@ function commandsOf({ id, objective, steps, failurePolicy, atMs = 0, acts }: Pla
     settleMs: 1_000,
     acknowledgeMs: 30_000,
     plan: { content: plan.ref, steps: steps.length, seed: SEED, escalateMs: ESCALATE_MS },
+    ...(source?.kind === "ended" && {
+      forkedFrom: { coordinationId: source.coordinationId, sequence: source.nextSequence },
+    }),
   };
   const admitted = plannedStepsOf(graph, {
     ownerSession: OWNER,
     runnerOf: () => "subagent",
     refOf: (text) => contentOf(text).ref,
     gated: () => ({}),
+    ...(source && { carried: carriedIn(source) }),
   });
   return [
     [atMs, open, [plan, contentOf(objective)]],
@@ -177,5 +189,20 @@ export const ENDED_PLAN: PlanScript = {
     [120_300, "ack", "@delivery", 1],
     [121_000, "complete", "@delivery", 1, {}],
     [121_100, "command", { type: "settleCoordination" }],
+  ],
+};
+
+/** At 230 s: `postgres` is kept from the first run, `sqlite` completed this time, `compare` runs. */
+export const FORKED_PLAN: PlanScript = {
+  ...ENDED_PLAN,
+  id: "plan-again",
+  atMs: 200_000,
+  forkOf: ENDED_PLAN.id,
+  acts: [
+    [200_000, "dispatch", "sqlite", 1],
+    [200_200, "ack", "sqlite", 1],
+    [204_000, "complete", "sqlite", 1, { points: ["files"] }],
+    [210_000, "dispatch", "compare", 1],
+    [210_300, "ack", "compare", 1],
   ],
 };

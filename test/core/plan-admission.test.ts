@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { stepAdmittedSchema, type ContentRef } from "../../src/agents/coordination/contracts/fact-fields.ts";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
+import type { EventId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import { plannedStepsOf, type Admitting } from "../../src/agents/coordination/plan/admission-of.ts";
 import { graphOf, step } from "./plan-scene.ts";
 
@@ -45,6 +45,23 @@ describe("plannedStepsOf", () => {
     });
     expect(steps[0]).toMatchObject({ runner: "subagent", planned: { dependsOn: [], fanIn: 0 } });
     for (const each of steps) expect(stepAdmittedSchema.parse(each)).toEqual(each);
+  });
+
+  it("says of a step that a fork has from its source what came of it there, and neither holds nor doubts it", () => {
+    const graph = graphOf([step("a", [], { confidence: 0.4 }), step("b")]);
+    const kept = { eventId: "co-1:7" as EventId, output: refOf("out"), released: "approved" } as const;
+    const gate = { threshold: 7_000 };
+    const [a, b] = plannedStepsOf(graph, {
+      ...admitting,
+      gated: () => ({ gate, decision: { confidence: 4_000, floor: 5_000 } }),
+      carried: new Map([["a" as StepId, kept]]),
+    });
+    expect(a).toMatchObject({ stepId: "a", carried: kept });
+    expect(a).not.toHaveProperty("gate");
+    expect(a).not.toHaveProperty("decision");
+    expect(b).toMatchObject({ gate });
+    expect(b).not.toHaveProperty("carried");
+    expect(stepAdmittedSchema.parse(a)).toEqual(a);
   });
 
   it("says what holds the results of a step, and what its planner doubts", () => {

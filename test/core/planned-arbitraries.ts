@@ -1,7 +1,13 @@
 /** Owns: random plans, and random histories of them: what the runtime would do, in any order, and what it never would. */
 import fc from "fast-check";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { DELIVERY_STEP_ID, type EpochMs, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  DELIVERY_STEP_ID,
+  type CoordinationId,
+  type EpochMs,
+  type EventId,
+  type StepId,
+} from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
@@ -72,11 +78,18 @@ const stepFields = fc.record({
   budget: maybe(budgets, 2),
   gate: rarely(gates, 1),
   isDoubted: rarely(fc.constant(true), 12),
+  /** Where the plan is a fork: the step had completed in its source, perhaps with a result. */
+  carried: fc.constantFrom(undefined, undefined, undefined, {}, { output: contentRef("kept") }),
 });
 type StepFields = typeof stepFields extends fc.Arbitrary<infer T> ? T : never;
 
-function stepsOf(fields: readonly StepFields[], isTimeless: boolean): PlannedStep[] {
-  return fields.map(({ after: bits, fanIn, budget, gate, isDoubted, ...rest }, index) => {
+interface Making {
+  readonly isTimeless: boolean;
+  readonly isFork: boolean;
+}
+
+function stepsOf(fields: readonly StepFields[], { isTimeless, isFork }: Making): PlannedStep[] {
+  return fields.map(({ after: bits, fanIn, budget, gate, isDoubted, carried, ...rest }, index) => {
     const after = fields.flatMap((_, other) => (other < index && bits & (1 << other) ? [`s${other}`] : []));
     const least = Math.min(fanIn, after.length);
     return plannedStep(`s${index}`, {
@@ -84,11 +97,14 @@ function stepsOf(fields: readonly StepFields[], isTimeless: boolean): PlannedSte
       after,
       fanIn: least,
       ...(budget && !isTimeless && { budget: { ...budget } }),
-      ...(gate && { gate }),
-      ...(isDoubted && { decision: DOUBT }),
+      ...(isFork && carried
+        ? { carried: { eventId: `${FORKED_FROM.coordinationId}:${index + 1}` as EventId, ...carried } }
+        : { ...(gate && { gate }), ...(isDoubted && { decision: DOUBT }) }),
     });
   });
 }
+
+const FORKED_FROM = { coordinationId: "co-source" as CoordinationId, sequence: 12 };
 
 const policies = fc.record({
   timeoutPolicy: fc.constantFrom("continue_with_partial" as const, "fail_fast" as const),
@@ -105,27 +121,34 @@ export const plans: fc.Arbitrary<RandomPlan> = fc
     questions: maybe(questionPolicies, 2),
     decision: rarely(fc.constant(DOUBT), 15),
     successCriteria: rarely(fc.constant([{ key: "shipped" }]), 3),
+    isFork: fc.constantFrom(false, false, true),
   })
-  .map(({ fields, policy, deadlineMs, budget, escalateMs, questions, decision, successCriteria }) => ({
-    steps: stepsOf(fields, false),
-    opening: openPlan({
-      steps: fields.length,
-      policy,
-      ...(questions && { questions }),
-      plan: {
-        escalateMs,
-        ...(decision && { decision }),
-        ...(successCriteria && { successCriteria: [...successCriteria] }),
-        ...(deadlineMs !== undefined && { deadlineAtMs: (START + deadlineMs) as EpochMs }),
-        ...(budget && { budget: { ...budget } }),
-      },
+  .map(
+    ({ fields, policy, deadlineMs, budget, escalateMs, questions, decision, successCriteria, isFork }) => ({
+      steps: stepsOf(fields, { isTimeless: false, isFork }),
+      opening: openPlan({
+        steps: fields.length,
+        policy,
+        ...(isFork && { forkedFrom: FORKED_FROM }),
+        ...(questions && { questions }),
+        plan: {
+          escalateMs,
+          ...(decision && { decision }),
+          ...(successCriteria && { successCriteria: [...successCriteria] }),
+          ...(deadlineMs !== undefined && { deadlineAtMs: (START + deadlineMs) as EpochMs }),
+          ...(budget && { budget: { ...budget } }),
+        },
+      }),
     }),
-  }));
+  );
 
 /** Plans without a rule that time or order has a part in. */
 export const timelessPlans: fc.Arbitrary<RandomPlan> = fc
-  .array(stepFields, { minLength: 1, maxLength: 6 })
-  .map((fields) => ({ steps: stepsOf(fields, true), opening: openPlan({ steps: fields.length }) }));
+  .tuple(fc.array(stepFields, { minLength: 1, maxLength: 6 }), fc.boolean())
+  .map(([fields, isFork]) => ({
+    steps: stepsOf(fields, { isTimeless: true, isFork }),
+    opening: openPlan({ steps: fields.length, ...(isFork && { forkedFrom: FORKED_FROM }) }),
+  }));
 
 /** `doubted`: completed, and its agent states a low confidence. */
 export type Ending = "completed" | "doubted" | "failed" | "cancelled" | "timed_out";

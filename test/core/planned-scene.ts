@@ -33,9 +33,10 @@ export interface Opened {
   readonly policy?: Partial<Opening["failurePolicy"]>;
   readonly plan?: Partial<NonNullable<Opening["plan"]>>;
   readonly questions?: NonNullable<Opening["questions"]>;
+  readonly forkedFrom?: NonNullable<Opening["forkedFrom"]>;
 }
 
-export function openPlan({ steps, policy, plan, questions }: Opened): Command {
+export function openPlan({ steps, policy, plan, questions, forkedFrom }: Opened): Command {
   const opening = OPEN as Command & { type: "openCoordination" };
   return {
     ...opening,
@@ -43,6 +44,7 @@ export function openPlan({ steps, policy, plan, questions }: Opened): Command {
     failurePolicy: { ...opening.failurePolicy, ...policy },
     plan: { content: contentRef("plan"), steps, seed: "seed", escalateMs: ESCALATE_MS, ...plan },
     ...(questions && { questions }),
+    ...(forkedFrom && { forkedFrom }),
   };
 }
 

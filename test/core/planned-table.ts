@@ -3,7 +3,7 @@
  * (`planned-decide.test.ts`).
  */
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { eventIdAt } from "../../src/agents/coordination/contracts/ids.ts";
+import { eventIdAt, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { OPEN, OWNER, RUN, SETTLE, spawn } from "./scene.ts";
 import {
   admit,
@@ -61,6 +61,10 @@ const asking = after(
   started("x"),
 );
 
+const FORKED_FROM = { coordinationId: "co-source" as CoordinationId, sequence: 9 };
+const CARRIED = { eventId: eventIdAt(FORKED_FROM.coordinationId, 7) };
+const forked = waiting({ carried: CARRIED }, { forkedFrom: FORKED_FROM });
+
 const GATED = { gate: { threshold: 7_000, checks: ["lint"], revisionsMax: 1 } };
 export const held = after(waiting(GATED), ...ROOT, dispatch("x"), started("x"), finish("x"));
 export const HELD = held().step("x");
@@ -80,6 +84,7 @@ export const SITUATIONS = {
   again: after(retried, goWrong("x"), dispatch("x", 2)),
   blocked: after(asking, goWrong("x")),
   completed: after(running, finish("x")),
+  carried: forked,
   failed: after(running, goWrong("x")),
   timedOut: after(running, runOut("x")),
   cancelled: after(running, goWrong("x", 1, "child_cancelled")),
@@ -96,6 +101,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   open: OPEN,
   admit: admit(plannedStep("root"), plannedStep("x", { after: ["root"] })),
   "admit too many": admit(plannedStep("y")),
+  "admit carried": admit(plannedStep("y", { carried: CARRIED })),
   spawn: spawn("a"),
   "dispatch 1": dispatch("x", 1),
   "dispatch 2": dispatch("x", 2),
@@ -147,7 +153,7 @@ const over = (code: string): Partial<Record<Situation, string>> => {
 };
 const each = (situations: readonly Situation[], said: string): Partial<Record<Situation, string>> =>
   Object.fromEntries(situations.map((situation) => [situation, said]));
-const NOT_BEGUN = each(["waiting", "ready", "skipped", "doubted"], "STALE_ATTEMPT");
+const NOT_BEGUN = each(["waiting", "ready", "skipped", "doubted", "carried"], "STALE_ATTEMPT");
 /** The child ended well, whatever becomes of what it said. */
 const ENDED_WELL = ["completed", "held", "asked", "revised", "released"] as const;
 const LATE = "STEP_ENDED step.outcome_refused";
@@ -173,9 +179,11 @@ export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
   open: { all: "ALREADY_OPENED" },
   admit: { all: "replay" },
   "admit too many": { all: "TOO_MANY_STEPS" },
+  "admit carried": { all: "NOT_A_FORK", carried: "TOO_MANY_STEPS" },
   spawn: { all: "step.admitted step.dispatched" },
   "dispatch 1": {
     ...{ all: "replay", waiting: "NOT_READY", ready: "step.dispatched", skipped: "STEP_ENDED" },
+    carried: "STEP_ENDED",
     doubted: "NOT_READY",
   },
   "dispatch 2": {
@@ -217,7 +225,7 @@ export const EXPECTED: Readonly<Record<keyof typeof COMMANDS, Row>> = {
     ...{ all: `${CANCELLING} step.skipped`, ...over("STEP_ENDED") },
     ...{ dispatched: CANCELLING, running: CANCELLING, reported: CANCELLING, again: CANCELLING },
     ...{ backoff: `${CANCELLING} step.skipped`, "long backoff": `${CANCELLING} step.skipped` },
-    ...{ blocked: `${CANCELLING} escalation.closed`, skipped: "replay" },
+    ...{ blocked: `${CANCELLING} escalation.closed`, skipped: "replay", carried: "STEP_ENDED" },
     ...{ doubted: `${CANCELLING} escalation.closed step.skipped`, held: `${CANCELLING} step.failed` },
     ...{ asked: `${CANCELLING} escalation.closed step.failed`, revised: `${CANCELLING} step.skipped` },
   },

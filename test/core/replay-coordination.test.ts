@@ -185,6 +185,15 @@ describe("a policy", () => {
     });
   });
 
+  it("is refused where it names what is no part of any decision, rather than left out in silence", () => {
+    expect(() => parseReplayPolicy({ escalations: { notify: [] } })).toThrow(
+      "the policy is not one: escalations.notify decides nothing; of escalations there are requireDifferentApprover",
+    );
+    expect(() => parseReplayPolicy({ conflicts: { leaseMs: 60_000 } })).toThrow(
+      "conflicts.leaseMs decides nothing; of conflicts there are strategy, overrides, highRisk",
+    );
+  });
+
   it("chooses a strategy by resource, and keeps what a plan is known to say of it", () => {
     const under = {
       policy: { conflicts: { highRisk: ["queue:prod*"], strategy: "priority_wins" as const } },

@@ -171,6 +171,7 @@ describe("every method", () => {
   const PARAMS: Readonly<Record<MethodName, object>> = {
     "coordination.plan.validate": { plan: {} },
     "coordination.plan.run": { plan: {} },
+    "coordination.plan.fork": { coordinationId: "co-1" },
     "coordination.plan.cancel": { coordinationId: "co-1" },
     "coordination.cancel": { coordinationId: "co-1" },
     "coordination.retry": { coordinationId: "co-1" },
@@ -209,6 +210,7 @@ describe("every method", () => {
     expect(Object.fromEntries([...registered].map(([name, { scope }]) => [name, scope]))).toEqual({
       "coordination.plan.validate": "operator.read",
       "coordination.plan.run": "operator.write",
+      "coordination.plan.fork": "operator.write",
       "coordination.plan.cancel": "operator.write",
       "coordination.cancel": "operator.write",
       "coordination.retry": "operator.write",

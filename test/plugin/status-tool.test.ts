@@ -123,6 +123,30 @@ describe("coordination_status", () => {
     expect(statusOf(met).successCriteria).toEqual([{ key: "all-done", met: true }]);
   });
 
+  it("says that a plan is a fork, from where, and which results it kept, as the gateway method does", async () => {
+    const steps = [
+      stepView("a", { status: "completed", attempt: 0, retryBudget: 2, carriedFrom: "co-0:19" }),
+      stepView("b", { status: "completed", retryBudget: 2 }),
+    ];
+    const fork = viewOf(steps, { forkedFrom: { coordinationId: "co-0", sequence: 31 } });
+    const forked = stubPlans({ reads: { view: () => Promise.resolve(fork) } });
+    const { coordination } = (await call({ coordinationId: "co-1" }, forked)) as { coordination?: object };
+    expect(coordination).toMatchObject({
+      forkedFrom: { coordinationId: "co-0", sequence: 31 },
+      counts: { total: 2, ended: 2, byStatus: { completed: 2 }, carried: 1 },
+    });
+    const told = coordinationStatusSchema.parse(coordination);
+    expect(told.steps).toEqual([
+      { stepId: "a", status: "completed", attempt: 0, agent: "main", carriedFrom: "co-0:19" },
+      { stepId: "b", status: "completed", attempt: 1, agent: "main", attemptsMax: 3 },
+    ]);
+    const byMethod = createPlanMethods(forked.use)("coordination.status", { coordinationId: "co-1" });
+    expect(await byMethod).toMatchObject({ payload: { coordination: told } });
+    const plain = statusOf(viewOf(steps.slice(1)));
+    expect(plain).not.toHaveProperty("forkedFrom");
+    expect(plain.counts).not.toHaveProperty("carried");
+  });
+
   it("of ten thousand steps tells the fifty that need attention", async () => {
     const steps = Array.from({ length: 10_000 }, (_, index) =>
       stepView(`s${index}`, {

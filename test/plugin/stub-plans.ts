@@ -35,6 +35,10 @@ export function stubPlans(
       asked.push({ what: "submitPlan", given: [given] });
       return says.submitPlan?.(given) ?? Promise.reject(new Error("submitPlan was not expected"));
     },
+    forkPlan: (given) => {
+      asked.push({ what: "forkPlan", given: [given] });
+      return says.forkPlan?.(given) ?? Promise.reject(new Error("forkPlan was not expected"));
+    },
     cancel: (given) => {
       asked.push({ what: "cancel", given: [given] });
       return says.cancel?.(given) ?? Promise.reject(new Error("cancel was not expected"));

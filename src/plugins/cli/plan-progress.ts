@@ -55,13 +55,14 @@ export function endingLines(
   const { coordinationId, status, counts, steps, delivery, successCriteria } = report;
   const text = (value: string): string => printable(value, terminal.unicode);
   const completed = counts.byStatus["completed"] ?? 0;
+  const kept = counts.carried === undefined ? "" : `, ${counts.carried} of them kept`;
   const told = delivery === undefined || delivery === "completed" ? "" : "; the owner could not be told";
   const gaveUp = gaveUpText(successCriteria);
   const unmet = gaveUp === "" ? "" : `; ${text(gaveUp)}`;
   const tone = status === "success" ? "good" : status === "partial" ? "warning" : "bad";
   const unfinished = steps.filter((step) => step.status !== "completed");
   return [
-    `${paint.tone(tone, text(status))}  ${completed} of ${count(counts.total, "step")} completed${unmet}${told}`,
+    `${paint.tone(tone, text(status))}  ${completed} of ${count(counts.total, "step")} completed${kept}${unmet}${told}`,
     ...unfinished.slice(0, ENDINGS_MAX).map((step) => `    ${text(fateOf(step))}`),
     ...(unfinished.length > ENDINGS_MAX ? [`    and ${unfinished.length - ENDINGS_MAX} more`] : []),
     `See ${program} show ${text(coordinationId)}`,

@@ -7,6 +7,7 @@ import type { Terminal } from "./cli-host.ts";
 import type { ChangeLog } from "./conflict-log.ts";
 import { OUTCOME_TONES, type Outcome } from "./conflict-text.ts";
 import type { GateLog } from "./gate-log.ts";
+import { forkText, keptText } from "./kept.ts";
 import { paintFor, type Paint } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration, instant } from "./quantities.ts";
@@ -58,8 +59,11 @@ function header(
   const failed = timeline.rows.filter(({ status }) => status === "failed" || status === "timed_out").length;
   const facts = [
     `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", duration(timeline.durationMs))}`,
-    count(timeline.rows.filter((row) => !isDelivery(row)).length, "step") +
-      (failed > 0 ? `, ${paint.tone("bad", `${failed} failed`)}` : ""),
+    [
+      count(timeline.rows.filter((row) => !isDelivery(row)).length, "step"),
+      ...keptText(timeline.rows),
+      ...(failed > 0 ? [paint.tone("bad", `${failed} failed`)] : []),
+    ].join(", "),
     ...conflictsFact(view, paint),
     ...questionsFact(view, paint),
     ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view.successCriteria)))] : []),
@@ -68,6 +72,7 @@ function header(
   const { traceId, causalRef } = view.trace;
   const ids = [
     text(timeline.coordinationId),
+    ...forkText(view).map(text),
     `owner ${text(view.ownerSession)}`,
     ...(traceId ? [`trace ${text(traceId)}`] : []),
     ...(causalRef ? [`after ${text(causalRef)}`] : []),
@@ -142,7 +147,8 @@ function chart(timeline: Timeline, drawing: Drawing): string[] {
 }
 
 /** What never began took no time. */
-function tookText({ status, durationMs }: TimelineRow): string {
+function tookText({ status, durationMs, carriedFrom }: TimelineRow): string {
+  if (carriedFrom !== undefined) return "kept";
   return status === "waiting" || status === "skipped" ? "-" : duration(durationMs);
 }
 
@@ -263,6 +269,7 @@ function inksOf(row: TimelineRow, axis: Axis, unicode: boolean): Stroke[] {
   const { startMs, durationMs, status } = row;
   const earlier = (row.earlier ?? []).map((span) => triedStroke(span, axis, unicode));
   const toMs = startMs + durationMs;
+  if (row.carriedFrom !== undefined) return [];
   switch (status) {
     case "skipped":
       return [];

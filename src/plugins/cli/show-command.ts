@@ -5,6 +5,7 @@ import { earlierAttempts } from "./attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { readChangeLog, type ChangeLog } from "./conflict-log.ts";
 import { fields } from "./fields.ts";
+import { forkText, keptText } from "./kept.ts";
 import { readGateLog, type GateLog } from "./gate-log.ts";
 import { findCoordination, textOf, withLedger } from "./open-ledger.ts";
 import { paintFor, type Paint } from "./paint.ts";
@@ -118,6 +119,7 @@ function renderCoordination({ view, objective, log, gates }: Shown, host: CliHos
       ["trace", text(trace.traceId ?? "")],
       ["after", text(trace.causalRef ?? "")],
       ["plan", view.plan ? planText(view.plan) : ""],
+      ["source", text([...forkText(view), ...keptText(view.steps)].join(", "))],
       ["conflicts", conflictsText(log)],
       ["claims", claimsText(view, page.now)],
       ["changes", log.changes > 0 ? count(log.changes, "write") : ""],
@@ -152,6 +154,7 @@ function renderStep(step: StepView, page: Page): string[] {
       ["run", text(step.childRunId ?? "")],
       ["input", isDelivery(step) ? "" : contentText(step.input)],
       ["output", output ? contentText(output) : ""],
+      ["kept from", text(step.carriedFrom ?? "")],
       ...gateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
       ...timeFields(step, page),
       ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],
@@ -192,8 +195,9 @@ function timeFields(step: StepView, { paint, now }: Page): [string, string][] {
 }
 
 function stepTitle(step: StepView, { paint, text }: Page): string {
-  const { stepId, name, status, attempt, retryBudget, durationMs, skippedBecause } = step;
-  const because = skippedBecause === undefined ? "" : ` (${skippedBecause.replace("_", " ")})`;
+  const { stepId, name, status, attempt, retryBudget, durationMs, skippedBecause, carriedFrom } = step;
+  const why = carriedFrom === undefined ? skippedBecause?.replace("_", " ") : "kept";
+  const because = why === undefined ? "" : ` (${why})`;
   const attempts = retryBudget === undefined ? "" : ` of ${Math.max(attempt, retryBudget + 1)}`;
   const parts = [
     `${paint.stepSign(status)} ${text(stepName({ stepId }))}`,

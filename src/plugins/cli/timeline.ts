@@ -20,7 +20,8 @@ type Shared =
   | "attempt"
   | "dependsOn"
   | "retryAtMs"
-  | "answerByMs";
+  | "answerByMs"
+  | "carriedFrom";
 
 export interface TimelineRow extends Pick<StepView, Shared> {
   /** 0 for a step of the owner, 1 for a step of such a step's child, and so on. */
@@ -76,7 +77,7 @@ export type TimelineVerdict = Pick<VerdictRecord, "stepId" | "attempt" | "check"
   readonly verdict: "pass" | "fail" | "revise" | "none";
 };
 
-export interface Timeline extends Pick<CoordinationView, "coordinationId" | "status"> {
+export interface Timeline extends Pick<CoordinationView, "coordinationId" | "status" | "forkedFrom"> {
   readonly startedAtMs: EpochMs;
   readonly endedAtMs?: EpochMs;
   readonly durationMs: number;
@@ -98,14 +99,13 @@ interface Past {
 export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}): Timeline {
   const { log, gates } = past;
   const revised = Map.groupBy(gates?.revisions ?? [], ({ stepId }) => stepId);
-  const { coordinationId, status, createdAtMs, endedAtMs } = view;
+  const { createdAtMs, endedAtMs } = view;
   const untilMs = endedAtMs ?? latest(view, now);
   const rows = inTreeOrder(view.steps).map(({ step, depth }) =>
     rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, past, revised }),
   );
   return {
-    coordinationId,
-    status,
+    ...named(view),
     startedAtMs: createdAtMs,
     ...(endedAtMs !== undefined && { endedAtMs }),
     durationMs: Math.max(0, untilMs - createdAtMs),
@@ -115,6 +115,14 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
     ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
     ...(view.gaveUp && { gaveUp: true }),
   };
+}
+
+function named({
+  coordinationId,
+  status,
+  forkedFrom,
+}: CoordinationView): Pick<Timeline, "coordinationId" | "status" | "forkedFrom"> {
+  return { coordinationId, status, ...(forkedFrom && { forkedFrom }) };
 }
 
 function questionsOf(
@@ -191,7 +199,7 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
     depth,
     ...(name && { name }),
     ...{ agentId, lane, status, attempt },
-    ...waitingFields(step),
+    ...situationFields(step),
     ...(earlier.length > 0 && { earlier }),
     startMs: since(beganAtMs),
     ...(acknowledgedAtMs !== undefined && { acknowledgedMs: since(acknowledgedAtMs) }),
@@ -217,11 +225,13 @@ function beginningOf({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepVi
   return dispatchedAtMs ?? (status === "skipped" ? endedAtMs : undefined) ?? admittedAtMs;
 }
 
-function waitingFields({ dependsOn = [], retryAtMs, answerByMs }: StepView): Partial<TimelineRow> {
+function situationFields(step: StepView): Partial<TimelineRow> {
+  const { dependsOn = [], retryAtMs, answerByMs, carriedFrom } = step;
   return {
     ...(dependsOn.length > 0 && { dependsOn }),
     ...(retryAtMs !== undefined && { retryAtMs }),
     ...(answerByMs !== undefined && { answerByMs }),
+    ...(carriedFrom && { carriedFrom }),
   };
 }
 

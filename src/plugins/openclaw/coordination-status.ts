@@ -28,6 +28,8 @@ const stepSchema = z.object({
   nextTryAt: text.optional(),
   answerBy: text.optional(),
   skippedBecause: text.optional(),
+  /** Of a step of a fork: the event of the source that completed it. It was not run. */
+  carriedFrom: text.optional(),
 });
 
 const conflictSchema = z.object({
@@ -52,8 +54,15 @@ export const coordinationStatusSchema = z.object({
   status: text,
   startedAt: text,
   endedAt: text.optional(),
-  /** Without the step by which the owner is told. */
-  counts: z.object({ total: z.int(), ended: z.int(), byStatus: z.record(text, z.int()) }),
+  /** Of a fork: its source, and the first event there that it took nothing from. */
+  forkedFrom: z.object({ coordinationId: text, sequence: z.int() }).optional(),
+  /** Without the step by which the owner is told. `carried`: those of the completed that a fork has from its source. */
+  counts: z.object({
+    total: z.int(),
+    ended: z.int(),
+    byStatus: z.record(text, z.int()),
+    carried: z.int().optional(),
+  }),
   steps: z.array(stepSchema),
   stepsLeftOut: z.int().optional(),
   /** Counts, and the newest ones; absent where there were none. */
@@ -92,12 +101,13 @@ export function statusOf(view: CoordinationView): CoordinationStatusReport {
   const delivery = view.steps.find(({ stepId }) => stepId === DELIVERY_STEP_ID);
   const shown = needingAttention(steps);
   const leftOut = steps.length - shown.length;
-  const { coordinationId, status, createdAtMs, endedAtMs } = view;
+  const { coordinationId, status, createdAtMs, endedAtMs, forkedFrom } = view;
   return {
     coordinationId,
     status,
     startedAt: isoTimestamp(createdAtMs),
     ...(endedAtMs !== undefined && { endedAt: isoTimestamp(endedAtMs) }),
+    ...(forkedFrom && { forkedFrom }),
     counts: countsOf(steps, view.plan?.steps ?? 0),
     steps: shown.map(stepReport),
     ...(leftOut > 0 && { stepsLeftOut: leftOut }),
@@ -168,7 +178,9 @@ function countsOf(steps: readonly StepView[], planned: number): CoordinationStat
   const byStatus: Record<string, number> = {};
   for (const { status } of steps) byStatus[status] = (byStatus[status] ?? 0) + 1;
   const ended = steps.filter(({ status }) => ENDED.has(status)).length;
-  return { total: Math.max(steps.length, planned), ended, byStatus };
+  const carried = steps.filter(({ carriedFrom }) => carriedFrom !== undefined).length;
+  const total = Math.max(steps.length, planned);
+  return { total, ended, byStatus, ...(carried > 0 && { carried }) };
 }
 
 /** In the order of the coordination. */
@@ -181,15 +193,17 @@ function needingAttention(steps: readonly StepView[]): StepView[] {
 
 function stepReport(step: StepView): StepReport {
   const { stepId, status, attempt, agentId, parentStepId, error, skippedBecause } = step;
-  const { retryBudget, retryAtMs, answerByMs } = step;
+  const { retryBudget, retryAtMs, answerByMs, carriedFrom } = step;
+  const isTried = retryBudget !== undefined && carriedFrom === undefined;
   return {
     ...{ stepId, status, attempt, agent: agentId },
-    ...(retryBudget !== undefined && { attemptsMax: Math.max(attempt, retryBudget + 1) }),
+    ...(isTried && { attemptsMax: Math.max(attempt, retryBudget + 1) }),
     ...(parentStepId && { under: parentStepId }),
     ...(error && { error: { code: error.code, message: error.message } }),
     ...(retryAtMs !== undefined && { nextTryAt: isoTimestamp(retryAtMs) }),
     ...(answerByMs !== undefined && { answerBy: isoTimestamp(answerByMs) }),
     ...(skippedBecause && { skippedBecause }),
+    ...(carriedFrom && { carriedFrom }),
   };
 }
 

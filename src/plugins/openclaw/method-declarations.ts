@@ -3,6 +3,7 @@
 export const METHODS = {
   "coordination.plan.validate": "operator.read",
   "coordination.plan.run": "operator.write",
+  "coordination.plan.fork": "operator.write",
   "coordination.plan.cancel": "operator.write",
   "coordination.cancel": "operator.write",
   "coordination.retry": "operator.write",

@@ -21,7 +21,12 @@ import {
   PLAN_BOUNDS,
   type ValueBounds,
 } from "../../agents/coordination/contracts/validation.ts";
-import type { RequestAnswer } from "../../agents/coordination/runtime/plan-requests.ts";
+import { parseReplayPolicy, POLICY_BOUNDS } from "../../agents/coordination/contracts/replay-policy.ts";
+import type {
+  ForkRequest,
+  PlanSubmitted,
+  RequestAnswer,
+} from "../../agents/coordination/runtime/plan-requests.ts";
 import { releaseClaim } from "./claim-methods.ts";
 import { outputsReport, statusOf } from "./coordination-status.ts";
 import { answer, read, refused, type MethodAnswer } from "./method-answer.ts";
@@ -41,6 +46,7 @@ type Method = (use: UsePlans, params: unknown, caller: MethodCaller) => Promise<
 const METHODS: Readonly<Record<MethodName, Method>> = {
   "coordination.plan.validate": validate,
   "coordination.plan.run": run,
+  "coordination.plan.fork": fork,
   "coordination.plan.cancel": (use, params) => request(use, params, cancel),
   "coordination.cancel": (use, params) => request(use, params, cancel),
   "coordination.claims.release": releaseClaim,
@@ -78,15 +84,51 @@ function run(use: UsePlans, params: unknown): Promise<MethodAnswer> {
     const owner = plan["ownerSession"];
     const agent = ownerAgent ?? (agentOf(typeof owner === "string" ? owner : "") as AgentId);
     const submitted = await use((plans) => plans.submitPlan({ plan, ownerAgent: agent }));
-    if (submitted.kind === "refused") {
-      const { problems } = submitted;
-      const [first] = problems;
-      const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";
-      const what = first ? `${first.path}: ${first.message}${more}` : "the plan is not valid";
-      return refused("PLAN_REFUSED", what, { problems });
-    }
+    if (submitted.kind === "refused") return planRefused(submitted);
     const { kind, coordinationId, steps } = submitted;
     return answer({ coordinationId, steps, replay: kind === "replay" });
+  });
+}
+
+type PlanRefused = Extract<PlanSubmitted, { kind: "refused" }>;
+
+function planRefused({ problems }: PlanRefused): MethodAnswer {
+  const [first] = problems;
+  const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";
+  const what = first ? `${first.path}: ${first.message}${more}` : "the plan is not valid";
+  return refused("PLAN_REFUSED", what, { problems });
+}
+
+const forkParams = z.strictObject({
+  coordinationId: coordinationIdSchema,
+  from: z.int().min(0).optional(),
+  forkId: coordinationIdSchema.optional(),
+  policy: anyFieldsSchema.optional(),
+  preview: z.boolean().optional(),
+});
+
+const FORK_PARAMS_BOUNDS: ValueBounds = {
+  charsMax: POLICY_BOUNDS.charsMax + 1_000,
+  depthMax: POLICY_BOUNDS.depthMax + 1,
+};
+
+function fork(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: forkParams, params, bounds: FORK_PARAMS_BOUNDS }, async (asked) => {
+    const { coordinationId: source, from, forkId, policy, preview: isPreview } = asked;
+    const request: ForkRequest = {
+      source,
+      ...(from !== undefined && { from }),
+      ...(forkId && { coordinationId: forkId }),
+      ...(policy && { policy: parseReplayPolicy(policy) }),
+      ...(isPreview && { isPreview }),
+    };
+    const forked = await use((plans) => plans.forkPlan(request));
+    if (forked.kind === "refused") return planRefused(forked);
+    const { kind, coordinationId, from: forkedFrom, carried, anew } = forked;
+    return answer({
+      ...{ coordinationId, forkedFrom, steps: carried.length + anew.length, carried, anew },
+      ...{ replay: kind === "replay", preview: kind === "preview" },
+    });
   });
 }
 

@@ -2,7 +2,14 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 import { deliveryModeSchema, laneSchema, prioritySchema } from "./envelope.ts";
-import { agentIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
+import {
+  agentIdSchema,
+  coordinationIdSchema,
+  epochMsSchema,
+  eventIdSchema,
+  sessionKeySchema,
+  stepIdSchema,
+} from "./ids.ts";
 import { gateSchema } from "./verification.ts";
 
 export const durationMs = z.int().min(0).max(BOUNDS.durationMsMax);
@@ -26,6 +33,9 @@ export const contentRefSchema = z.object({
   bytes: z.int().min(0),
 });
 export type ContentRef = z.infer<typeof contentRefSchema>;
+
+/** A result was held: what let it through, and whether people replaced it. */
+export const releasedSchema = z.enum(["verified", "approved", "replaced"]);
 
 /**
  * How the host's side of a fact was learnt: from a hook or a runner as it happened, or by asking the host afterwards; `gate`
@@ -111,6 +121,20 @@ export type Planned = z.infer<typeof plannedSchema>;
 export const decisionSchema = z.object({ confidence: basisPoints.optional(), floor: floorSchema });
 export type HeldDecision = z.infer<typeof decisionSchema>;
 
+/** `sequence`: the first event of the source that a fork takes nothing from. */
+export const forkedFromSchema = z.object({ coordinationId: coordinationIdSchema, sequence: z.int().min(0) });
+export type ForkedFrom = z.infer<typeof forkedFromSchema>;
+
+/** A result that a step of a fork has from its source: it is completed with its admission, and is not run. */
+export const carriedSchema = z.object({
+  /** What completed it, in the log of the source. */
+  eventId: eventIdSchema,
+  output: contentRefSchema.optional(),
+  /** As in the source: what let it through there, and whether people replaced it. */
+  released: releasedSchema.optional(),
+});
+export type Carried = z.infer<typeof carriedSchema>;
+
 /** What is fixed about a step from its admission on. */
 export const stepAdmittedSchema = z.object({
   stepId: stepIdSchema,
@@ -138,6 +162,8 @@ export const stepAdmittedSchema = z.object({
   gate: gateSchema.optional(),
   /** How sure the planner is of this step; below the floor it waits for people before it begins (G2). */
   decision: decisionSchema.optional(),
+  /** Only in a fork. */
+  carried: carriedSchema.optional(),
 });
 export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;
 

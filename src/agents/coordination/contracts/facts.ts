@@ -41,7 +41,9 @@ import {
   basisPoints,
   escalationId,
   contentRefSchema,
+  forkedFromSchema,
   learntViaSchema,
+  releasedSchema,
   stepErrorSchema,
   usageSchema,
   spendingLimitSchema,
@@ -92,6 +94,8 @@ export const FACT_PAYLOADS = {
       .optional(),
     /** The step whose child submitted the plan. */
     parent: z.object({ coordinationId: coordinationIdSchema, stepId: stepIdSchema }).optional(),
+    /** The plan that this one is a fork of, and the first event there that it takes nothing from. */
+    forkedFrom: forkedFromSchema.optional(),
   }),
   "step.admitted": stepAdmittedSchema,
   "step.dispatched": z.object({
@@ -115,8 +119,7 @@ export const FACT_PAYLOADS = {
     via: learntViaSchema,
     output: contentRefSchema.optional(),
     usage: usageSchema.optional(),
-    /** It was held: what let it through, and whether people replaced it. */
-    released: z.enum(["verified", "approved", "replaced"]).optional(),
+    released: releasedSchema.optional(),
   }),
   "step.failed": z.object({
     ...attemptOf,

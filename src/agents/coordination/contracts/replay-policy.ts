@@ -29,7 +29,10 @@ const policyFileSchema = z.strictObject({
     .optional(),
 });
 
-const POLICY_BOUNDS: ValueBounds = { charsMax: BOUNDS.configCharsMax, depthMax: BOUNDS.configDepthMax };
+export const POLICY_BOUNDS: ValueBounds = {
+  charsMax: BOUNDS.configCharsMax,
+  depthMax: BOUNDS.configDepthMax,
+};
 
 /** What holds in place of what held then. What is absent stays as it was. */
 export interface ReplayPolicy {
@@ -55,6 +58,8 @@ export function parseReplayPolicy(value: unknown): ReplayPolicy {
     );
   const phase1 = configured(config);
   const escalations = keysOf(config.escalations);
+  assertRuledOn("escalations", escalations, ["requireDifferentApprover"]);
+  assertRuledOn("conflicts", keysOf(config.conflicts), ["strategy", "overrides", "highRisk"]);
   return {
     ...("gates" in config && { gates: onlyGiven(phase1.gates, config.gates) }),
     ...("conflicts" in config && { conflicts: rulesIn(phase1, config.conflicts) }),
@@ -76,6 +81,13 @@ function configured(config: Readonly<Record<string, unknown>>): Phase1Config {
     if (!isCoordinationError(error)) throw error;
     throw refused(error.message.replaceAll("coordination.phase1.", ""));
   }
+}
+
+/** What is no part of a decision would be left out in silence. */
+function assertRuledOn(path: string, given: readonly string[], known: readonly string[]): void {
+  const other = given.find((key) => !known.includes(key));
+  if (other !== undefined)
+    throw refused(`${path}.${other} decides nothing; of ${path} there are ${known.join(", ")}`);
 }
 
 function refused(why: string): CoordinationError {

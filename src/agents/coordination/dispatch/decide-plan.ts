@@ -38,6 +38,8 @@ export function admitPlanSteps(
 ): Decision {
   const fresh = steps.filter(({ stepId }) => !state.steps.has(stepId));
   if (fresh.length === 0) return { kind: "replay" };
+  if (!state.created.forkedFrom && fresh.some(({ carried }) => carried))
+    return refuse("NOT_A_FORK", "only a fork has results of another plan");
   const total = state.created.plan?.steps ?? 0;
   if (state.plan.admitted + fresh.length > total)
     return refuse("TOO_MANY_STEPS", `the plan has ${total} steps, not ${state.plan.admitted + fresh.length}`);

@@ -17,6 +17,8 @@ export type RefusalCode =
   | "STEPS_OPEN"
   /** The command is about plans, and the coordination runs none. */
   | "NOT_PLANNED"
+  /** Results of another plan, where there is none. */
+  | "NOT_A_FORK"
   /** D6: what the step waits for is not there yet. */
   | "NOT_READY"
   /** The plan was cancelled, has failed or passed its deadline: nothing more begins. */

@@ -29,6 +29,7 @@ import {
 import {
   isEnded,
   unopened,
+  type CarriedPhase,
   type Coordination,
   type EndStatus,
   type OpenCoordination,
@@ -151,9 +152,27 @@ function admitted(state: OpenCoordination, event: FactEvent & { type: "step.admi
   };
   if (!state.plan) return admittedState;
   const { parentStepId, planned } = event.payload;
-  if (planned) return { ...admittedState, plan: afterAdmission(state.plan, step, state.steps) };
+  if (planned)
+    return carriedOver({ ...admittedState, plan: afterAdmission(state.plan, step, state.steps) }, event);
   const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };
   return withSpawn({ ...admittedState, plan }, parentStepId);
+}
+
+/** D6: what is completed in the source is so in the fork from its admission on. */
+function carriedOver(
+  state: OpenCoordination,
+  { payload, eventId, timestamp }: FactEvent & { type: "step.admitted" },
+): OpenCoordination {
+  const { stepId, carried } = payload;
+  if (!carried) return state;
+  invariant(state.created.forkedFrom !== undefined, `a result from nowhere: ${eventId}`);
+  const { eventId: carriedFrom, output, released } = carried;
+  const phase: CarriedPhase = {
+    ...{ status: "completed", attempt: 0, endedAtMs: epochMsOf(timestamp), carriedFrom },
+    ...(output && { output }),
+    ...(released && { released }),
+  };
+  return withStep(state, stepId, (step) => ({ ...step, phase }));
 }
 
 /** A fact about one step: its phase, who works on it, what it used. */

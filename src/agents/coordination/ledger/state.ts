@@ -175,6 +175,7 @@ export type StepPhase =
   | BackoffPhase
   | BlockedPhase
   | EndedPhase
+  | CarriedPhase
   | SkippedPhase;
 
 export type EndStatus = EndedPhase["status"] | SkippedPhase["status"];
@@ -247,6 +248,17 @@ export interface EndedPhase extends Tried {
   readonly released?: NonNullable<FactPayloads["step.completed"]["released"]>;
 }
 
+/** A step of a fork that was completed in its source, and is not run. */
+export interface CarriedPhase {
+  readonly status: "completed";
+  readonly attempt: 0;
+  /** When the fork took it. */
+  readonly endedAtMs: EpochMs;
+  readonly output?: ContentRef;
+  readonly released?: EndedPhase["released"];
+  readonly carriedFrom: EventId;
+}
+
 /** A planned step that was never dispatched and will not be. */
 export interface SkippedPhase {
   readonly status: "skipped";
@@ -310,7 +322,7 @@ export type Answered = Omit<FactPayloads["escalation.answered"], "escalationId" 
   readonly atMs: EpochMs;
 };
 
-export function isEnded(phase: StepPhase): phase is EndedPhase | SkippedPhase {
+export function isEnded(phase: StepPhase): phase is EndedPhase | CarriedPhase | SkippedPhase {
   return ENDED.has(phase.status);
 }
 

@@ -93,6 +93,8 @@ function withoutCounterpart(
 
 /** RFC 0006, CP-1: what its planner doubts is decided when people let it begin. */
 function admitted(state: Known, { payload, eventId }: FactEvent & { type: "step.admitted" }): OpenWopDraft[] {
+  // No orchestrator decides on what is not to be done.
+  if (payload.carried) return [];
   const isDoubted = payload.decision !== undefined || state.plan?.decisionQuestion !== undefined;
   return payload.planned && isDoubted ? [] : [decided(state, [payload.stepId], eventId)];
 }

@@ -1,7 +1,7 @@
 /** Owns: the steps of a compiled plan as the ledger admits them. */
 import { BOUNDS } from "../contracts/bounds.ts";
-import type { ContentRef, Planned, RunnerKind, StepAdmitted } from "../contracts/fact-fields.ts";
-import type { AgentId, SessionKey } from "../contracts/ids.ts";
+import type { Carried, ContentRef, Planned, RunnerKind, StepAdmitted } from "../contracts/fact-fields.ts";
+import type { AgentId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { CompiledStep, StepGraph } from "./step-graph.ts";
 
 export interface Admitting {
@@ -11,6 +11,8 @@ export interface Admitting {
   readonly refOf: (text: string) => ContentRef;
   /** What holds the results of a step, and whether people are to begin it. */
   readonly gated: (step: CompiledStep, runner: RunnerKind) => Pick<StepAdmitted, "gate" | "decision">;
+  /** Of a fork: the results that it has from its source. */
+  readonly carried?: ReadonlyMap<StepId, Carried>;
 }
 
 export type PlannedStep = StepAdmitted & { readonly planned: Planned };
@@ -30,8 +32,10 @@ export function plannedStepsOf(
 }
 
 /** The content is the task without its input, which is known only when the step is dispatched. */
-function plannedStep(step: CompiledStep, { ownerSession, runnerOf, refOf, gated }: Admitting): PlannedStep {
+function plannedStep(step: CompiledStep, admitting: Admitting): PlannedStep {
+  const { ownerSession, runnerOf, refOf, gated } = admitting;
   const runner = runnerOf(step.agent);
+  const carried = admitting.carried?.get(step.stepId);
   const { stepId, agent, lane, priority, deliveryMode, timeoutMs, retry } = step;
   return {
     ...{ stepId, lane, priority, deliveryMode, timeoutMs },
@@ -43,7 +47,8 @@ function plannedStep(step: CompiledStep, { ownerSession, runnerOf, refOf, gated 
     retryBudget: retry.budget,
     collect: false,
     call: {},
-    ...gated(step, runner),
+    // What is not to be done is neither held nor doubted.
+    ...(carried ? { carried } : gated(step, runner)),
     planned: {
       dependsOn: [...step.dependsOn],
       fanIn: step.fanIn.count,

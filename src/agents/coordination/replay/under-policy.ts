@@ -79,7 +79,9 @@ function decisionUnder(
   return confidence !== undefined && confidence < floor ? { confidence, floor } : undefined;
 }
 
+/** What a fork has from its source is neither held nor doubted nor tried again. */
 export function specUnder(spec: StepAdmitted, created: Created, under: Under): StepAdmitted {
+  if (spec.carried) return spec;
   const { gate: _, decision: recordedDecision, ...rest } = spec;
   const step = under.plan?.steps.find(({ stepId }) => stepId === spec.stepId);
   const gate = gateUnder(spec, under.policy, step?.verify);

@@ -4,7 +4,13 @@
  */
 import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
 import type { CoordinationStatus } from "../contracts/summary.ts";
-import type { ContentRef, InputProblem, StepAdmitted, StepError } from "../contracts/fact-fields.ts";
+import type {
+  ContentRef,
+  ForkedFrom,
+  InputProblem,
+  StepAdmitted,
+  StepError,
+} from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../contracts/verification.ts";
 import {
@@ -12,6 +18,7 @@ import {
   type AgentId,
   type CoordinationId,
   type EpochMs,
+  type EventId,
   type IdempotencyKey,
   type SessionKey,
   type StepId,
@@ -46,6 +53,8 @@ export interface CoordinationView {
   /** How far a plan reached what it is for; one that is not met makes its end a give-up. */
   readonly successCriteria?: readonly CriterionMet[];
   readonly gaveUp?: true;
+  /** Of a fork: its source, and the first event there that it took nothing from. */
+  readonly forkedFrom?: ForkedFrom;
   /** Present for a plan: how many steps it has, admitted or not, without the delivery of its result. */
   readonly plan?: { readonly content: ContentRef; readonly steps: number; readonly deadlineAtMs?: EpochMs };
 }
@@ -100,6 +109,8 @@ export interface StepView {
   readonly held?: HeldView;
   /** How often its result went back to its agent. */
   readonly revisions?: number;
+  /** Of a step of a fork: what completed it, in the log of the source. */
+  readonly carriedFrom?: EventId;
   readonly skippedBecause?: FactPayloads["step.skipped"]["because"];
   readonly output?: ContentRef;
   readonly dispatchedAtMs?: EpochMs;
@@ -127,6 +138,7 @@ export function viewCoordination(state: Exclude<Coordination, { kind: "unopened"
     ...(state.claims.size > 0 && { claims: state.claims.valueSeq().toArray() }),
     escalations: escalations.valueSeq().toArray().map(viewQuestion),
     ...(state.successCriteria && viewCriteria(state.successCriteria)),
+    ...(created.forkedFrom && { forkedFrom: created.forkedFrom }),
     ...(created.plan && { plan: viewPlan(created.plan) }),
   };
 }
@@ -195,6 +207,7 @@ function viewPlanned({ planned, retryBudget }: StepAdmitted, phase: StepPhase): 
     ...(planned && { dependsOn: planned.dependsOn, fanIn: planned.fanIn, retryBudget }),
     ...(phase.status === "backoff" && { retryAtMs: phase.retryAtMs }),
     ...(phase.status === "blocked" && { answerByMs: phase.answerByMs }),
+    ...("carriedFrom" in phase && { carriedFrom: phase.carriedFrom }),
     ...(phase.status === "skipped" && { skippedBecause: phase.because }),
     // What is held is nobody's to read before it is ruled on.
     ...(phase.status === "completed" && phase.output && { output: phase.output }),
@@ -210,7 +223,7 @@ function viewTimes(
   phase: StepPhase,
 ): Pick<StepView, "dispatchedAtMs" | "acknowledgedAtMs" | "endedAtMs" | "durationMs" | "deadlineAtMs"> {
   if (phase.status === "waiting") return {};
-  if (phase.status === "skipped") return { endedAtMs: phase.endedAtMs };
+  if (!("dispatchedAtMs" in phase)) return { endedAtMs: phase.endedAtMs };
   return {
     dispatchedAtMs: phase.dispatchedAtMs,
     ...("acknowledgedAtMs" in phase && { acknowledgedAtMs: phase.acknowledgedAtMs }),

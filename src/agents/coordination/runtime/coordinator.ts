@@ -40,6 +40,7 @@ import { createQuestionWaits } from "./gates/question-waits.ts";
 import { createHeldSessions, type HeldSessions } from "./gates/withhold-text.ts";
 import { withheldTexts, type WithheldTexts } from "./gates/withheld-texts.ts";
 import type { PlanRequests } from "./plan-requests.ts";
+import { createForkSources } from "./carried-results.ts";
 import { createPlanSource } from "./plan-source.ts";
 import { createRunLog, type RunLog, type RunLogParts, type Submitted } from "./run-log.ts";
 import type { PlanParts, RuntimeParts, Settings } from "./runtime-parts.ts";
@@ -130,19 +131,21 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
   const waits = createQuestionWaits(parts.clock);
   const withheld = parts.withheld ?? withheldTexts(parts.refOf);
   const plans = createPlanSource(parts);
+  const forks = createForkSources(parts);
   const arbiter = createArbiter({ ...parts, plans, runs: watched(runs, (state) => dispatcher.watch(state)) });
   const dispatcher: Dispatcher = createDispatcher({
-    ...{ ...parts, runs, turns, plans, withheld },
+    ...{ ...parts, runs, turns, plans, forks, withheld },
     onOpen: arbiter.opened,
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
   const core: Core = { ...parts, runs, dispatcher, withheld };
   const planning: RuntimeParts = {
     ...parts,
-    ...{ runs, plans, withheld },
+    ...{ runs, plans, forks, withheld },
     watch: dispatcher.watch,
     giveBack: dispatcher.giveBack,
   };
+  const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
   const admitting = admittingParts(parts, runs);
   return {
     admitSpawn: (request) => admitThroughGate({ gate: parts.gate, dispatcher, admitting }, request),
@@ -165,8 +168,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
       await arbiter.turnEnded(session);
     },
     arbiter,
-    ...createPlanRequests(planning),
-    ...createQuestionRequests({ ...planning, waits, newCoordinationId: parts.newCoordinationId }),
+    ...createPlanRequests(requested),
+    ...createQuestionRequests({ ...requested, waits }),
     heldSessions: createHeldSessions(planning),
     start: () => dispatcher.start(),
     stop: () => dispatcher.stop(),

@@ -1,5 +1,4 @@
 /** Owns: what each effect on a plan does, but for running its steps. Every one may be cut off at any line and done again. */
-import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command } from "../contracts/commands.ts";
 import { unreachable } from "../contracts/errors.ts";
 import { stepError } from "../contracts/fact-fields.ts";
@@ -7,14 +6,13 @@ import type { AdmitSteps, PlanEffect, RunStep, StopStep, StopStray } from "../di
 import { isPlanned, isToStop, type PlannedCoordination } from "../dispatch/plan-rules.ts";
 import { idempotencyKey } from "../contracts/ids.ts";
 import type { Coordination, Step } from "../ledger/state.ts";
-import { plannedStepsOf } from "../plan/admission-of.ts";
 import type { Cancellation, Observation } from "../contracts/observation.ts";
 import type { AgentRunner, Attempt } from "../ports/agent-runner.ts";
+import { admissionFrom } from "./admit-plan-steps.ts";
 import { outcomeOf } from "./attempt-outcome.ts";
 import { boundedAnswer } from "./bounded-answer.ts";
 import { ofAttempt } from "./drive-attempt.ts";
 import { cancelNested } from "./nested-plans.ts";
-import { gatedBy } from "./gates/gate-of.ts";
 import { judgePlan } from "./gates/judge-plan.ts";
 import type { EffectParts } from "./perform-effect.ts";
 import { attemptOf } from "./prepare-attempt.ts";
@@ -62,11 +60,12 @@ async function admitSteps(
   { from }: AdmitSteps,
 ): Promise<void> {
   const { graph } = await parts.plans.graphOf(state);
-  const { runnerOf, refOf } = parts;
-  const { ownerSession } = state.created;
-  const admitting = { ownerSession, runnerOf, refOf, gated: gatedBy(parts) };
-  const steps = plannedStepsOf(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });
-  await submit(parts, state, [{ type: "admitPlanSteps", steps }]);
+  const { command, contents } = await admissionFrom(parts, {
+    graph,
+    from,
+    forkedFrom: state.created.forkedFrom,
+  });
+  await parts.runs.submit(state.coordinationId, [command], contents);
 }
 
 /** D1: no agent is stopped for a fact that may still fail to reach the disk. */

@@ -150,7 +150,7 @@ export function sessionFor(
 /** The newest attempt of a step, as runners know it; `undefined` before its dispatch. */
 export function attemptOf({ coordinationId }: OpenCoordination, { spec, phase }: Step): Attempt | undefined {
   const childSessionKey = sessionOf(phase);
-  if (!childSessionKey || phase.status === "waiting" || phase.status === "skipped") return undefined;
+  if (!childSessionKey || !("dispatchedAtMs" in phase)) return undefined;
   const childRunId = childOf(phase)?.childRunId;
   return {
     idempotencyKey: idempotencyKey(coordinationId, spec.stepId, phase.attempt),

@@ -5,14 +5,16 @@ import type { LedgerStore } from "../ports/ledger-store.ts";
 
 const PAGE = 1_000;
 
-/** Folds a stored log, a page at a time. @throws CoordinationError as `LedgerStore.read`, or `INVARIANT_VIOLATED` */
+/** Folds a stored log, or what stands before `to` in it, a page at a time. @throws CoordinationError as `LedgerStore.read`, or `INVARIANT_VIOLATED` */
 export async function readState(
   store: Pick<LedgerStore, "read">,
   runId: CoordinationId,
+  to = Number.MAX_SAFE_INTEGER,
 ): Promise<Coordination> {
   let state: Coordination = unopened(runId);
   for (;;) {
-    const page = await store.read(runId, { from: state.nextSequence, limit: PAGE });
+    const limit = Math.min(PAGE, to - state.nextSequence);
+    const page = limit > 0 ? await store.read(runId, { from: state.nextSequence, limit }) : [];
     for (const event of page) state = evolve(state, event);
     if (page.length < PAGE) return state;
   }

@@ -9,6 +9,7 @@ import type { ContentStore } from "../ports/content-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { Logger } from "../ports/logger.ts";
 import type { OutputContract } from "../ports/output-contract.ts";
+import type { ForkSources } from "./carried-results.ts";
 import type { GateParts } from "./gates/gate-parts.ts";
 import type { WithheldTexts } from "./gates/withheld-texts.ts";
 import type { PlanSnapshot } from "./plan-snapshot.ts";
@@ -73,6 +74,7 @@ export interface RuntimeParts extends PlanParts, GateParts {
   readonly settings: Settings;
   readonly runs: RunLog;
   readonly plans: PlanSource;
+  readonly forks: ForkSources;
   /** Looks at the coordination again, because it changed. */
   readonly watch: (state: Coordination) => void;
   /** A step's child waits for other work: its place in the lane is free. */

@@ -1,16 +1,20 @@
 /** Owns: what hosts ask about plans: submitting one, cancelling, trying again, a child's report. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command } from "../contracts/commands.ts";
+import type { ForkedFrom } from "../contracts/fact-fields.ts";
 import { addMs, type AgentId } from "../contracts/ids.ts";
 import { parsePlan } from "../contracts/plan.ts";
 import type { Coordination } from "../ledger/state.ts";
-import { plannedStepsOf } from "../plan/admission-of.ts";
 import { checkPlan } from "../plan/check-plan.ts";
+import type { Compilation } from "../plan/compile-plan.ts";
 import type { PlanProblem } from "../plan/plan-problem.ts";
 import type { StepGraph } from "../plan/step-graph.ts";
 import type { ContentInput } from "../ports/content-store.ts";
-import { doubtIn, gatedBy } from "./gates/gate-of.ts";
+import { sameValue } from "../replay/same-value.ts";
+import { forkPlan, type ForkParts } from "./fork-plan.ts";
+import { doubtIn } from "./gates/gate-of.ts";
 import { questionPolicyOf } from "./gates/question-policy.ts";
+import { admissionFrom } from "./admit-plan-steps.ts";
 import { placeOf, within, type PlanPlace } from "./plan-place.ts";
 import type {
   CoordinationRequest,
@@ -23,9 +27,14 @@ import { leastSure, planDecided } from "./plugin-decision.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 import { takeReport } from "./take-report.ts";
 
-export function createPlanRequests(parts: RuntimeParts): PlanRequests {
+export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequests {
   return {
     submitPlan: (submission) => submitPlan(parts, submission),
+    forkPlan: (request) =>
+      forkPlan(parts, request, {
+        problemsOf: (submission) => problemsOf(parts, submission),
+        submit: (submission) => submitPlan(parts, submission),
+      }),
     cancel: ({ stepId, by, ...request }) =>
       ask(parts, request, { type: "cancelCoordination", by, ...(stepId && { stepId }) }),
     retry: ({ stepId, by, ...request }) =>
@@ -35,11 +44,9 @@ export function createPlanRequests(parts: RuntimeParts): PlanRequests {
 }
 
 async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
-  const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
+  const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;
   const { graph } = checked;
-  const problems = [...unauthorized(submission, graph), ...unusableChecks(parts, submission)];
-  if (problems.length > 0) return { kind: "refused", problems };
   const decided = await planDecided(parts, submission, graph);
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
   const place = await placeOf(parts, graph);
@@ -50,11 +57,26 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
   parts.plans.remember(plan.ref.sha256, graph);
   const confidence = leastSure(graph.confidence, decided.confidence);
-  const commands = opening(parts, { submission, graph, plan, place, confidence });
-  const submitted = await parts.runs.submit(coordinationId, commands, [plan, aim]);
-  if (submitted.kind === "refused") return taken(submitted.state, { graph, plan });
+  const { forkedFrom } = submission;
+  const { command: admission, contents } = await admissionFrom(parts, { graph, from: 0, forkedFrom });
+  const open = opening(parts, { submission, graph, plan, place, confidence });
+  const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim, ...contents]);
+  if (submitted.kind === "refused") return taken(submitted.state, { graph, plan, forkedFrom });
   if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };
+}
+
+/** What follows from the plan, its submitter and the configuration. */
+function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
+  const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
+  if (checked.kind === "refused") return checked;
+  const problems = [...unauthorized(submission, checked.graph), ...unusableChecks(parts, submission)];
+  return problems.length > 0 ? { kind: "refused", problems } : checked;
+}
+
+function problemsOf(parts: RuntimeParts, submission: PlanSubmission): readonly PlanProblem[] {
+  const checked = check(parts, submission);
+  return checked.kind === "refused" ? checked.problems : [];
 }
 
 /** H3: what the submitter may not do. */
@@ -102,11 +124,16 @@ function forbiddenAgents({ plan, mayRun }: PlanSubmission): PlanProblem[] {
 /** The same plan under the same id is the same submission. */
 function taken(
   state: Coordination,
-  { graph, plan }: { readonly graph: StepGraph; readonly plan: ContentInput },
+  {
+    graph,
+    plan,
+    forkedFrom,
+  }: Pick<Opening, "graph" | "plan"> & { readonly forkedFrom: ForkedFrom | undefined },
 ): PlanSubmitted {
   const { coordinationId } = graph;
-  const known = state.kind === "unopened" ? undefined : state.created.plan?.content.sha256;
-  if (known === plan.ref.sha256) return { kind: "replay", coordinationId, steps: graph.steps.length };
+  const known = state.kind === "unopened" ? undefined : state.created;
+  const isSame = known?.plan?.content.sha256 === plan.ref.sha256 && sameValue(known.forkedFrom, forkedFrom);
+  if (isSame) return { kind: "replay", coordinationId, steps: graph.steps.length };
   const sentence = `there is another coordination ${JSON.stringify(coordinationId)}; choose another id`;
   return { kind: "refused", problems: [problem("coordinationId", "COORDINATION_TAKEN", sentence)] };
 }
@@ -124,46 +151,40 @@ interface Opening {
   readonly confidence: number | undefined;
 }
 
-function opening(parts: RuntimeParts, given: Opening): Command[] {
+function opening(parts: RuntimeParts, given: Opening): Command {
   const { submission, graph, plan, place, confidence } = given;
-  const { settings, clock, refOf, runnerOf } = parts;
+  const { settings, clock, refOf } = parts;
   const now = clock.now();
   const { coordinationId, ownerSession, objective, deadlineMs, failurePolicy } = graph;
   const budget = place.kind === "inside" ? within(graph.budget, place.left) : graph.budget;
   const decision = doubtIn(parts.gates, confidence);
   const { successCriteria } = graph;
   const origin = refOf(`${coordinationId}:${now}`).sha256;
-  const steps = plannedStepsOf(
-    graph,
-    { ownerSession, runnerOf, refOf, gated: gatedBy(parts) },
-    { from: 0, to: BOUNDS.stepsPerAppendMax },
-  );
-  return [
-    {
-      type: "openCoordination",
-      origin: "plan",
-      ownerSession,
-      ownerAgent: submission.ownerAgent,
-      objective: refOf(objective),
-      trace: { traceId: submission.traceId ?? origin.slice(0, 32) },
-      failurePolicy,
-      settleMs: settings.settleMs,
-      acknowledgeMs: settings.acknowledgeMs,
-      plan: {
-        content: plan.ref,
-        steps: graph.steps.length,
-        seed: origin.slice(32, 48),
-        escalateMs: settings.escalateMs,
-        ...(deadlineMs !== undefined && { deadlineAtMs: addMs(now, deadlineMs) }),
-        ...(budget && { budget }),
-        ...(decision && { decision }),
-        ...(successCriteria && { successCriteria: [...successCriteria] }),
-      },
-      questions: questionPolicyOf(parts),
-      ...(place.kind === "inside" && { parent: place.parent }),
+  const { forkedFrom } = submission;
+  return {
+    type: "openCoordination",
+    origin: "plan",
+    ownerSession,
+    ownerAgent: submission.ownerAgent,
+    objective: refOf(objective),
+    trace: { traceId: submission.traceId ?? origin.slice(0, 32) },
+    failurePolicy,
+    settleMs: settings.settleMs,
+    acknowledgeMs: settings.acknowledgeMs,
+    plan: {
+      content: plan.ref,
+      steps: graph.steps.length,
+      seed: origin.slice(32, 48),
+      escalateMs: settings.escalateMs,
+      ...(deadlineMs !== undefined && { deadlineAtMs: addMs(now, deadlineMs) }),
+      ...(budget && { budget }),
+      ...(decision && { decision }),
+      ...(successCriteria && { successCriteria: [...successCriteria] }),
     },
-    { type: "admitPlanSteps", steps },
-  ];
+    questions: questionPolicyOf(parts),
+    ...(place.kind === "inside" && { parent: place.parent }),
+    ...(forkedFrom && { forkedFrom }),
+  };
 }
 
 async function ask(

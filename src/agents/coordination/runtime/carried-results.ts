@@ -1,0 +1,66 @@
+/** Owns: which results a fork of a plan has from its source: those of the steps that had completed before its place there. */
+import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
+import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
+import type { StepId } from "../contracts/ids.ts";
+import type { Coordination } from "../ledger/state.ts";
+import type { LedgerStore } from "../ports/ledger-store.ts";
+import { readState } from "./read-state.ts";
+
+/** Sources kept in memory while large plans are admitted bit by bit; others are read again. */
+const SOURCES_MAX = 4;
+
+export type CarriedResults = ReadonlyMap<StepId, Carried>;
+
+export interface ForkSources {
+  /** The source as it was there. @throws CoordinationError as `LedgerStore.read`, or `LEDGER_CORRUPT` */
+  stateAt(place: ForkedFrom): Promise<Coordination>;
+  /** What a fork from there has. @throws CoordinationError as `stateAt` */
+  carriedFrom(place: ForkedFrom): Promise<CarriedResults>;
+}
+
+export function createForkSources({ store }: { readonly store: Pick<LedgerStore, "read"> }): ForkSources {
+  const known = new Map<string, CarriedResults>();
+  const stateAt = (place: ForkedFrom): Promise<Coordination> => readAt(store, place);
+  return {
+    stateAt,
+    carriedFrom: async (place) => {
+      const key = `${place.sequence}:${place.coordinationId}`;
+      const carried = known.get(key) ?? carriedIn(await stateAt(place));
+      known.set(key, carried);
+      for (const oldest of known.keys()) {
+        if (known.size <= SOURCES_MAX) break;
+        known.delete(oldest);
+      }
+      return carried;
+    },
+  };
+}
+
+async function readAt(
+  store: Pick<LedgerStore, "read">,
+  { coordinationId, sequence }: ForkedFrom,
+): Promise<Coordination> {
+  try {
+    return await readState(store, coordinationId, sequence);
+  } catch (cause) {
+    // What is stored obeyed every rule when it was written.
+    if (!(cause instanceof InvariantViolation)) throw cause;
+    throw new CoordinationError("LEDGER_CORRUPT", `${coordinationId}: ${cause.message}`, { cause });
+  }
+}
+
+/** Of every step that has completed, also of those that are no steps of the plan: a fork admits none of them. */
+export function carriedIn(state: Coordination): CarriedResults {
+  if (state.kind === "unopened") return new Map();
+  const carried = new Map<StepId, Carried>();
+  for (const { spec, phase, lastFactId } of state.steps.values()) {
+    if (phase.status !== "completed") continue;
+    const { output, released } = phase;
+    carried.set(spec.stepId, {
+      eventId: lastFactId,
+      ...(output && { output }),
+      ...(released && { released }),
+    });
+  }
+  return carried;
+}

@@ -1,0 +1,168 @@
+/**
+ * Owns: forking a plan: running it again from a place in its log. What had completed by then is carried over, by the hashes of its
+ * results; everything else is done anew, in sessions and under idempotency keys of the fork's own.
+ *
+ * The files that agents wrote are no part of the ledger: they are as they are now.
+ */
+import { CoordinationError } from "../contracts/errors.ts";
+import type { ForkedFrom } from "../contracts/fact-fields.ts";
+import type { CoordinationId, StepId } from "../contracts/ids.ts";
+import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
+import type { Coordination } from "../ledger/state.ts";
+import type { PlanProblem } from "../plan/plan-problem.ts";
+import { carriedIn } from "./carried-results.ts";
+import { planUnder } from "./plan-under-policy.ts";
+import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
+import type { RuntimeParts } from "./runtime-parts.ts";
+
+export interface ForkParts extends Pick<RuntimeParts, "content" | "forks" | "gates"> {
+  readonly newCoordinationId: () => CoordinationId;
+}
+
+/** Texts that are looked for at once. */
+const TEXTS_MAX = 100;
+/** Steps that are named in a sentence. */
+const NAMED_MAX = 5;
+
+/** What is done with the plan of a fork. */
+export interface PlanRunning {
+  /** What stands against it, without asking anybody. */
+  readonly problemsOf: (submission: PlanSubmission) => readonly PlanProblem[];
+  readonly submit: (submission: PlanSubmission) => Promise<PlanSubmitted>;
+}
+
+export async function forkPlan(
+  parts: ForkParts,
+  request: ForkRequest,
+  { problemsOf, submit }: PlanRunning,
+): Promise<PlanForked> {
+  const { source, policy = {}, isPreview } = request;
+  const from = request.from ?? (await placeOfKnown(parts, request));
+  const { state, place } = await sourceAt(parts, source, from);
+  const plan = await planOf(parts, state);
+  const parted = await partedAt(parts, plan, { state, place });
+  const coordinationId = request.coordinationId ?? parts.newCoordinationId();
+  const submission: PlanSubmission = {
+    plan: planUnder({ ...plan, coordinationId }, policy, parts.gates),
+    ownerAgent: state.created.ownerAgent,
+    forkedFrom: place,
+  };
+  const told = { coordinationId, from: place, ...parted };
+  if (isPreview) {
+    const problems = problemsOf(submission);
+    return problems.length > 0 ? { kind: "refused", problems } : { kind: "preview", ...told };
+  }
+  const submitted = await submit(submission);
+  return submitted.kind === "refused" ? submitted : { kind: submitted.kind, ...told };
+}
+
+/** A fork that is asked for again is forked where it was, though its source has gone on since. */
+async function placeOfKnown(
+  { forks }: Pick<ForkParts, "forks">,
+  { source, coordinationId }: ForkRequest,
+): Promise<number | undefined> {
+  if (!coordinationId) return undefined;
+  const known = await forks.stateAt({ coordinationId, sequence: 1 });
+  const { forkedFrom } = known.kind === "unopened" ? {} : known.created;
+  return forkedFrom?.coordinationId === source ? forkedFrom.sequence : undefined;
+}
+
+/** In the order of the plan: what has its result already, and what is to be done. */
+async function partedAt(
+  parts: Pick<ForkParts, "content">,
+  { steps }: CoordinationPlan,
+  { state, place }: Source,
+): Promise<Pick<Forked, "carried" | "anew">> {
+  const { coordinationId: source, sequence } = place;
+  const results = carriedIn(state);
+  const stepIds = steps.map(({ stepId }) => stepId);
+  const carried = stepIds.filter((stepId) => results.has(stepId));
+  const anew = stepIds.filter((stepId) => !results.has(stepId));
+  if (anew.length === 0)
+    throw invalid(
+      `every step of ${source} had completed before ${sequence}: nothing is left to do; fork it at an earlier event`,
+    );
+  await assertKept(
+    parts,
+    source,
+    new Map(carried.map((stepId) => [stepId, results.get(stepId)?.output?.sha256])),
+  );
+  return { carried, anew };
+}
+
+type Forked = Exclude<PlanForked, { kind: "refused" }>;
+
+interface Source {
+  readonly state: Known;
+  readonly place: ForkedFrom;
+}
+
+type Known = Exclude<Coordination, { kind: "unopened" }>;
+
+/** As it was there, and at least as it began. */
+async function sourceAt(
+  { forks }: Pick<ForkParts, "forks">,
+  coordinationId: CoordinationId,
+  from = Number.MAX_SAFE_INTEGER,
+): Promise<Source> {
+  const state = await forks.stateAt({ coordinationId, sequence: Math.max(from, 1) });
+  if (state.kind === "unopened")
+    throw new CoordinationError(
+      "COORDINATION_NOT_FOUND",
+      `no coordination ${JSON.stringify(coordinationId)}`,
+    );
+  const { nextSequence } = state;
+  if (from !== Number.MAX_SAFE_INTEGER && from > nextSequence)
+    throw invalid(
+      `from: the log of ${coordinationId} has ${nextSequence} events, so ${nextSequence} is the last place`,
+    );
+  return { state, place: { coordinationId, sequence: Math.min(from, nextSequence) } };
+}
+
+/** What a model spawned by itself follows no plan: nobody could tell what is left to do. */
+async function planOf(
+  { content }: Pick<ForkParts, "content">,
+  { created, coordinationId }: Known,
+): Promise<CoordinationPlan> {
+  if (!created.plan)
+    throw invalid(
+      `${coordinationId} runs no plan: its agents spawned by themselves, and their sessions cannot go back to an earlier state`,
+    );
+  if (created.parent)
+    throw invalid(
+      `${coordinationId} was submitted by the agent of step ${created.parent.stepId} of ${created.parent.coordinationId}, which waits for it no more; fork that plan`,
+    );
+  const text = await content.get(created.plan.content.sha256);
+  const parsed = text === undefined ? undefined : parsePlan(JSON.parse(text));
+  if (parsed?.ok) return parsed.value;
+  throw invalid(
+    parsed
+      ? `the plan of ${coordinationId} is none for this release; run it anew with \`plan run\``
+      : `the text of the plan of ${coordinationId} is not kept any more; run it anew with \`plan run\``,
+  );
+}
+
+/** The agents of what is done anew read the results of what is not. */
+async function assertKept(
+  { content }: Pick<ForkParts, "content">,
+  source: CoordinationId,
+  outputs: ReadonlyMap<StepId, string | undefined>,
+): Promise<void> {
+  const lost: StepId[] = [];
+  const kept = [...outputs].flatMap(([stepId, sha256]) => (sha256 ? [{ stepId, sha256 }] : []));
+  for (let at = 0; at < kept.length; at += TEXTS_MAX) {
+    const some = kept.slice(at, at + TEXTS_MAX);
+    const texts = await content.getMany([...new Set(some.map(({ sha256 }) => sha256))]);
+    lost.push(...some.filter(({ sha256 }) => !texts.has(sha256)).map(({ stepId }) => stepId));
+  }
+  if (lost.length === 0) return;
+  const named = lost.slice(0, NAMED_MAX).join(", ");
+  const more = lost.length > NAMED_MAX ? `, and ${lost.length - NAMED_MAX} more` : "";
+  throw invalid(
+    `what these steps of ${source} came to is not kept any more: ${named}${more}; fork it before they completed, so that they run again`,
+  );
+}
+
+function invalid(why: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", why);
+}

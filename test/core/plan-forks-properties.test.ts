@@ -1,0 +1,102 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
+import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
+import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
+import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { record } from "../../src/agents/coordination/dispatch/record.ts";
+import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
+import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
+import { carriedIn } from "../../src/agents/coordination/runtime/carried-results.ts";
+import { planHistories, playPlan, type RandomPlan } from "./planned-arbitraries.ts";
+import { admit } from "./planned-scene.ts";
+import { RUN, START } from "./scene.ts";
+
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
+const FORK = "co-fork" as typeof RUN;
+
+/** A fork of what is told there, as it begins. */
+function forkOf(
+  log: readonly RunEvent[],
+  { opening, steps }: RandomPlan,
+): { log: RunEvent[]; state: Coordination } {
+  const carried = carriedIn(fold(RUN, log));
+  const forkedFrom = { coordinationId: RUN, sequence: log.length };
+  const own = steps.map(({ carried: _, decision, ...spec }) => {
+    const result = carried.get(spec.stepId);
+    return { ...spec, ...(result ? { carried: result } : decision && { decision }) };
+  });
+  const commands: Command[] = [
+    { ...(opening as Command & { type: "openCoordination" }), forkedFrom },
+    admit(...own),
+  ];
+  const forked: { log: RunEvent[]; state: Coordination } = { log: [], state: unopened(FORK) };
+  for (const command of commands) {
+    const recorded = record(forked.state, factsOf(decide(forked.state, command, START)), START);
+    forked.log.push(...recorded.events);
+    forked.state = recorded.state;
+  }
+  return forked;
+}
+
+const completedIn = (state: Coordination): string[] =>
+  state.kind === "unopened"
+    ? []
+    : state.steps
+        .filter(({ phase }) => phase.status === "completed")
+        .keySeq()
+        .toArray();
+
+/** Of any history of a plan, at any index. */
+function holds(check: (given: { log: readonly RunEvent[]; plan: RandomPlan }) => void): void {
+  fc.assert(
+    fc.property(planHistories, fc.nat({ max: 80 }), (history, index) => {
+      const { log } = playPlan(history);
+      check({ log: log.slice(0, Math.min(index, log.length)), plan: history.plan });
+    }),
+    { numRuns: RUNS },
+  );
+}
+
+describe("a fork of any history of a plan, from any index", () => {
+  it("has exactly what had completed, and begins only what that allows", () =>
+    holds(({ log, plan }) => {
+      const source = fold(RUN, log);
+      const { state } = forkOf(log, plan);
+      const ofPlan = new Set(plan.steps.map(({ stepId }) => String(stepId)));
+      const kept = completedIn(source).filter((stepId) => ofPlan.has(stepId));
+      expect(new Set(completedIn(state))).toEqual(new Set(kept));
+      for (const effect of planDispatch(state, START)) {
+        if (effect.kind !== "runStep") continue;
+        expect(kept).not.toContain(effect.stepId);
+        const { dependsOn = [], fanIn = 0 } =
+          plan.steps.find(({ stepId }) => stepId === effect.stepId)?.planned ?? {};
+        expect(dependsOn.filter((stepId) => kept.includes(stepId)).length).toBeGreaterThanOrEqual(fanIn);
+      }
+    }));
+
+  it("names, for each, the event of its source that completed it, with the same result", () =>
+    holds(({ log, plan }) => {
+      for (const event of forkOf(log, plan).log) {
+        if (event.type !== "step.admitted" || !event.payload.carried) continue;
+        const { eventId, output } = event.payload.carried;
+        const known = log.find((other) => other.eventId === eventId);
+        const told =
+          known?.type === "step.admitted"
+            ? known.payload.carried
+            : known?.type === "step.completed"
+              ? known.payload
+              : undefined;
+        expect(told?.output).toEqual(output);
+        expect(known?.nodeId).toBe(event.payload.stepId);
+      }
+    }));
+
+  it("L4: folds, as it is stored, to the state", () =>
+    holds(({ log, plan }) => {
+      const forked = forkOf(log, plan);
+      const stored = forked.log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
+      expect(fold(FORK, stored)).toStrictEqual(forked.state);
+    }));
+});

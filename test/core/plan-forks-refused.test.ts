@@ -1,0 +1,169 @@
+import { describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  parseReplayPolicy,
+  type ReplayPolicy,
+} from "../../src/agents/coordination/contracts/replay-policy.ts";
+import type { ForkRequest } from "../../src/agents/coordination/runtime/plan-requests.ts";
+import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
+import { spawnOf } from "../support/fake-clock-host.ts";
+import { done, failing } from "../support/scripted-runner.ts";
+import { AGENT, plan, PLAN_ID, step } from "./planned-world.ts";
+import {
+  DELIVERY,
+  FORK,
+  diamond,
+  BROKEN,
+  run,
+  fork,
+  refusal,
+  fatesOf,
+  logOf,
+  placeOf,
+  startsOf,
+} from "./plan-forks-scene.ts";
+
+describe("a fork is refused, and nothing is recorded,", () => {
+  const refused = async (request: Partial<ForkRequest>, given = diamond(), scripts = BROKEN) => {
+    const it = await run(scripts, given);
+    const runs = it.it.ledger.runs.size;
+    const said = await refusal(it, request);
+    expect(it.it.ledger.runs.size).toBe(runs);
+    await it.close();
+    return said;
+  };
+
+  it("of what is not there", async () => {
+    const said = await refused({ source: "plan-9" as CoordinationId });
+    expect(said).toEqual({ code: "COORDINATION_NOT_FOUND", message: 'no coordination "plan-9"' });
+  });
+
+  it("from behind the end, with where that is", async () => {
+    const it = await run();
+    const { length } = logOf(it, PLAN_ID);
+    for (const from of [length + 1, 900])
+      expect(await refusal(it, { from })).toEqual({
+        code: "INPUT_INVALID",
+        message: `from: the log of plan-1 has ${length} events, so ${length} is the last place`,
+      });
+    expect(await fork(it, { from: length })).toMatchObject({ kind: "accepted" });
+    await it.close();
+  });
+
+  it("where nothing is left to do", async () => {
+    const { message } = await refused({}, diamond(), { b: [done({ from: "b" })] });
+    expect(message).toContain("nothing is left to do; fork it at an earlier event");
+  });
+
+  it("of spawns that models made", async () => {
+    const it = await run();
+    const spawned = await it.coordinator.admitSpawn(spawnOf({ task: "by itself" }));
+    expect(spawned.kind).toBe("admitted");
+    const { message } = await refusal(it, { source: "co-1" as CoordinationId });
+    expect(message).toContain("co-1 runs no plan: its agents spawned by themselves");
+    await it.coordinator.stop();
+  });
+
+  it("of a plan that the agent of another one's step submitted, with which to fork", async () => {
+    const it = await run({ ...BROKEN, a: ["work", done()] });
+    const session = it.ordersOf("a")[0]!.childSessionKey;
+    const inner = plan([step("x")], { coordinationId: "inner", ownerSession: session });
+    const submitted = await it.coordinator.submitPlan({
+      plan: inner,
+      submittedBy: session,
+      ownerAgent: AGENT,
+    });
+    expect(submitted.kind).toBe("accepted");
+    expect((await refusal(it, { source: "inner" as CoordinationId, from: 3 })).message).toBe(
+      "inner was submitted by the agent of step a of plan-1, which waits for it no more; fork that plan",
+    );
+    await it.coordinator.stop();
+  });
+
+  it("of a plan whose text is kept no more", async () => {
+    const it = await run();
+    const [created] = logOf(it, PLAN_ID);
+    if (created?.type !== "coordination.created") throw new Error("no plan");
+    it.it.ledger.contents.delete(created.payload.plan?.content.sha256 ?? "");
+    expect((await refusal(it)).message).toContain("is not kept any more; run it anew with `plan run`");
+    await it.close();
+  });
+
+  it("by what stands against its plan, also where it is only asked what would be done", async () => {
+    const it = await run(BROKEN, diamond({ deadlineMs: 1_000_000 }));
+    for (const isPreview of [false, true]) {
+      const policy = parseReplayPolicy({ retry: { budget: 1, backoffMs: 2_000_000 } });
+      const forked = await it.coordinator.forkPlan({ source: PLAN_ID, policy, isPreview });
+      expect(forked).toMatchObject({ kind: "refused" });
+      if (forked.kind === "refused") expect(forked.problems[0]?.code).toBe("DEADLINE_IMPOSSIBLE");
+    }
+    await it.close();
+  });
+
+  it("under an id that another coordination has, and is the same fork under its own", async () => {
+    const it = await run({ ...BROKEN, c: ["work", done({ from: "c" })] });
+    const taken = await it.coordinator.forkPlan({ source: PLAN_ID, coordinationId: PLAN_ID });
+    expect(taken).toMatchObject({ kind: "refused", problems: [{ code: "COORDINATION_TAKEN" }] });
+    await fork(it);
+    const starts = startsOf(it, FORK).length;
+    expect(await fork(it)).toMatchObject({ kind: "replay", coordinationId: FORK });
+    const other = await it.coordinator.forkPlan({ source: PLAN_ID, coordinationId: FORK, from: 3 });
+    expect(other).toMatchObject({ kind: "refused", problems: [{ code: "COORDINATION_TAKEN" }] });
+    expect(startsOf(it, FORK)).toHaveLength(starts);
+    const length = logOf(it, PLAN_ID).length;
+    await it.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
+    expect(logOf(it, PLAN_ID).length).toBeGreaterThan(length);
+    expect(await fork(it)).toMatchObject({ kind: "replay" });
+    await it.close();
+  });
+
+  it("where it is only asked what would be done", async () => {
+    const it = await run();
+    const runs = it.it.ledger.runs.size;
+    expect(await fork(it, { isPreview: true })).toMatchObject({
+      kind: "preview",
+      carried: ["a", "b"],
+      anew: ["c", "d"],
+    });
+    expect(it.it.ledger.runs.size).toBe(runs);
+    await it.close();
+  });
+});
+
+describe("a fork under a policy", () => {
+  const policy = (value: object): ReplayPolicy => parseReplayPolicy(value);
+
+  it("holds what its source let pass", async () => {
+    const it = await run();
+    await fork(it, { policy: policy({ gates: { requireConfidence: true } }) });
+    expect(await fatesOf(it, FORK)).toEqual({ a: "completed", b: "completed", c: "held", d: "waiting" });
+    await it.close();
+  });
+
+  it("tries again as often as it says, whatever the plan said", async () => {
+    const it = await run({ ...BROKEN, c: [failing(), failing(), failing(), done()] });
+    await fork(it, { policy: policy({ retry: { budget: 2, backoffMs: 1_000 } }) });
+    await it.advance(60_000);
+    expect(startsOf(it, FORK)).toEqual(["c", "c", "c", "d", DELIVERY]);
+    await it.close();
+  });
+
+  it("decides what a replay under the policy tells that would have been decided", async () => {
+    const lint = { kind: "pattern", pattern: "^ok" };
+    const given = policy({ gates: { verifiers: { lint }, agents: { main: { checks: ["lint"] } } } });
+    const it = await run({ ...BROKEN, c: [done({ from: "c" })] });
+    expect((await it.view()).status).toBe("success");
+    const from = placeOf(it, "step.completed", "b") + 1;
+    const ledger = it.it.ledger.open(it.it.clock);
+    const { whatIf } = await replayCoordination(ledger, PLAN_ID, { policy: given, from });
+    expect(whatIf?.points[0]).toMatchObject({
+      stepId: "c",
+      would: "the result is held",
+      certainty: "differs",
+    });
+    expect(whatIf?.would).toBe("open");
+    await fork(it, { policy: given, from });
+    expect(await fatesOf(it, FORK)).toEqual({ a: "completed", b: "completed", c: "held", d: "waiting" });
+    await it.close();
+  });
+});

@@ -102,11 +102,14 @@ describe("a fork is refused, and nothing is recorded,", () => {
 
   it("under an id that another coordination has, and is the same fork under its own", async () => {
     const it = await run({ ...BROKEN, c: ["work", done({ from: "c" })] });
-    const taken = await it.coordinator.forkPlan({ source: PLAN_ID, coordinationId: PLAN_ID });
-    expect(taken).toMatchObject({ kind: "refused", problems: [{ code: "COORDINATION_TAKEN" }] });
+    for (const isPreview of [true, false]) {
+      const taken = await it.coordinator.forkPlan({ source: PLAN_ID, coordinationId: PLAN_ID, isPreview });
+      expect(taken).toMatchObject({ kind: "refused", problems: [{ code: "COORDINATION_TAKEN" }] });
+    }
     await fork(it);
     const starts = startsOf(it, FORK).length;
-    expect(await fork(it)).toMatchObject({ kind: "replay", coordinationId: FORK });
+    for (const isPreview of [true, false])
+      expect(await fork(it, { isPreview })).toMatchObject({ kind: "replay", coordinationId: FORK });
     const other = await it.coordinator.forkPlan({ source: PLAN_ID, coordinationId: FORK, from: 3 });
     expect(other).toMatchObject({ kind: "refused", problems: [{ code: "COORDINATION_TAKEN" }] });
     expect(startsOf(it, FORK)).toHaveLength(starts);

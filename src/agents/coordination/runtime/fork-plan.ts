@@ -9,7 +9,6 @@ import type { ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
 import type { Coordination } from "../ledger/state.ts";
-import type { PlanProblem } from "../plan/plan-problem.ts";
 import { carriedIn } from "./carried-results.ts";
 import { planUnder } from "./plan-under-policy.ts";
 import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
@@ -26,15 +25,15 @@ const NAMED_MAX = 5;
 
 /** What is done with the plan of a fork. */
 export interface PlanRunning {
-  /** What stands against it, without asking anybody. */
-  readonly problemsOf: (submission: PlanSubmission) => readonly PlanProblem[];
+  /** What would become of it, without asking anybody. */
+  readonly preview: (submission: PlanSubmission) => Promise<PlanSubmitted>;
   readonly submit: (submission: PlanSubmission) => Promise<PlanSubmitted>;
 }
 
 export async function forkPlan(
   parts: ForkParts,
   request: ForkRequest,
-  { problemsOf, submit }: PlanRunning,
+  { preview, submit }: PlanRunning,
 ): Promise<PlanForked> {
   const { source, policy = {}, isPreview } = request;
   const from = request.from ?? (await placeOfKnown(parts, request));
@@ -48,12 +47,9 @@ export async function forkPlan(
     forkedFrom: place,
   };
   const told = { coordinationId, from: place, ...parted };
-  if (isPreview) {
-    const problems = problemsOf(submission);
-    return problems.length > 0 ? { kind: "refused", problems } : { kind: "preview", ...told };
-  }
-  const submitted = await submit(submission);
-  return submitted.kind === "refused" ? submitted : { kind: submitted.kind, ...told };
+  const submitted = await (isPreview ? preview(submission) : submit(submission));
+  if (submitted.kind === "refused") return submitted;
+  return { kind: isPreview && submitted.kind === "accepted" ? "preview" : submitted.kind, ...told };
 }
 
 /** A fork that is asked for again is forked where it was, though its source has gone on since. */

@@ -32,7 +32,7 @@ export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequest
     submitPlan: (submission) => submitPlan(parts, submission),
     forkPlan: (request) =>
       forkPlan(parts, request, {
-        problemsOf: (submission) => problemsOf(parts, submission),
+        preview: (submission) => previewPlan(parts, submission),
         submit: (submission) => submitPlan(parts, submission),
       }),
     cancel: ({ stepId, by, ...request }) =>
@@ -51,8 +51,7 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
   const place = await placeOf(parts, graph);
   if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
-  const text = JSON.stringify(submission.plan);
-  const plan: ContentInput = { ref: parts.refOf(text), text, keepWhileRunning: true };
+  const plan = textOf(parts, submission);
   const { coordinationId, objective } = graph;
   const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
   parts.plans.remember(plan.ref.sha256, graph);
@@ -74,9 +73,23 @@ function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
   return problems.length > 0 ? { kind: "refused", problems } : checked;
 }
 
-function problemsOf(parts: RuntimeParts, submission: PlanSubmission): readonly PlanProblem[] {
+/** What would become of it, as far as no plugin is asked: nothing is recorded. */
+async function previewPlan(parts: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
   const checked = check(parts, submission);
-  return checked.kind === "refused" ? checked.problems : [];
+  if (checked.kind === "refused") return checked;
+  const { graph } = checked;
+  const place = await placeOf(parts, graph);
+  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
+  const { coordinationId, steps } = graph;
+  const state = await parts.runs.state(coordinationId);
+  return state.kind === "unopened"
+    ? { kind: "accepted", coordinationId, steps: steps.length }
+    : taken(state, { graph, plan: textOf(parts, submission), forkedFrom: submission.forkedFrom });
+}
+
+function textOf({ refOf }: RuntimeParts, { plan }: PlanSubmission): ContentInput {
+  const text = JSON.stringify(plan);
+  return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
 /** H3: what the submitter may not do. */

@@ -1,0 +1,280 @@
+/** Forks of a plan in the real gateway: by the command line, under a stricter policy, over kill -9. What is kept is asked of nobody again. */
+import { execFile } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Json } from "../support/gateway.ts";
+import { script, textOf, type RecordedRequest, type Rule, type Turn } from "../support/scripted-model.ts";
+import { waitFor } from "../support/wait-for.ts";
+import {
+  answer,
+  expectSound,
+  factsOf,
+  ownerOf,
+  planOf,
+  runPlan,
+  stepOf,
+  WAIT_MS_MAX,
+} from "./gates-stage.ts";
+import { hasEnded, openStage, type Known, type Stage } from "./stage.ts";
+
+const SOURCE = "source";
+const OWNER = ownerOf(SOURCE);
+const STEPS = ["a", "b", "c", "d"] as const;
+type StepName = (typeof STEPS)[number];
+
+const AGAIN = "again";
+const STRICTER = "stricter";
+const KILLED = "killed";
+
+const taskOf = (stepId: StepName): string => `Task of step ${stepId}.`;
+
+const report = (args: Json): Turn => ({
+  call: [{ name: "coordination_report", args: { outcome: "completed", ...args } }],
+});
+
+const says = (stepId: StepName, args: Json = {}): string =>
+  `${taskOf(stepId)} ${script(report({ outputs: { found: `found-by-${stepId}` }, ...args }), { say: "Reported." })}`;
+
+/** a, then b and c, then d, which reads what both came to. */
+const PLAN = planOf(SOURCE, [
+  stepOf("a", says("a")),
+  stepOf("b", says("b", { confidence: 0.8 }), { dependsOn: ["a"] }),
+  stepOf("c", says("c"), { dependsOn: ["a"] }),
+  stepOf("d", says("d"), {
+    dependsOn: ["b", "c"],
+    input: { b: "{{steps.b.outputs.found}}", c: "{{steps.c.outputs.found}}" },
+  }),
+]);
+
+/** As the plugin's context in the system prompt of a child says. */
+function isAbout({ messages }: RecordedRequest["body"], coordinationId: string, stepId: StepName): boolean {
+  const place = `"coordinationId":"${coordinationId}","stepId":"${stepId}"`;
+  return messages.some((message) => message.role === "system" && textOf(message).includes(place));
+}
+
+let isKilled = false;
+
+/** `c` goes wrong in the source, and takes too long in a fork until the gateway is killed. */
+const RULES: readonly Rule[] = [
+  {
+    when: (_, request) => isAbout(request, SOURCE, "c"),
+    turns: [report({ outcome: "failed", outputs: {} }), { say: "It went wrong." }],
+  },
+  {
+    when: (_, request) => isAbout(request, KILLED, "c") && !isKilled,
+    turns: [{ say: "never", delayMs: 120_000 }],
+  },
+];
+
+let stage: Stage;
+let source: Known;
+
+beforeAll(async () => {
+  stage = await openStage({}, RULES);
+  await runPlan(stage, PLAN);
+  source = await until(SOURCE, hasEnded);
+});
+
+afterAll(() => stage.close());
+
+function until(coordinationId: string, condition: (state: Known) => boolean): Promise<Known> {
+  return waitFor(
+    async () => {
+      const state = (await stage.of(OWNER)).find((known) => known.coordinationId === coordinationId);
+      return state && condition(state) ? state : undefined;
+    },
+    { what: `the plan ${coordinationId}`, timeoutMs: WAIT_MS_MAX, everyMs: 100 },
+  );
+}
+
+const phaseOf = (state: Known, stepId: StepName) => state.steps.get(stepId as StepId)?.phase;
+
+function requestsFor(stepId: StepName): RecordedRequest[] {
+  return stage.model.requests.filter(({ body }) =>
+    body.messages.some((message) => textOf(message).includes(taskOf(stepId))),
+  );
+}
+
+/** The steps whose agents were asked since then, in whichever session. */
+function askedSince(count: number): StepName[] {
+  const since = new Set(stage.model.requests.slice(count));
+  return STEPS.filter((stepId) => requestsFor(stepId).some((request) => since.has(request)));
+}
+
+interface Printed {
+  readonly code: number;
+  readonly printed: unknown;
+}
+
+async function fork(...args: string[]): Promise<Printed> {
+  const { code, stdout, stderr } = await stage.gateway.openclaw([
+    ...["coordination", "fork", SOURCE, "--json", ...args],
+  ]);
+  if (stdout === "") throw new Error(`fork ${args.join(" ")} ended with ${code}: ${stderr}`);
+  return { code, printed: JSON.parse(stdout) };
+}
+
+const run = promisify(execFile);
+
+/** What a command that reads the ledger prints: of the packed program, which starts faster than the host's. @throws with another exit code than 0 */
+async function read(...args: string[]): Promise<string> {
+  const main = join(inject("pluginDir"), "dist", "plugins", "cli", "main.js");
+  const { stdout } = await run(process.execPath, [main, ...args, "--ledger", stage.ledgerPath]);
+  return stdout;
+}
+
+const readJson = async (...args: string[]): Promise<unknown> =>
+  JSON.parse(await read(...args, "--json")) as unknown;
+
+/** What the agent of `d` was told in a fork. */
+function toldToLast(coordinationId: string): string | undefined {
+  return requestsFor("d").find(({ body }) => isAbout(body, coordinationId, "d"))?.text;
+}
+
+function expectKept(state: Known, kept: readonly StepName[]): void {
+  for (const stepId of kept)
+    expect(phaseOf(state, stepId)).toMatchObject({
+      status: "completed",
+      attempt: 0,
+      carriedFrom: source.steps.get(stepId as StepId)?.lastFactId,
+    });
+}
+
+describe("a fork of a plan that ended in part", () => {
+  let asked: number;
+  let forked: Printed;
+
+  beforeAll(async () => {
+    expect(source).toMatchObject({ status: "partial" });
+    expect(STEPS.map((stepId) => phaseOf(source, stepId)?.status)).toEqual([
+      ...["completed", "completed", "failed", "skipped"],
+    ]);
+    asked = stage.model.requests.length;
+    forked = await fork("--as", AGAIN, "--wait");
+  });
+
+  it("ends with success, and the command that waited for it says so", () => {
+    expect(forked).toMatchObject({
+      code: 0,
+      printed: {
+        ok: true,
+        coordinationId: AGAIN,
+        forkedFrom: { coordinationId: SOURCE, sequence: source.nextSequence },
+        ...{ steps: 4, carried: ["a", "b"], anew: ["c", "d"], replay: false, preview: false },
+        waited: "ended",
+        coordination: { coordinationId: AGAIN, status: "success", delivery: "completed" },
+      },
+    });
+  });
+
+  it("asks no agent of a kept step again, and tells what waited for it the kept result", async () => {
+    expect(askedSince(asked)).toEqual(["c", "d"]);
+    expect(toldToLast(AGAIN)).toContain('"b": "found-by-b"');
+    expect(toldToLast(AGAIN)).toContain('"c": "found-by-c"');
+    const state = await until(AGAIN, hasEnded);
+    expectKept(state, ["a", "b"]);
+    expect((await factsOf(stage, state, "step.dispatched")).map(({ stepId }) => stepId)).toEqual([
+      ...["c", "d", "@delivery"],
+    ]);
+    expect(await stage.events(source)).toHaveLength(source.nextSequence);
+    await expectSound(stage, state);
+  });
+
+  it("is shown, drawn, proved and replayed by the other commands", async () => {
+    const { lastFactId: carriedFrom } = source.steps.get("b" as StepId) ?? {};
+    expect(await readJson("show", AGAIN)).toMatchObject({
+      forkedFrom: { coordinationId: SOURCE, sequence: source.nextSequence },
+      steps: [
+        { stepId: "a", status: "completed", attempt: 0 },
+        { stepId: "b", status: "completed", attempt: 0, carriedFrom },
+        { stepId: "c", status: "completed", attempt: 1, idempotencyKey: `${AGAIN}:c:1` },
+        { stepId: "d", status: "completed", attempt: 1, idempotencyKey: `${AGAIN}:d:1` },
+        { stepId: "@delivery", status: "completed" },
+      ],
+    });
+    expect(await readJson("timeline", AGAIN)).toMatchObject({ coordinationId: AGAIN, status: "success" });
+    expect(await read("show", AGAIN)).toContain(`fork of ${SOURCE}`);
+    expect(await read("timeline", AGAIN)).toContain(`fork of ${SOURCE}`);
+    expect(await readJson("verify")).toMatchObject({ ok: true, problems: [] });
+    expect(await readJson("replay", AGAIN)).toMatchObject({ kind: "coordination", equal: true });
+  });
+});
+
+describe("a fork under a policy that asks for more confidence", () => {
+  /** Before b and c began. */
+  let from: string;
+  let policy: string;
+
+  beforeAll(async () => {
+    const begun = (await stage.events(source)).find(
+      ({ type, nodeId }) => type === "step.dispatched" && nodeId === "b",
+    );
+    from = String(begun?.sequence);
+    policy = join(stage.gateway.home, "stricter.yaml");
+    writeFileSync(policy, "gates:\n  confidenceThreshold: 0.9\n");
+  });
+
+  const forkStricter = (...more: string[]): Promise<Printed> =>
+    fork("--from", from, "--policy", policy, "--as", STRICTER, ...more);
+
+  it("is only told of by a dry run, which writes nothing", async () => {
+    const before = await stage.verify();
+    expect(await forkStricter("--dry-run")).toMatchObject({
+      code: 0,
+      printed: { ok: true, preview: true, carried: ["a"], anew: ["b", "c", "d"] },
+    });
+    expect(await stage.verify()).toEqual(before);
+    expect((await stage.of(OWNER)).map(({ coordinationId }) => coordinationId)).toEqual([SOURCE, AGAIN]);
+  });
+
+  it("holds a result that the source let through, and goes on when people approve it", async () => {
+    const asked = stage.model.requests.length;
+    expect(await forkStricter()).toMatchObject({
+      code: 0,
+      printed: { ok: true, preview: false, replay: false },
+    });
+    const open = await until(STRICTER, ({ escalations }) => escalations.size > 0);
+    expect([phaseOf(open, "b")?.status, phaseOf(open, "d")?.status]).toEqual(["held", "waiting"]);
+    const { questions } = await stage.gateway.call("coordination.questions", { coordinationId: STRICTER });
+    expect(questions).toMatchObject([
+      { stepId: "b", status: "open", confidence: { measured: 8_000, floor: 9_000, of: "result" } },
+    ]);
+    const [{ questionId } = { questionId: "" }] = questions as { questionId: string }[];
+    expect(toldToLast(STRICTER)).toBeUndefined();
+    expect(await answer(stage, questionId, "approve")).toMatchObject({ resolution: "approved" });
+    const state = await until(STRICTER, hasEnded);
+    expect(state).toMatchObject({ status: "success" });
+    expect(phaseOf(state, "b")).toMatchObject({ status: "completed", attempt: 1, released: "approved" });
+    expect(phaseOf(source, "b")).not.toHaveProperty("released");
+    expect(askedSince(asked)).toEqual(["b", "c", "d"]);
+    expectKept(state, ["a"]);
+    expect(toldToLast(STRICTER)).toContain('"b": "found-by-b"');
+    await expectSound(stage, state);
+  });
+});
+
+describe("a fork whose gateway is killed with -9", () => {
+  const PARAMS = { coordinationId: SOURCE, forkId: KILLED, policy: { retry: { budget: 2, backoffMs: 200 } } };
+
+  it("goes on after the start, with each kept result and no agent asked for one", async () => {
+    const asked = stage.model.requests.length;
+    expect(await stage.gateway.call("coordination.plan.fork", PARAMS)).toMatchObject({ replay: false });
+    await until(KILLED, (running) => phaseOf(running, "c")?.status === "running");
+    await waitFor(() => askedSince(asked).includes("c"), { what: "the agent at work", timeoutMs: 30_000 });
+    isKilled = true;
+    await stage.gateway.kill9();
+    expect((await stage.verify()).problems).toEqual([]);
+    await stage.restart();
+    const state = await until(KILLED, hasEnded);
+    expect(state).toMatchObject({ status: "success" });
+    expect(askedSince(asked)).toEqual(["c", "d"]);
+    expectKept(state, ["a", "b"]);
+    expect(toldToLast(KILLED)).toContain('"b": "found-by-b"');
+    expect(await stage.gateway.call("coordination.plan.fork", PARAMS)).toMatchObject({ replay: true });
+    await expectSound(stage, state);
+    expect(await readJson("replay", KILLED)).toMatchObject({ equal: true });
+  });
+});

@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
+import { MAY_BE_DONE } from "../../src/plugins/openclaw/gateway-call.ts";
 import type { GatewayAnswer } from "../../src/plugins/openclaw/gateway-call.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { gatewayOf, ok, report, waiting, type FakeGateway } from "./fake-gateway.ts";
@@ -41,13 +42,16 @@ const fork = (args: readonly string[], gateway: FakeGateway, setting: CliSetting
     ...setting,
   });
 
+/** Chosen by the command, so that it can be asked for again. */
+const NEW_ID: unknown = expect.stringMatching(/^co-[0-9a-f-]{36}$/u);
+
 describe("fork of a coordination", () => {
   test("asks the gateway to fork the one that a prefix names, from behind its end, and says what comes of it", async () => {
     const gateway = gatewayOf(FORKED);
     const { stdout, stderr, exitCode } = await fork(["plan-e"], gateway);
     expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
     expect(gateway.calls).toEqual([
-      { method: "coordination.plan.fork", params: { coordinationId: ENDED_PLAN.id } },
+      { method: "coordination.plan.fork", params: { coordinationId: ENDED_PLAN.id, forkId: NEW_ID } },
     ]);
     expect(stdout.split("\n")).toEqual([
       "running co-2, a fork of plan-ended from 31",
@@ -72,7 +76,7 @@ describe("fork of a coordination", () => {
     const gateway = gatewayOf(FORKED);
     const ledger = folder.file("coordination/ledger.sqlite");
     await fork(["plan-e", "--ledger", ledger], gateway, { stateDir: "nowhere" });
-    expect(gateway.calls[0]?.params).toEqual({ coordinationId: ENDED_PLAN.id });
+    expect(gateway.calls[0]?.params).toEqual({ coordinationId: ENDED_PLAN.id, forkId: NEW_ID });
   });
 
   test("leaves an id that no ledger here knows to the gateway", async () => {
@@ -81,7 +85,7 @@ describe("fork of a coordination", () => {
       const gateway = gatewayOf(gone);
       const { stderr, exitCode } = await fork(["co-9"], gateway, { stateDir });
       expect(exitCode).toBe(1);
-      expect(gateway.calls[0]?.params).toEqual({ coordinationId: "co-9" });
+      expect(gateway.calls[0]?.params).toEqual({ coordinationId: "co-9", forkId: NEW_ID });
       expect(stderr).toContain("error COORDINATION_NOT_FOUND: no coordination co-9. Run");
     }
   });
@@ -264,6 +268,18 @@ describe("fork refuses", () => {
     expect(stderr).toContain(`error INPUT_INVALID: ${why}.`);
     const json = await fork(["plan-e", "--json"], gatewayOf(refusal));
     expect(JSON.parse(json.stdout)).toMatchObject({ error: { code: "INPUT_INVALID", message: why } });
+  });
+
+  test("where the answer is lost, and says how to ask again without running it twice", async () => {
+    const gateway = gatewayOf(
+      new CoordinationError("GATEWAY_UNREACHABLE", `too late; ${MAY_BE_DONE}`),
+      FORKED,
+    );
+    const { stderr } = await fork(["plan-e"], gateway);
+    const { forkId } = gateway.calls[0]?.params as { forkId: string };
+    expect(stderr).toContain(`; ask again with --as ${forkId}: then it is not run twice. Start it with`);
+    await fork(["plan-e", "--as", forkId], gateway);
+    expect(gateway.calls[1]?.params).toEqual(gateway.calls[0]?.params);
   });
 
   test("without a gateway, and says how to start one", async () => {

@@ -103,6 +103,23 @@ export function describeKeeping(open: Open): void {
     expect(await store.inspect()).toEqual([]);
   });
 
+  it("keeps texts that are there already for a coordination that names them, as long as that runs", async () => {
+    await using tested = await open();
+    const { store } = tested;
+    const [source, fork] = ["a", "b"].map(opened) as [ReturnType<typeof opened>, ReturnType<typeof opened>];
+    const [shared, other] = [contentOf("shared"), contentOf("other")];
+    await store.append({ ...source.request, contents: [keep(shared), other] });
+    const named = [shared, other].map(({ ref }) => ref.sha256);
+    await store.append({ ...fork.request, contents: [], keep: [...named, ...named, "0".repeat(64)] });
+    await store.append(ended(source.author));
+    expect(await store.deleteBefore(AGED)).toBe(0);
+    expect((await store.getMany(named)).size).toBe(2);
+    expect(await store.inspect()).toEqual([]);
+    await store.append(ended(fork.author));
+    expect(await store.deleteBefore(AGED)).toBe(2);
+    expect(await store.inspect()).toEqual([]);
+  });
+
   it("keeps a text until the last of the coordinations that keep it has ended", async () => {
     await using tested = await open();
     const { store } = tested;

@@ -6,6 +6,14 @@ import {
 } from "../../src/agents/coordination/contracts/replay-policy.ts";
 import type { ForkRequest } from "../../src/agents/coordination/runtime/plan-requests.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
+import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
+import { unopened } from "../../src/agents/coordination/ledger/state.ts";
+import { createForkSources } from "../../src/agents/coordination/runtime/carried-results.ts";
+import { forkPlan } from "../../src/agents/coordination/runtime/fork-plan.ts";
+import type { RunLog } from "../../src/agents/coordination/runtime/run-log.ts";
+import { settled } from "../support/fake-clock.ts";
+import { gateParts } from "../support/gate-parts.ts";
+import { planParts } from "../support/plan-parts.ts";
 import { spawnOf } from "../support/fake-clock-host.ts";
 import { done, failing } from "../support/scripted-runner.ts";
 import { AGENT, plan, PLAN_ID, step } from "./planned-world.ts";
@@ -41,7 +49,7 @@ describe("a fork is refused, and nothing is recorded,", () => {
   it("from behind the end, with where that is", async () => {
     const it = await run();
     const { length } = logOf(it, PLAN_ID);
-    for (const from of [length + 1, 900])
+    for (const from of [length + 1, 900, Number.MAX_SAFE_INTEGER])
       expect(await refusal(it, { from })).toEqual({
         code: "INPUT_INVALID",
         message: `from: the log of plan-1 has ${length} events, so ${length} is the last place`,
@@ -75,7 +83,7 @@ describe("a fork is refused, and nothing is recorded,", () => {
     });
     expect(submitted.kind).toBe("accepted");
     expect((await refusal(it, { source: "inner" as CoordinationId, from: 3 })).message).toBe(
-      "inner was submitted by the agent of step a of plan-1, which waits for it no more; fork that plan",
+      "inner was submitted by the agent of step a of plan-1, and a fork of it would be told to nobody; fork that plan",
     );
     await it.coordinator.stop();
   });
@@ -117,6 +125,50 @@ describe("a fork is refused, and nothing is recorded,", () => {
     await it.coordinator.cancel({ coordinationId: PLAN_ID, by: "operator" });
     expect(logOf(it, PLAN_ID).length).toBeGreaterThan(length);
     expect(await fork(it)).toMatchObject({ kind: "replay" });
+    await it.close();
+  });
+
+  it("for none of this where it is there: neither what its source lost since nor a policy's spelling matters", async () => {
+    const it = await run();
+    const policy = (...agents: readonly string[]): ReplayPolicy =>
+      parseReplayPolicy({
+        gates: { agents: Object.fromEntries(agents.map((agent) => [agent, { confidenceThreshold: 0.9 }])) },
+      });
+    await fork(it, { policy: policy("writer", "critic") });
+    it.it.ledger.contents.clear();
+    const again = await fork(it, { policy: policy("critic", "writer") });
+    expect(again).toMatchObject({ kind: "replay", carried: ["a", "b"], anew: ["c", "d"] });
+    expect((await refusal(it, { policy: policy("critic") })).code).toBe("INPUT_INVALID");
+    await it.coordinator.stop();
+  });
+
+  it("once, where it is asked for twice at once", async () => {
+    const it = await run();
+    const asked = { source: PLAN_ID, coordinationId: FORK };
+    const both = await Promise.all([it.coordinator.forkPlan(asked), it.coordinator.forkPlan(asked)]);
+    expect(both.map(({ kind }) => kind).toSorted()).toEqual(["accepted", "replay"]);
+    await settled();
+    expect(startsOf(it, FORK)).toEqual(["c", "d", DELIVERY]);
+    await it.close();
+  });
+
+  it("once, where another process forked it meanwhile, and found its source at another place", async () => {
+    const it = await run();
+    await fork(it, { from: placeOf(it, "step.completed", "b") });
+    const { ledger, clock, plans, settings } = it.it;
+    const store = ledger.open(clock);
+    const states = [unopened(FORK), fold(FORK, logOf(it, FORK))];
+    const runs = { state: () => Promise.resolve(states.shift() ?? unopened(FORK)) } as unknown as RunLog;
+    const { refOf } = planParts(plans);
+    const forks = createForkSources({ store });
+    const parts = { ...gateParts(), ...{ content: store, forks, refOf, runs, settings } };
+    const refused = { kind: "refused", problems: [] } as const;
+    const asked = await forkPlan(
+      { ...parts, newCoordinationId: () => FORK },
+      { source: PLAN_ID, coordinationId: FORK },
+      { preview: () => Promise.resolve(refused), submit: () => Promise.resolve(refused) },
+    );
+    expect(asked).toMatchObject({ kind: "replay", carried: ["a"], anew: ["b", "c", "d"] });
     await it.close();
   });
 

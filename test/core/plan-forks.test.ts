@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { parseReplayPolicy } from "../../src/agents/coordination/contracts/replay-policy.ts";
+import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
@@ -213,6 +214,50 @@ describe("the results that a fork has from its source", () => {
     await it.close();
   });
 
+  it("are kept from its first append on, though most of its steps are admitted later", async () => {
+    const steps = Array.from({ length: LARGE }, (_, index) => step(`s${String(index).padStart(4, "0")}`));
+    const last = step("z", {
+      dependsOn: ["s0400"],
+      input: { text: "{{steps.s0400.outputs.from}}" },
+    });
+    const it = await runPlan(
+      ({ envelope: { stepId, coordinationId } }) =>
+        coordinationId === PLAN_ID && stepId === "z" ? failing() : done({ from: stepId }),
+      plan([...steps, last]),
+    );
+    await it.coordinator.stop();
+    const first = it.it.start(dyingAt(2, "before").wrap);
+    await first.start();
+    await first.forkPlan({ source: PLAN_ID, coordinationId: FORK });
+    await settled();
+    await Promise.race([first.stop(), settled()]);
+    await it.advance(1_000);
+    const { ledger, clock } = it.it;
+    await ledger.open(clock).deleteBefore(clock.now());
+    const second = it.it.start();
+    await second.start();
+    await it.advance(60_000);
+    const told = it.it.plans.orders.findLast(({ envelope }) => envelope.stepId === "z");
+    expect(told?.message).toContain('"text": "s0400"');
+    expect((await viewOf(it, FORK)).status).toBe("success");
+    await second.stop();
+  });
+
+  it("that are lost all the same fail the step that needs them, rather than pass for nothing", async () => {
+    const it = await run({ ...BROKEN, c: [failing(), "work"] });
+    await fork(it);
+    const [b] = (await viewOf(it, FORK)).steps.filter(({ stepId }) => stepId === "b");
+    it.it.ledger.contents.delete(b?.output?.sha256 ?? "");
+    it.it.plans.end("c", done({ from: "c" }));
+    await it.advance(1_000);
+    const d = (await viewOf(it, FORK)).steps.find(({ stepId }) => stepId === "d");
+    expect(d).toMatchObject({
+      status: "failed",
+      error: { code: "input_unavailable", message: "what b came to is not kept any more" },
+    });
+    await it.close();
+  });
+
   it("that are kept no more are named, and forked before they were there they are made again", async () => {
     const it = await run();
     const [b] = logOf(it, PLAN_ID).flatMap((event) =>
@@ -262,6 +307,27 @@ describe("a replay of a fork", () => {
     if (created?.type !== "coordination.created") throw new Error("no fork");
     const { forkedFrom: _, ...payload } = created.payload;
     expect(() => fold(FORK, [{ ...created, payload }, ...others])).toThrow("a result from nowhere");
+    const unplanned = logOf(it, FORK).map((event): RunEvent => {
+      if (event.type !== "step.admitted") return event;
+      const { planned: _planned, ...spec } = event.payload;
+      return { ...event, payload: spec };
+    });
+    expect(() => fold(FORK, unplanned)).toThrow("a result for what is no step of a plan");
+    await it.close();
+  });
+
+  it("of a fork of a fork that was still being admitted has all that this one had", async () => {
+    const steps = Array.from({ length: LARGE }, (_, index) => step(`s${String(index).padStart(4, "0")}`));
+    const it = await runPlan(
+      ({ envelope: { stepId, coordinationId } }) =>
+        coordinationId === PLAN_ID && stepId === "s0000" ? failing() : done({ from: stepId }),
+      plan(steps),
+    );
+    const { carried } = await fork(it);
+    const admissions = logOf(it, FORK).filter(({ type }) => type === "step.admitted");
+    const from = (admissions[BOUNDS.stepsPerAppendMax - 1]?.sequence ?? 0) + 1;
+    const second = await fork(it, { source: FORK, coordinationId: "third" as CoordinationId, from });
+    expect(second.carried).toEqual(carried);
     await it.close();
   });
 

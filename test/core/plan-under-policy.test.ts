@@ -1,4 +1,7 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { strategyFor } from "../../src/agents/coordination/arbitration/strategy-for.ts";
+import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
 import { gatesSchema } from "../../src/agents/coordination/contracts/gates-config.ts";
 import { parsePlan, type CoordinationPlan } from "../../src/agents/coordination/contracts/plan.ts";
@@ -6,7 +9,11 @@ import { parseReplayPolicy } from "../../src/agents/coordination/contracts/repla
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import type { CompiledStep } from "../../src/agents/coordination/plan/step-graph.ts";
 import { gateOf } from "../../src/agents/coordination/runtime/gates/gate-of.ts";
-import { planUnder } from "../../src/agents/coordination/runtime/plan-under-policy.ts";
+import {
+  planUnderPolicy,
+  type OperatorRules,
+} from "../../src/agents/coordination/replay/plan-under-policy.ts";
+import { strategyUnder } from "../../src/agents/coordination/replay/under-policy.ts";
 import { plan, retries, step, type Fields } from "./planned-world.ts";
 
 const planOf = (steps: readonly Fields[], fields: Fields = {}): CoordinationPlan => {
@@ -16,9 +23,14 @@ const planOf = (steps: readonly Fields[], fields: Fields = {}): CoordinationPlan
 };
 
 const operators = (given: object = {}): GatesConfig => gatesSchema.parse(given);
+const rules = (gates: object = {}): OperatorRules => ({
+  ...{ gates: operators(gates), escalateMs: 3_600_000, requireDifferentApprover: false },
+});
+
+const stepIdsOf = ({ steps }: CoordinationPlan): Set<StepId> => new Set(steps.map(({ stepId }) => stepId));
 
 const under = (given: CoordinationPlan, policy: object, config: object = {}): CoordinationPlan =>
-  planUnder(given, parseReplayPolicy(policy), operators(config));
+  planUnderPolicy({ plan: given, anew: stepIdsOf(given) }, parseReplayPolicy(policy), rules(config));
 
 /** As they would be run. */
 const stepsOf = (given: CoordinationPlan): readonly CompiledStep[] => {
@@ -71,7 +83,7 @@ describe("a plan under a policy", () => {
   });
 
   it("is what it was where the policy speaks of nothing in it", () => {
-    expect(planUnder(given, {}, operators())).toEqual(given);
+    expect(planUnderPolicy({ plan: given, anew: stepIdsOf(given) }, {}, rules())).toEqual(given);
   });
 
   it("fails, asks and rules on conflicts as it says, and else as it did", () => {
@@ -80,7 +92,38 @@ describe("a plan under a policy", () => {
       conflicts: { strategy: "manual_review" },
     });
     expect(failurePolicy).toEqual({ ...given.failurePolicy, escalationPolicy: "hitl" });
-    expect(conflictPolicy).toEqual({ strategy: "manual_review", highRisk: ["file:/etc/**"] });
+    expect(conflictPolicy).toEqual({
+      ...{ strategy: "manual_review", overrides: [], highRisk: ["file:/etc/**"] },
+    });
+  });
+
+  it("rules on every resource as a replay under the policy does, beside an operator with the defaults", () => {
+    const strategies = fc.constantFrom(
+      "owner_wins",
+      "priority_wins",
+      "merge_if_safe",
+      "manual_review" as const,
+    );
+    const resources = fc.constantFrom("q:a", "q:b", "db:x");
+    const parts = {
+      strategy: strategies,
+      overrides: fc.array(fc.record({ resource: resources, strategy: strategies }), { maxLength: 2 }),
+      highRisk: fc.array(resources, { maxLength: 1 }),
+    };
+    const conflicts = fc.record(parts, { requiredKeys: [] });
+    const operator = { strategy: "owner_wins" } as const;
+    fc.assert(
+      fc.property(conflicts, conflicts, resources, (plans, policys, resource) => {
+        const ruled = planOf([step("a")], { conflictPolicy: plans });
+        const policy = parseReplayPolicy({ conflicts: policys });
+        const applied = strategyFor(resource, { operator, plan: ruled.conflictPolicy });
+        const forked = planUnderPolicy({ plan: ruled, anew: stepIdsOf(ruled) }, policy, rules());
+        expect(strategyFor(resource, { operator, plan: forked.conflictPolicy }).strategy).toBe(
+          strategyUnder(resource, applied, { policy, plan: ruled }).strategy,
+        );
+      }),
+      { numRuns: 2_000 },
+    );
   });
 
   it("is held as strictly as it says, by agent where it says so", () => {
@@ -132,8 +175,38 @@ describe("a plan under a policy", () => {
   });
 
   it("may name what holds anyway", () => {
-    const { steps } = under(given, { gates: { decisionFloor: 0.6, enabled: true } }, { decisionFloor: 0.6 });
-    expect(steps).toEqual(given.steps);
+    const gates = { decisionFloor: 0.6, enabled: true };
+    const policy = { gates, escalateMs: 3_600_000, escalations: { requireDifferentApprover: false } };
+    expect(under(given, policy, { decisionFloor: 0.6 }).steps).toEqual(given.steps);
+    expect(under(given, { gates: { enabled: false } }, { enabled: false })).toEqual(given);
+  });
+
+  it("asks nothing of steps that have their results already", () => {
+    const policy = parseReplayPolicy({ gates: { confidenceThreshold: 0.9 }, retry: { budget: 7 } });
+    const strict = rules({ agents: { writer: { confidenceThreshold: 0.95 } } });
+    const anew = new Set(["a" as StepId]);
+    const { steps, failurePolicy } = planUnderPolicy({ plan: given, anew }, policy, strict);
+    expect(steps.map(({ verify, retry }) => [verify?.confidenceThreshold, retry?.budget])).toEqual([
+      [0.9, 7],
+      [undefined, 0],
+    ]);
+    expect(failurePolicy.retryBudget).toBe(7);
+    const budget = parseReplayPolicy({ failurePolicy: { retryBudget: 0 } });
+    const tried = planOf([step("a"), step("b", retries(4))], { defaults: {} });
+    expect(planUnderPolicy({ plan: tried, anew }, budget, rules()).failurePolicy.retryBudget).toBe(0);
+  });
+
+  it("is put under checks in time, however many steps and checks there are, and refused where it grows too large", () => {
+    const verifiers = Object.fromEntries(
+      Array.from({ length: 16 }, (_, index) => [`c${index}`, { kind: "pattern", pattern: "x".repeat(500) }]),
+    );
+    const gates = { verifiers, agents: { main: { checks: Object.keys(verifiers) } } };
+    const large = planOf(Array.from({ length: 10_000 }, (_, index) => step(`s${index}`)));
+    const began = performance.now();
+    expect(() => under(large, { gates })).toThrow("the plan is larger than a plan may be");
+    expect(performance.now() - began).toBeLessThan(1_000);
+    const { steps } = under(large, { gates: { confidenceThreshold: 0.9 } });
+    expect(steps.at(-1)?.verify).toEqual({ confidenceThreshold: 0.9 });
   });
 
   it.each<[string, object, object, string]>([
@@ -188,6 +261,24 @@ describe("a plan under a policy", () => {
       "gates.verifiers.lint: the configuration defines another check under this key",
     ],
     [
+      "a check in place of a step's own",
+      { gates: { verifiers: { own: { ...LINT, pattern: "." } }, agents: { strict: { checks: ["own"] } } } },
+      {},
+      "gates.verifiers.own: step c states another check under this key",
+    ],
+    [
+      "a check of nobody",
+      { gates: { verifiers: { lint: LINT } } },
+      {},
+      "gates.verifiers.lint: gates.agents names it for no agent",
+    ],
+    [
+      "another check under the operator's key, of nobody",
+      { gates: { verifiers: { lint: { ...LINT, pattern: "." } } } },
+      { verifiers: { lint: LINT } },
+      "gates.verifiers.lint: the configuration defines another check under this key",
+    ],
+    [
       "a program",
       {
         gates: {
@@ -199,7 +290,9 @@ describe("a plan under a policy", () => {
       "gates.verifiers.run: only the configuration can have a program check results",
     ],
   ])("cannot ask for %s: it is refused, with what to do", (_, policy, config, why) => {
-    const asked = (): unknown => under(given, policy, config);
+    const strict = step("c", { agent: "strict", verify: { checks: { own: LINT } } });
+    const asked = (): unknown =>
+      under(planOf([step("a"), step("b", { agent: "writer" }), strict]), policy, config);
     expect(asked).toThrow(why);
     expect(asked).toThrow("change the configuration and fork without it");
   });

@@ -132,6 +132,7 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
   for (const { name, stepId } of references)
     ledger.names.set(name, [...(ledger.names.get(name) ?? []), stepId ? { runId, stepId } : { runId }]);
   for (const content of contents) putContent(ledger, content, { runId, atMs });
+  keepContents(ledger, request);
   Object.assign(ledger.claims, claims);
 }
 
@@ -192,6 +193,13 @@ function putContent(
   const keepers = new Set(contents.get(ref.sha256)?.keepers);
   if (keepWhileRunning) keepers.add(runId);
   contents.set(ref.sha256, { text, atMs, keepers });
+}
+
+function keepContents({ contents }: MemoryLedger, { runId, keep = [] }: AppendRequest): void {
+  for (const sha256 of keep) {
+    const known = contents.get(sha256);
+    if (known) contents.set(sha256, { ...known, keepers: new Set([...known.keepers, runId]) });
+  }
 }
 
 function entryOf(sha256: string, content: Content | undefined): [string, string][] {

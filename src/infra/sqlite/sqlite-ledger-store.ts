@@ -114,6 +114,10 @@ function appendOne(
     if (keepWhileRunning) statements.keepContent.run(runKey, ref.sha256);
     statements.putContent.run(ref.sha256, now, text, ref.sha256);
   }
+  for (const sha256 of request.keep ?? []) {
+    statements.keepContent.run(runKey, sha256);
+    statements.markKept.run(sha256);
+  }
   writeClaims(statements.claims, runKey, request);
   return undefined;
 }

@@ -44,6 +44,8 @@ export interface Writes {
   readonly insertEvents: readonly Statement<[EventValue[]]>[];
   readonly insertReference: Statement<[name: string, runKey: number, stepId: string | null]>;
   readonly keepContent: Statement<[runKey: number, sha256: string]>;
+  /** Beside `keepContent`, where the text is there already. */
+  readonly markKept: Statement<[string]>;
   /** After `keepContent`, which it looks up by the second hash. */
   readonly putContent: Statement<[sha256: string, storedAtMs: number, text: string, again: string]>;
   readonly hasExpired: Statement<[before: number], number>;
@@ -109,7 +111,14 @@ const USES = `(
 
 type ContentWrites = Pick<
   Writes,
-  "keepContent" | "putContent" | "hasExpired" | "deleteExpired" | "keepers" | "unmarkKept" | "deleteUses"
+  | "keepContent"
+  | "markKept"
+  | "putContent"
+  | "hasExpired"
+  | "deleteExpired"
+  | "keepers"
+  | "unmarkKept"
+  | "deleteUses"
 >;
 
 function prepareContentWrites(database: Database): ContentWrites {
@@ -117,6 +126,7 @@ function prepareContentWrites(database: Database): ContentWrites {
     keepContent: database.prepare<[number, string]>(
       "insert or ignore into content_use (run_key, sha256) values (?, ?)",
     ),
+    markKept: database.prepare<[string]>("update content set kept = 1 where sha256 = ? and kept = 0"),
     putContent: database.prepare<[string, number, string, string]>(
       `insert or replace into content (sha256, stored_at_ms, text, kept)
        values (?, ?, ?, exists (select 1 from content_use where sha256 = ?))`,

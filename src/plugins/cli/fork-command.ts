@@ -3,7 +3,7 @@ import { z } from "zod";
 import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { CliHost, CommandGroup } from "./cli-host.ts";
-import { forkPlan, type PlanForkOptions } from "./fork-plan-command.ts";
+import { forkCoordination, type PlanForkOptions } from "./fork-plan-command.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
 import { withWait } from "./plan-wait.ts";
 import { printable } from "./printable.ts";
@@ -77,7 +77,7 @@ async function fork(host: CliHost, id: string, options: ForkOptions): Promise<vo
       ? `a coordination is replayed by \`${host.program} replay ${id}\``
       : "it is for workflow runs, and this is a coordination";
   refuse(given(options, OF_RUNS), why);
-  return forkPlan(host, source.id, options);
+  return forkCoordination(host, source.id, options);
 }
 
 type Source = { readonly kind: "run" } | { readonly kind: "plan"; readonly id: string };

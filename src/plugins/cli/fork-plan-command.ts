@@ -1,5 +1,7 @@
 /** Owns: of `fork`: running a plan again in the gateway, from a place in the log of an earlier run of it. */
-import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { randomUUID } from "node:crypto";
+import { CoordinationError, isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { MAY_BE_DONE } from "../openclaw/gateway-call.ts";
 import { askAboutPlan } from "./ask-about-plan.ts";
 import type { CliHost } from "./cli-host.ts";
 import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
@@ -19,12 +21,15 @@ export interface PlanForkOptions extends WaitOptions {
 const NAMED_MAX = 12;
 
 /** @throws CoordinationError */
-export async function forkPlan(host: CliHost, source: string, options: PlanForkOptions): Promise<void> {
+export async function forkCoordination(
+  host: CliHost,
+  source: string,
+  options: PlanForkOptions,
+): Promise<void> {
   const timeoutMs = waitLimit(options);
   if (options.dryRun && options.wait)
     throw new CoordinationError("INPUT_INVALID", "--wait: a dry run does nothing that could be waited for");
-  const params = { coordinationId: source, ...(await paramsOf(options)) };
-  const payload = await askAboutPlan(host, { method: "coordination.plan.fork", params, options });
+  const payload = await ask(host, source, options);
   if (!payload) return;
   const forked = forkedIn(payload);
   const head = headLines(host, forked);
@@ -33,13 +38,29 @@ export async function forkPlan(host: CliHost, source: string, options: PlanForkO
   else await host.stdout.write(head);
 }
 
-async function paramsOf({ from, policy, as: forkId, dryRun }: PlanForkOptions): Promise<object> {
+/** The id is chosen here, so that it can be asked for again where the answer is lost. */
+async function ask(
+  host: CliHost,
+  source: string,
+  options: PlanForkOptions,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const forkId = options.as ?? (options.dryRun ? undefined : `co-${randomUUID()}`);
+  const params = { coordinationId: source, ...(await paramsOf(options)), ...(forkId && { forkId }) };
+  try {
+    return await askAboutPlan(host, { method: "coordination.plan.fork", params, options });
+  } catch (error) {
+    if (!isCoordinationError(error) || !forkId || !error.message.includes(MAY_BE_DONE)) throw error;
+    const again = `ask again with --as ${forkId}: then it is not run twice`;
+    throw new CoordinationError(error.code, `${error.message}; ${again}`, { cause: error });
+  }
+}
+
+async function paramsOf({ from, policy, dryRun }: PlanForkOptions): Promise<object> {
   return {
     ...(from !== undefined && {
       from: wholeNumber(from, { option: "--from", min: 0, max: Number.MAX_SAFE_INTEGER }),
     }),
     ...(policy !== undefined && { policy: await loadPolicyFile(policy) }),
-    ...(forkId !== undefined && { forkId }),
     ...(dryRun && { preview: true }),
   };
 }

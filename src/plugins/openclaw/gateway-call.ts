@@ -79,7 +79,10 @@ function answered(error: unknown): GatewayAnswer {
   return { ok: false, code: gatewayCode, message: sentence, ...(details !== undefined && { details }) };
 }
 
+/** Of a call whose answer was not waited for to its end. */
+export const MAY_BE_DONE = "the request may have been carried out all the same";
+
 function reasonOf(error: unknown, sentence: string): string {
   const { kind } = (error ?? {}) as { kind?: unknown };
-  return kind === "timeout" ? `${sentence}; the request may have been carried out all the same` : sentence;
+  return kind === "timeout" ? `${sentence}; ${MAY_BE_DONE}` : sentence;
 }

@@ -122,7 +122,12 @@ export const decisionSchema = z.object({ confidence: basisPoints.optional(), flo
 export type HeldDecision = z.infer<typeof decisionSchema>;
 
 /** `sequence`: the first event of the source that a fork takes nothing from. */
-export const forkedFromSchema = z.object({ coordinationId: coordinationIdSchema, sequence: z.int().min(0) });
+export const forkedFromSchema = z.object({
+  coordinationId: coordinationIdSchema,
+  sequence: z.int().min(0),
+  /** Of the policy that the plan was put under; absent where there was none. */
+  policySha256: contentRefSchema.shape.sha256.optional(),
+});
 export type ForkedFrom = z.infer<typeof forkedFromSchema>;
 
 /** A result that a step of a fork has from its source: it is completed with its admission, and is not run. */

@@ -150,8 +150,12 @@ function admitted(state: OpenCoordination, event: FactEvent & { type: "step.admi
     steps: state.steps.set(stepId, step),
     openSteps: state.openSteps.add(stepId),
   };
+  const { parentStepId, planned, carried } = event.payload;
+  invariant(
+    !carried || (state.plan !== undefined && planned !== undefined),
+    `a result for what is no step of a plan: ${event.eventId}`,
+  );
   if (!state.plan) return admittedState;
-  const { parentStepId, planned } = event.payload;
   if (planned)
     return carriedOver({ ...admittedState, plan: afterAdmission(state.plan, step, state.steps) }, event);
   const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };

@@ -43,6 +43,8 @@ export interface AppendRequest {
   readonly summary: Summary;
   readonly references: readonly Reference[];
   readonly contents: readonly ContentInput[];
+  /** By sha256: texts that are there, which are kept until the coordination has ended, as with `keepWhileRunning`. Absent: none. */
+  readonly keep?: readonly string[];
   /** Absent: none. */
   readonly claims?: readonly ClaimChange[];
 }

@@ -10,11 +10,11 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { HeldDecision, StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { gatesSchema, type GatesConfig } from "../contracts/gates-config.ts";
-import { hostAgentId } from "../contracts/host-agent-id.ts";
 import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
 import type { CoordinationPlan, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
 import type { ReplayPolicy } from "../contracts/replay-policy.ts";
 import type { Gate, StepVerify } from "../contracts/verification.ts";
+import { agentGate, type AgentGate } from "../gates/agent-gate.ts";
 import { basisPointsAbove, basisPointsBelow } from "../gates/stated-confidence.ts";
 import { isEnded, type OpenCoordination, type Step } from "../ledger/state.ts";
 
@@ -159,13 +159,6 @@ const DEFAULTS = gatesSchema.parse({});
 
 function ungated(): Gate {
   return { threshold: basisPointsAbove(DEFAULTS.confidenceThreshold) };
-}
-
-type AgentGate = GatesConfig["agents"][StepAdmitted["agentId"]];
-
-function agentGate({ agents = {} }: Partial<GatesConfig>, agentId: string): AgentGate {
-  const known = Object.entries(agents).find(([id]) => hostAgentId(id) === hostAgentId(agentId));
-  return known?.[1] ?? {};
 }
 
 /** Checks of a plan and of plugins stay; of the others those that the policy names for the agent, where it names any. */

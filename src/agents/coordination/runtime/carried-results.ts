@@ -12,33 +12,46 @@ const SOURCES_MAX = 4;
 export type CarriedResults = ReadonlyMap<StepId, Carried>;
 
 export interface ForkSources {
-  /** The source as it was there. @throws CoordinationError as `LedgerStore.read`, or `LEDGER_CORRUPT` */
-  stateAt(place: ForkedFrom): Promise<Coordination>;
-  /** What a fork from there has. @throws CoordinationError as `stateAt` */
-  carriedFrom(place: ForkedFrom): Promise<CarriedResults>;
+  /** The source as it was before a place. @throws CoordinationError as `LedgerStore.read`, or `LEDGER_CORRUPT` */
+  stateAt(place: Place): Promise<Coordination>;
+  /** What a fork from there has; `state` where it is known. @throws CoordinationError as `stateAt` */
+  carriedFrom(place: Place, state?: Coordination): Promise<CarriedResults>;
 }
+
+type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
 
 export function createForkSources({ store }: { readonly store: Pick<LedgerStore, "read"> }): ForkSources {
   const known = new Map<string, CarriedResults>();
-  const stateAt = (place: ForkedFrom): Promise<Coordination> => readAt(store, place);
-  return {
-    stateAt,
-    carriedFrom: async (place) => {
-      const key = `${place.sequence}:${place.coordinationId}`;
-      const carried = known.get(key) ?? carriedIn(await stateAt(place));
-      known.set(key, carried);
-      for (const oldest of known.keys()) {
-        if (known.size <= SOURCES_MAX) break;
-        known.delete(oldest);
-      }
-      return carried;
-    },
+  const stateAt = (place: Place): Promise<Coordination> => readAt(store, place);
+  const carriedFrom = async (place: Place, given?: Coordination): Promise<CarriedResults> => {
+    const key = `${place.sequence}:${place.coordinationId}`;
+    const before = known.get(key);
+    if (before) return before;
+    const state = given ?? (await stateAt(place));
+    const earlier = comesWithMore(state) ? await carriedFrom(state.created.forkedFrom) : [];
+    const carried = new Map([...earlier, ...carriedIn(state)]);
+    known.set(key, carried);
+    for (const oldest of known.keys()) {
+      if (known.size <= SOURCES_MAX) break;
+      known.delete(oldest);
+    }
+    return carried;
   };
+  return { stateAt, carriedFrom };
+}
+
+type Known = Exclude<Coordination, { kind: "unopened" }>;
+type Fork = Known & { readonly created: { readonly forkedFrom: ForkedFrom } };
+
+/** A fork that is itself still being admitted: what it has from its own source is not all there yet. */
+function comesWithMore(state: Coordination): state is Fork {
+  if (state.kind === "unopened" || !state.created.forkedFrom) return false;
+  return (state.plan?.admitted ?? 0) < (state.created.plan?.steps ?? 0);
 }
 
 async function readAt(
   store: Pick<LedgerStore, "read">,
-  { coordinationId, sequence }: ForkedFrom,
+  { coordinationId, sequence }: Place,
 ): Promise<Coordination> {
   try {
     return await readState(store, coordinationId, sequence);

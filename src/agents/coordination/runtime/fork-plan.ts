@@ -4,17 +4,21 @@
  *
  * The files that agents wrote are no part of the ledger: they are as they are now.
  */
+import { canonicalJson } from "../contracts/canonical-json.ts";
 import { CoordinationError } from "../contracts/errors.ts";
 import type { ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
-import type { Coordination } from "../ledger/state.ts";
-import { carriedIn } from "./carried-results.ts";
-import { planUnder } from "./plan-under-policy.ts";
+import { isDelivery } from "../ledger/plan-progress.ts";
+import type { Coordination, Step } from "../ledger/state.ts";
+import { planUnderPolicy, type OperatorRules } from "../replay/plan-under-policy.ts";
 import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 
-export interface ForkParts extends Pick<RuntimeParts, "content" | "forks" | "gates"> {
+export interface ForkParts extends Pick<
+  RuntimeParts,
+  "content" | "escalations" | "forks" | "gates" | "refOf" | "runs" | "settings"
+> {
   readonly newCoordinationId: () => CoordinationId;
 }
 
@@ -35,42 +39,67 @@ export async function forkPlan(
   request: ForkRequest,
   { preview, submit }: PlanRunning,
 ): Promise<PlanForked> {
-  const { source, policy = {}, isPreview } = request;
-  const from = request.from ?? (await placeOfKnown(parts, request));
-  const { state, place } = await sourceAt(parts, source, from);
+  const known = await knownFork(parts, request);
+  if (known) return known;
+  const { isPreview } = request;
+  const { state, place } = await sourceAt(parts, request);
   const plan = await planOf(parts, state);
   const parted = await partedAt(parts, plan, { state, place });
   const coordinationId = request.coordinationId ?? parts.newCoordinationId();
   const submission: PlanSubmission = {
-    plan: planUnder({ ...plan, coordinationId }, policy, parts.gates),
+    plan: planUnderPolicy(
+      { plan: { ...plan, coordinationId }, anew: new Set(parted.anew) },
+      request.policy ?? {},
+      operatorRules(parts),
+    ),
     ownerAgent: state.created.ownerAgent,
     forkedFrom: place,
   };
-  const told = { coordinationId, from: place, ...parted };
   const submitted = await (isPreview ? preview(submission) : submit(submission));
-  if (submitted.kind === "refused") return submitted;
-  return { kind: isPreview && submitted.kind === "accepted" ? "preview" : submitted.kind, ...told };
+  // Another one for the same fork may have come first, and taken its source at another place.
+  if (submitted.kind === "refused") return (await knownFork(parts, request)) ?? submitted;
+  const kind = isPreview && submitted.kind === "accepted" ? "preview" : submitted.kind;
+  return { kind, coordinationId, from: place, ...parted };
 }
 
-/** A fork that is asked for again is forked where it was, though its source has gone on since. */
-async function placeOfKnown(
-  { forks }: Pick<ForkParts, "forks">,
-  { source, coordinationId }: ForkRequest,
-): Promise<number | undefined> {
-  if (!coordinationId) return undefined;
-  const known = await forks.stateAt({ coordinationId, sequence: 1 });
-  const { forkedFrom } = known.kind === "unopened" ? {} : known.created;
-  return forkedFrom?.coordinationId === source ? forkedFrom.sequence : undefined;
+function operatorRules({ gates, settings, escalations }: ForkParts): OperatorRules {
+  const { requireDifferentApprover } = escalations;
+  return { gates, escalateMs: settings.escalateMs, requireDifferentApprover };
+}
+
+/** D2: what was forked already is told from its own log, whatever is kept of its source, or was configured since. */
+async function knownFork(
+  parts: Pick<ForkParts, "refOf" | "runs">,
+  request: ForkRequest,
+): Promise<Forked | undefined> {
+  const { coordinationId, source, from } = request;
+  const state = coordinationId && (await parts.runs.state(coordinationId));
+  if (!state || state.kind === "unopened") return undefined;
+  const { forkedFrom } = state.created;
+  if (forkedFrom?.coordinationId !== source || forkedFrom.policySha256 !== policySha256(parts, request))
+    return undefined;
+  if (from !== undefined && from !== forkedFrom.sequence) return undefined;
+  const ofPlan = [...state.steps.values()].filter((step) => step.spec.planned && !isDelivery(step));
+  const idsOf = (steps: readonly Step[]): StepId[] => steps.map(({ spec }) => spec.stepId);
+  return {
+    ...{ kind: "replay", coordinationId, from: forkedFrom },
+    carried: idsOf(ofPlan.filter(({ spec }) => spec.carried)),
+    anew: idsOf(ofPlan.filter(({ spec }) => !spec.carried)),
+  };
+}
+
+function policySha256({ refOf }: Pick<ForkParts, "refOf">, { policy }: ForkRequest): string | undefined {
+  return policy && refOf(canonicalJson(policy)).sha256;
 }
 
 /** In the order of the plan: what has its result already, and what is to be done. */
 async function partedAt(
-  parts: Pick<ForkParts, "content">,
+  parts: Pick<ForkParts, "content" | "forks">,
   { steps }: CoordinationPlan,
   { state, place }: Source,
 ): Promise<Pick<Forked, "carried" | "anew">> {
   const { coordinationId: source, sequence } = place;
-  const results = carriedIn(state);
+  const results = await parts.forks.carriedFrom(place, state);
   const stepIds = steps.map(({ stepId }) => stepId);
   const carried = stepIds.filter((stepId) => results.has(stepId));
   const anew = stepIds.filter((stepId) => !results.has(stepId));
@@ -96,23 +125,23 @@ interface Source {
 type Known = Exclude<Coordination, { kind: "unopened" }>;
 
 /** As it was there, and at least as it began. */
-async function sourceAt(
-  { forks }: Pick<ForkParts, "forks">,
-  coordinationId: CoordinationId,
-  from = Number.MAX_SAFE_INTEGER,
-): Promise<Source> {
-  const state = await forks.stateAt({ coordinationId, sequence: Math.max(from, 1) });
+async function sourceAt(parts: Pick<ForkParts, "forks" | "refOf">, request: ForkRequest): Promise<Source> {
+  const { source: coordinationId, from } = request;
+  const to = from === undefined ? Number.MAX_SAFE_INTEGER : Math.max(from, 1);
+  const state = await parts.forks.stateAt({ coordinationId, sequence: to });
   if (state.kind === "unopened")
     throw new CoordinationError(
       "COORDINATION_NOT_FOUND",
       `no coordination ${JSON.stringify(coordinationId)}`,
     );
   const { nextSequence } = state;
-  if (from !== Number.MAX_SAFE_INTEGER && from > nextSequence)
+  if (from !== undefined && from > nextSequence)
     throw invalid(
       `from: the log of ${coordinationId} has ${nextSequence} events, so ${nextSequence} is the last place`,
     );
-  return { state, place: { coordinationId, sequence: Math.min(from, nextSequence) } };
+  const policy = policySha256(parts, request);
+  const place = { coordinationId, sequence: from ?? nextSequence, ...(policy && { policySha256: policy }) };
+  return { state, place };
 }
 
 /** What a model spawned by itself follows no plan: nobody could tell what is left to do. */
@@ -126,7 +155,7 @@ async function planOf(
     );
   if (created.parent)
     throw invalid(
-      `${coordinationId} was submitted by the agent of step ${created.parent.stepId} of ${created.parent.coordinationId}, which waits for it no more; fork that plan`,
+      `${coordinationId} was submitted by the agent of step ${created.parent.stepId} of ${created.parent.coordinationId}, and a fork of it would be told to nobody; fork that plan`,
     );
   const text = await content.get(created.plan.content.sha256);
   const parsed = text === undefined ? undefined : parsePlan(JSON.parse(text));

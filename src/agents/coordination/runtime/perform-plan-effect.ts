@@ -60,12 +60,8 @@ async function admitSteps(
   { from }: AdmitSteps,
 ): Promise<void> {
   const { graph } = await parts.plans.graphOf(state);
-  const { command, contents } = await admissionFrom(parts, {
-    graph,
-    from,
-    forkedFrom: state.created.forkedFrom,
-  });
-  await parts.runs.submit(state.coordinationId, [command], contents);
+  const { forkedFrom } = state.created;
+  await submit(parts, state, [await admissionFrom(parts, { graph, from, forkedFrom })]);
 }
 
 /** D1: no agent is stopped for a fact that may still fail to reach the disk. */

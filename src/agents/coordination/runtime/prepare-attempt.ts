@@ -66,6 +66,8 @@ async function instructionFor(parts: MessageParts, state: PlannedCoordination, s
   await parts.runs.settled(state.coordinationId);
   const sources = sourcesOf(compiled);
   const outputs = await outputsOf(parts, state, sources);
+  const lost = sources.find((stepId) => hasOutput(state, stepId) && !outputs.has(stepId));
+  if (lost !== undefined) return { kind: "unfillable", why: `what ${lost} came to is not kept any more` };
   const filled = fillInput(compiled, (stepId) => outputs.get(stepId));
   if (filled.kind === "unfillable") return { kind: "unfillable", why: `${filled.path}: ${filled.message}` };
   const isPassing = sources.some((stepId) => !outputs.has(stepId));
@@ -110,6 +112,12 @@ function said({ refOf }: Pick<MessageParts, "refOf">, text: string): Message & {
 
 function sourcesOf({ bindings }: CompiledStep): StepId[] {
   return [...new Set(bindings.flatMap(({ value }) => referencesIn(value).map(({ stepId }) => stepId)))];
+}
+
+/** One that has not completed has none, which is no loss. */
+function hasOutput({ steps }: PlannedCoordination, stepId: StepId): boolean {
+  const phase = steps.get(stepId)?.phase;
+  return phase?.status === "completed" && phase.output !== undefined;
 }
 
 /** The outputs of those that have completed, as far as they are kept. */

@@ -20,7 +20,7 @@ import type { Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { ContentInput } from "../ports/content-store.ts";
-import type { LedgerStore } from "../ports/ledger-store.ts";
+import type { AppendRequest, LedgerStore } from "../ports/ledger-store.ts";
 import type { Logger } from "../ports/logger.ts";
 import { readState } from "./read-state.ts";
 
@@ -51,6 +51,7 @@ export interface RunLog {
     runId: CoordinationId,
     commands: readonly Command[],
     contents?: readonly ContentInput[],
+    keep?: AppendRequest["keep"],
   ): Promise<Submitted>;
   /** The newest state, which may not be on disk yet. @throws CoordinationError */
   state(runId: CoordinationId): Promise<Coordination>;
@@ -119,10 +120,10 @@ export function createRunLog(parts: RunLogParts): RunLog {
     settled: async (runId) => {
       await entries.get(runId)?.durable;
     },
-    submit: async (runId, commands, contents = []) => {
+    submit: async (runId, commands, contents = [], keep = []) => {
       for (let tries = 1; ; tries += 1) {
         try {
-          const submitted = await attempt(runId, { commands, contents });
+          const submitted = await attempt(runId, { commands, contents, keep });
           if (submitted !== "again") return submitted;
         } catch (error) {
           if (tries >= attemptsMaxOf(error)) throw error;
@@ -141,6 +142,7 @@ async function durable(entry: Entry): Promise<boolean> {
 interface Batch {
   readonly commands: readonly Command[];
   readonly contents: readonly ContentInput[];
+  readonly keep: readonly string[];
 }
 
 /** A busy ledger has held this thread for its whole busy timeout already. */
@@ -206,6 +208,7 @@ async function append(
     summary: summarize(state),
     references: events.flatMap(referencesOf),
     contents: batch.contents,
+    ...(batch.keep.length > 0 && { keep: batch.keep }),
     ...(claims.length > 0 && { claims }),
   });
   onAppended?.(events);

@@ -57,12 +57,24 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   parts.plans.remember(plan.ref.sha256, graph);
   const confidence = leastSure(graph.confidence, decided.confidence);
   const { forkedFrom } = submission;
-  const { command: admission, contents } = await admissionFrom(parts, { graph, from: 0, forkedFrom });
+  const admission = await admissionFrom(parts, { graph, from: 0, forkedFrom });
+  const keep = await keptFrom(parts, graph, forkedFrom);
   const open = opening(parts, { submission, graph, plan, place, confidence });
-  const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim, ...contents]);
+  const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim], keep);
   if (submitted.kind === "refused") return taken(submitted.state, { graph, plan, forkedFrom });
   if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };
+}
+
+/** The results that a fork has from its source, from its first append on: not all of its steps may be admitted by it. */
+async function keptFrom(
+  { forks }: RuntimeParts,
+  { steps }: StepGraph,
+  forkedFrom: ForkedFrom | undefined,
+): Promise<string[]> {
+  if (!forkedFrom) return [];
+  const carried = await forks.carriedFrom(forkedFrom);
+  return [...new Set(steps.flatMap(({ stepId }) => carried.get(stepId)?.output?.sha256 ?? []))];
 }
 
 /** What follows from the plan, its submitter and the configuration. */

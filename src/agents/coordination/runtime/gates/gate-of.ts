@@ -2,9 +2,9 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { HeldDecision, RunnerKind } from "../../contracts/fact-fields.ts";
 import type { GatesConfig } from "../../contracts/gates-config.ts";
-import { hostAgentId } from "../../contracts/host-agent-id.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Gate, StepVerify } from "../../contracts/verification.ts";
+import { agentGate, type AgentGate } from "../../gates/agent-gate.ts";
 import { basisPointsAbove, basisPointsBelow } from "../../gates/stated-confidence.ts";
 import type { Admitting } from "../../plan/admission-of.ts";
 import type { GateParts } from "./gate-parts.ts";
@@ -31,14 +31,6 @@ export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
     ...((isDemanded || verify.requireConfidence) && { requireConfidence: true }),
     ...(checks.length > 0 && checking(config, { checks, verify })),
   };
-}
-
-type AgentGate = GatesConfig["agents"][AgentId];
-
-/** The host takes several spellings for one agent, and a model may use any of them. */
-function agentGate({ agents }: GatesConfig, agentId: AgentId): AgentGate {
-  const known = Object.entries(agents).find(([id]) => hostAgentId(id) === hostAgentId(agentId));
-  return known?.[1] ?? {};
 }
 
 function checksOf({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {

@@ -265,6 +265,19 @@ function describeRead(open: Open): void {
     }
   });
 
+  it("finds no damage in what was appended, and names the first event that is not there", async () => {
+    await using tested = await open();
+    const { author: writer, request } = opened("a");
+    await tested.store.append(request);
+    const { length } = request.events;
+    for (const before of [0, 1, length])
+      expect(await tested.store.damage(writer.runId, { before })).toBeUndefined();
+    const missing = await tested.store.damage(writer.runId, { before: length + 1 });
+    expect(missing).toEqual({ sequence: length, problem: "event_missing" });
+    const nothing = await tested.store.damage("co-none" as CoordinationId, { before: 1 });
+    expect(nothing).toEqual({ sequence: 0, problem: "event_missing" });
+  });
+
   it("says EVENT_UNREADABLE for an event of an unknown type instead of skipping it", async () => {
     await using tested = await open();
     const { author: writer, request } = opened("a");

@@ -11,6 +11,7 @@ import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { chainHash, genesisOf, rowOf } from "../../src/infra/sqlite/event-row.ts";
 import { forge, rehash, verify } from "../support/ledger-fixtures-damage.ts";
+import { opened, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import {
   branchOf,
@@ -205,5 +206,50 @@ describe("the database itself", () => {
       expect.objectContaining({ code: expect.stringMatching(/^SQLITE_CONSTRAINT/) as string }),
     );
     database.close();
+  });
+});
+
+describe("damage to the log of a coordination", () => {
+  it.each([
+    [
+      "changed",
+      "update event set causation_id = null where sequence = 3",
+      { sequence: 3, problem: "event_changed" },
+    ],
+    ["taken out", "delete from event where sequence = 3", { sequence: 3, problem: "event_missing" }],
+  ] as const)("is named where an event was %s, and only from there on", async (_, sql, damage) => {
+    using folder = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    const store = await openTestLedger(path);
+    const { author: writer, request } = opened("a");
+    await store.append(request);
+    const next = writer.append(spawnOf("more"));
+    await store.append(next);
+    const before = request.events.length + next.events.length;
+    expect(await store.damage(writer.runId, { before })).toBeUndefined();
+    await store.close();
+    forge(path, sql);
+    const reader = await openTestLedger(path, { mode: "read" });
+    expect(await reader.damage(writer.runId, { before })).toEqual(damage);
+    expect(await reader.damage(writer.runId, { before: damage.sequence })).toBeUndefined();
+    await reader.close();
+  });
+
+  it("is named where an event is none, whatever its hash says", async () => {
+    using folder = tempFolder();
+    const path = folder.file("ledger.sqlite");
+    const store = await openTestLedger(path);
+    const { author: writer, request } = opened("a");
+    await store.append(request);
+    await store.close();
+    forge(path, (database) => {
+      database.exec("update event set payload = '{}' where sequence = 0");
+      rehash(database, writer.runId);
+    });
+    const reader = await openTestLedger(path, { mode: "read" });
+    expect(await reader.damage(writer.runId, { before: 1 })).toEqual({
+      ...{ sequence: 0, problem: "event_unreadable" },
+    });
+    await reader.close();
   });
 });

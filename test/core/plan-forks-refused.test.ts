@@ -58,6 +58,28 @@ describe("a fork is refused, and nothing is recorded,", () => {
     await it.close();
   });
 
+  it("from a damaged log, with what and where", async () => {
+    const it = await run();
+    const at = placeOf(it, "step.completed", "b");
+    const { events } = it.it.ledger.runs.get(PLAN_ID) ?? { events: [] };
+    const [output] = /"sha256":"[0-9a-f]{8}/u.exec(events[at] ?? "") ?? [""];
+    const whole = events[at] ?? "";
+    events[at] = whole.replace(output, `"sha256":"${"0".repeat(8)}`);
+    expect(await refusal(it)).toEqual({
+      code: "LEDGER_CORRUPT",
+      message: `the log of plan-1 cannot be forked: event ${at} is changed`,
+    });
+    const before = await fork(it, { from: at, coordinationId: "before" as CoordinationId });
+    expect(before).toMatchObject({ carried: ["a"] });
+    events[at] = whole.replace(`"step.completed"`, `"step.forgotten"`);
+    const unreadable = await refusal(it);
+    expect(unreadable.code).toBe("EVENT_UNREADABLE");
+    expect(unreadable.message).toContain(`plan-1:${at}`);
+    events.splice(at, 1);
+    expect((await refusal(it)).code).toBe("LEDGER_CORRUPT");
+    await it.coordinator.stop();
+  });
+
   it("where nothing is left to do", async () => {
     const { message } = await refused({}, diamond(), { b: [done({ from: "b" })] });
     expect(message).toContain("nothing is left to do; fork it at an earlier event");
@@ -161,7 +183,7 @@ describe("a fork is refused, and nothing is recorded,", () => {
     const runs = { state: () => Promise.resolve(states.shift() ?? unopened(FORK)) } as unknown as RunLog;
     const { refOf } = planParts(plans);
     const forks = createForkSources({ store });
-    const parts = { ...gateParts(), ...{ content: store, forks, refOf, runs, settings } };
+    const parts = { ...gateParts(), ...{ content: store, store, forks, refOf, runs, settings } };
     const refused = { kind: "refused", problems: [] } as const;
     const asked = await forkPlan(
       { ...parts, newCoordinationId: () => FORK },

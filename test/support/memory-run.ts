@@ -12,7 +12,8 @@ import {
   type WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflow-events.ts";
 import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflow-summary.ts";
-import type { EventDamage, WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
+import type { EventDamage } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 
 export interface MemoryRun {
   readonly ordinal: number;

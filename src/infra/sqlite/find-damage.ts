@@ -2,21 +2,22 @@
 import { setImmediate as othersTurn } from "node:timers/promises";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/run-origin.ts";
-import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflow-events.ts";
-import type { EventDamage } from "../../agents/coordination/ports/workflow-store.ts";
+import type { EventDamage } from "../../agents/coordination/ports/ledger-store.ts";
 import { chainHash, genesisOf, valueOf } from "./event-row.ts";
 import { storedOrigin } from "./stored-origin.ts";
-import type { HashedRow, HeadRow, WorkflowReads } from "./workflow-statements.ts";
+import type { ChainReads, HashedRow, HeadRow } from "./run-statements.ts";
 
 /** Of one slice: about 10 ms of hashing and decoding. */
 const EVENTS_AT_ONCE_MAX = 250;
 const CHARS_AT_ONCE_MAX = 1_000_000;
 
-type Read = <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>;
+type Read = <T>(run: (reads: ChainReads | undefined) => T) => Promise<T>;
 
 interface Range {
   readonly runId: string;
   readonly before: number;
+  /** Throws for what is no event of such a run. */
+  readonly decode: (value: unknown) => unknown;
 }
 
 /** Where the next slice begins, and the hash before it. */
@@ -38,7 +39,7 @@ export async function findDamage(read: Read, range: Range): Promise<EventDamage 
   return undefined;
 }
 
-function checkSlice(reads: WorkflowReads | undefined, range: Range, reached: Reached | undefined): Slice {
+function checkSlice(reads: ChainReads | undefined, range: Range, reached: Reached | undefined): Slice {
   const head = reads?.head.get(range.runId);
   if (!reads || !head) return damaged(0, "event_missing");
   const stored = storedOrigin(head.origin);
@@ -55,11 +56,12 @@ interface Walk {
   readonly from: Reached;
 }
 
-function walk({ hashedEvents }: WorkflowReads, { runId, before }: Range, { origin, from }: Walk): Slice {
+function walk({ hashedEvents }: ChainReads, range: Range, { origin, from }: Walk): Slice {
+  const { runId, before } = range;
   let reached = from;
   let chars = 0;
   for (const row of hashedEvents.iterate(runId, from.sequence, before)) {
-    const problem = problemOf(row, { runId, origin, reached });
+    const problem = problemOf(row, { ...range, origin, reached });
     if (problem) return damaged(reached.sequence, problem);
     reached = { sequence: reached.sequence + 1, hash: row.hash };
     chars += row.payload.length;
@@ -72,17 +74,19 @@ function damaged(sequence: number, problem: EventDamage["problem"]): Slice {
   return { damage: { sequence, problem } };
 }
 
-interface Expected {
-  readonly runId: string;
+interface Expected extends Range {
   readonly origin: RunOrigin | undefined;
   readonly reached: Reached;
 }
 
-function problemOf(row: HashedRow, { runId, origin, reached }: Expected): EventDamage["problem"] | undefined {
+function problemOf(
+  row: HashedRow,
+  { runId, origin, reached, decode }: Expected,
+): EventDamage["problem"] | undefined {
   if (row.sequence !== reached.sequence) return "event_missing";
   if (!chainHash(reached.hash, runId, row).equals(row.hash)) return "event_changed";
   try {
-    decodeWorkflowEvent(valueOf(runId, origin, row));
+    decode(valueOf(runId, origin, row));
     return undefined;
   } catch (error) {
     if (error instanceof SyntaxError || isCoordinationError(error)) return "event_unreadable";

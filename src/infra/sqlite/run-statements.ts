@@ -35,8 +35,18 @@ export type EventsStatement = Statement<[runId: string, from: number, limit: num
 /** JSON, or null for a run that is no fork. */
 export type OriginStatement = Statement<[runId: string], string | null>;
 
+/** What the chain of a run is held against. */
+export type HeadRow = Pick<RunRow, "length"> & { readonly head_hash: Buffer; readonly origin: string | null };
+
+export type HashedRow = EventRow & { readonly hash: Buffer };
+
+export interface ChainReads {
+  readonly head: Statement<[runId: string], HeadRow>;
+  readonly hashedEvents: Statement<[runId: string, from: number, before: number], HashedRow>;
+}
+
 /** Of coordinations only. */
-export interface RunReads {
+export interface RunReads extends ChainReads {
   readonly events: EventsStatement;
   readonly runs: Statement<[RunFilter], RunRow>;
   readonly openRuns: Statement<[RunFilter], RunRow>;
@@ -68,6 +78,7 @@ export function prepareRunReads(database: Database, version: number): RunReads {
     );
   return {
     events: prepareEvents(database, isOfKind),
+    ...prepareChain(database, isOfKind, "null as origin"),
     runs: select("(@ended is null or ended = @ended)"),
     openRuns: select("ended = 0"),
   };
@@ -81,6 +92,23 @@ export function prepareEvents(database: Database, isOfKind: string): EventsState
      order by sequence
      limit ?`,
   );
+}
+
+/** `origin`: as it is selected from a schema that may not know it. */
+export function prepareChain(database: Database, isOfKind: string, origin: string): ChainReads {
+  return {
+    head: database.prepare<[string], HeadRow>(
+      `select length, head_hash, ${origin} from run where run_id = ? and ${isOfKind}`,
+    ),
+    hashedEvents: database.prepare<[string, number, number], HashedRow>(
+      `select sequence, type, timestamp_ms, node_id, causation_id, payload, hash
+       from event
+       where run_key = (select run_key from run where run_id = ? and ${isOfKind})
+         and sequence >= ?
+         and sequence < ?
+       order by sequence`,
+    ),
+  };
 }
 
 export interface RunCounts {

@@ -19,6 +19,7 @@ import type {
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
 import { growRun, logConflict } from "./append-run.ts";
 import { claimConflict, claimReadsOf, listClaims, overlappingClaims, writeClaims } from "./claim-table.ts";
+import { findDamage } from "./find-damage.ts";
 import { inspectDatabase } from "./inspect-database.ts";
 import { openDatabase, type OpenOptions } from "./open-database.ts";
 import { deleteTextsBefore } from "./retention.ts";
@@ -64,6 +65,8 @@ export async function openSqliteLedger(
     append: (request) => queued((queue) => queue.submit((group) => appendOne(request, group))),
     read: (runId, range) =>
       guarded(() => readEvents(runReads(), { runId, ...range }).map((value) => decodeEvent(value))),
+    damage: (runId, { before }) =>
+      findDamage((run) => guarded(() => run(runReads())), { runId, before, decode: decodeEvent }),
     list: (query) => guarded(() => listRuns(runReads(), query)),
     find: (name) => guarded(() => findReference(statements, name)),
     holders: (name, limit) => guarded(() => holdersOf(statements, name, limit)),

@@ -65,7 +65,7 @@ export function sqliteWorkflowStore({ database, guarded, queued }: WorkflowStore
         const row = prepared?.entry.get(runId);
         return row && entryOf(row);
       }),
-    damage: (runId, { before }) => findDamage(read, { runId, before }),
+    damage: (runId, { before }) => findDamage(read, { runId, before, decode: decodeWorkflowEvent }),
     open: ({ after, limit }) => read((prepared) => (prepared?.open.all(after, limit) ?? []).map(entryOf)),
     list: ({ after, limit }) => read((prepared) => (prepared?.all.all(after, limit) ?? []).map(entryOf)),
     putDefinition: async (definition) => {

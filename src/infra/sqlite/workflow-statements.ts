@@ -1,6 +1,5 @@
 /** Owns: the SQL of workflow runs and of what lies beside their logs, prepared once per connection and when first needed. */
 import type { Database, Statement } from "better-sqlite3";
-import type { EventRow } from "./event-row.ts";
 import {
   prepareMemoryReads,
   prepareMemoryWrites,
@@ -10,7 +9,9 @@ import {
 import { schemaVersion } from "./migrate.ts";
 import {
   ORIGINS_SINCE_VERSION,
+  prepareChain,
   prepareEvents,
+  type ChainReads,
   type EventsStatement,
   type OriginStatement,
   type RunRow,
@@ -33,17 +34,10 @@ export interface RequestRow {
 
 export type WorkflowRunRow = RunRow & { readonly origin: string | null };
 
-/** What the chain of a run is held against. */
-export type HeadRow = Pick<RunRow, "length"> & { readonly head_hash: Buffer; readonly origin: string | null };
-
-export type HashedRow = EventRow & { readonly hash: Buffer };
-
 /** Not on schemas before `WORKFLOWS_SINCE_VERSION`. */
-export interface WorkflowReads extends MemoryReads {
+export interface WorkflowReads extends MemoryReads, ChainReads {
   readonly events: EventsStatement;
   readonly origin: OriginStatement;
-  readonly head: Statement<[runId: string], HeadRow>;
-  readonly hashedEvents: Statement<[runId: string, from: number, before: number], HashedRow>;
   readonly entry: Statement<[runId: string], WorkflowRunRow>;
   readonly open: Statement<[after: number, limit: number], WorkflowRunRow>;
   readonly all: Statement<[after: number, limit: number], WorkflowRunRow>;
@@ -81,7 +75,8 @@ export function prepareWorkflowReads(database: Database): WorkflowReads {
   const runColumns = `run_key, run_id, length, summary, ${origin}`;
   return {
     events: prepareEvents(database, OF_WORKFLOW),
-    ...prepareChain(database, origin),
+    origin: prepareOrigin(database, origin),
+    ...prepareChain(database, OF_WORKFLOW, origin),
     entry: database.prepare<[string], WorkflowRunRow>(
       `select ${runColumns} from run where run_id = ? and ${OF_WORKFLOW}`,
     ),
@@ -116,26 +111,10 @@ export function prepareWorkflowReads(database: Database): WorkflowReads {
   };
 }
 
-function prepareChain(
-  database: Database,
-  origin: string,
-): Pick<WorkflowReads, "origin" | "head" | "hashedEvents"> {
-  return {
-    origin: database
-      .prepare<[string], string | null>(`select ${origin} from run where run_id = ? and ${OF_WORKFLOW}`)
-      .pluck(),
-    head: database.prepare<[string], HeadRow>(
-      `select length, head_hash, ${origin} from run where run_id = ? and ${OF_WORKFLOW}`,
-    ),
-    hashedEvents: database.prepare<[string, number, number], HashedRow>(
-      `select sequence, type, timestamp_ms, node_id, causation_id, payload, hash
-       from event
-       where run_key = (select run_key from run where run_id = ? and ${OF_WORKFLOW})
-         and sequence >= ?
-         and sequence < ?
-       order by sequence`,
-    ),
-  };
+function prepareOrigin(database: Database, origin: string): OriginStatement {
+  return database
+    .prepare<[string], string | null>(`select ${origin} from run where run_id = ? and ${OF_WORKFLOW}`)
+    .pluck();
 }
 
 function preparePlace(database: Database): WorkflowReads["place"] {

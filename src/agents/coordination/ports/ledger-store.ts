@@ -23,6 +23,11 @@ export interface LedgerStore extends ClaimIndex {
   append(request: AppendRequest): Promise<void>;
   /** Events of one run in order, from a sequence on, at most `limit`. @throws `EVENT_UNREADABLE` */
   read(runId: CoordinationId, range: { readonly from: number; readonly limit: number }): Promise<RunEvent[]>;
+  /**
+   * The first of the events below `before` that is missing, changed or unreadable. Looks at every one of them, in slices
+   * between which others have their turn.
+   */
+  damage(runId: CoordinationId, range: { readonly before: number }): Promise<EventDamage | undefined>;
   /** Coordinations, newest first. */
   list(query: ListQuery): Promise<RunEntry[]>;
   /** The newest holder of a reference name. */
@@ -89,4 +94,9 @@ export interface StoredProblem {
   readonly message: string;
   readonly runId?: string;
   readonly sequence?: number;
+}
+
+export interface EventDamage {
+  readonly sequence: number;
+  readonly problem: Extract<StoredProblem["kind"], "event_missing" | "event_changed" | "event_unreadable">;
 }

@@ -2,7 +2,7 @@ import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflow-events.ts";
 import type { WorkflowSummary } from "../contracts/workflow-summary.ts";
-import type { StoredProblem } from "./ledger-store.ts";
+import type { EventDamage } from "./ledger-store.ts";
 import type { WorkspaceStore, WorkspaceWrite } from "./workspace-store.ts";
 
 /**
@@ -61,11 +61,6 @@ export interface WorkflowEntry {
   readonly summary: WorkflowSummary;
   /** Of a fork. Absent also where it cannot be read; then no event of the run can be read either. */
   readonly origin?: RunOrigin;
-}
-
-export interface EventDamage {
-  readonly sequence: number;
-  readonly problem: Extract<StoredProblem["kind"], "event_missing" | "event_changed" | "event_unreadable">;
 }
 
 export interface StoredDefinition {

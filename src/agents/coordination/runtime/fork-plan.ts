@@ -17,7 +17,7 @@ import type { RuntimeParts } from "./runtime-parts.ts";
 
 export interface ForkParts extends Pick<
   RuntimeParts,
-  "content" | "escalations" | "forks" | "gates" | "refOf" | "runs" | "settings"
+  "content" | "escalations" | "forks" | "gates" | "refOf" | "runs" | "settings" | "store"
 > {
   readonly newCoordinationId: () => CoordinationId;
 }
@@ -43,6 +43,7 @@ export async function forkPlan(
   if (known) return known;
   const { isPreview } = request;
   const { state, place } = await sourceAt(parts, request);
+  await assertWhole(parts, place);
   const plan = await planOf(parts, state);
   const parted = await partedAt(parts, plan, { state, place });
   const coordinationId = request.coordinationId ?? parts.newCoordinationId();
@@ -142,6 +143,20 @@ async function sourceAt(parts: Pick<ForkParts, "forks" | "refOf">, request: Fork
   const policy = policySha256(parts, request);
   const place = { coordinationId, sequence: from ?? nextSequence, ...(policy && { policySha256: policy }) };
   return { state, place };
+}
+
+/** What was carried from a damaged log would be taken for good, under hashes of its own. */
+async function assertWhole(
+  { store }: Pick<ForkParts, "store">,
+  { coordinationId, sequence: before }: ForkedFrom,
+): Promise<void> {
+  const damage = await store.damage(coordinationId, { before });
+  if (!damage) return;
+  const what = damage.problem.replace("event_", "");
+  throw new CoordinationError(
+    "LEDGER_CORRUPT",
+    `the log of ${coordinationId} cannot be forked: event ${damage.sequence} is ${what}`,
+  );
 }
 
 /** What a model spawned by itself follows no plan: nobody could tell what is left to do. */

@@ -92,6 +92,8 @@ export type Gateway = {
 const HOST_ENTRY = fileURLToPath(new URL("../../node_modules/openclaw/openclaw.mjs", import.meta.url));
 const PLUGIN_ID = "coordination";
 const CLI_TIMEOUT_MS = 180_000;
+/** The code of a command that was killed, because its time was over. */
+const NOT_ENDED = -1;
 const CALL_TIMEOUT_MS = 30_000;
 const AGENT_TIMEOUT_MS = 120_000;
 const STOP_GRACE_MS = 15_000;
@@ -236,7 +238,12 @@ async function installPacked(env: NodeJS.ProcessEnv, tarball: string, stateDir: 
   if (existsSync(join(stateDir, "npm", "projects"))) return;
   const args = ["plugins", "install", `npm-pack:${tarball}`, "--force", "--accept-capabilities"];
   const { code, stdout, stderr } = await runCli(env, args, CLI_TIMEOUT_MS);
-  if (code !== 0) throw new Error(`plugins install ended with ${code}\n${stdout}\n${stderr}`);
+  if (code === 0) return;
+  const how =
+    code === NOT_ENDED
+      ? `did not end within ${CLI_TIMEOUT_MS / 1_000} s; it needs the npm registry: is that in reach?`
+      : `ended with ${code}`;
+  throw new Error(`plugins install ${how}\n${stdout}\n${stderr}`);
 }
 
 function startProcess(args: readonly string[], env: NodeJS.ProcessEnv, logPath: string): ChildProcess {
@@ -320,7 +327,7 @@ function runCli(env: NodeJS.ProcessEnv, args: readonly string[], timeoutMs: numb
   return new Promise((resolve) => {
     const limits = { env, timeout: timeoutMs, killSignal: "SIGKILL", maxBuffer: 64 * 1024 * 1024 } as const;
     const child = execFile(process.execPath, [HOST_ENTRY, ...args], limits, (error, stdout, stderr) => {
-      const code = error ? (typeof error.code === "number" ? error.code : -1) : 0;
+      const code = error ? (typeof error.code === "number" ? error.code : NOT_ENDED) : 0;
       resolve({ code, stdout, stderr });
     });
     killAtExit(child);

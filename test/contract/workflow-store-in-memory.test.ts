@@ -1,4 +1,5 @@
-import { hashAgain, type MemoryRun } from "../support/memory-run.ts";
+import { hashAgain } from "../support/hash-chain.ts";
+import type { MemoryRun } from "../support/memory-run.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { describeWorkflowStore } from "./workflow-store.suite.ts";
 import type { Spoiling } from "./workflow-store-tested.ts";

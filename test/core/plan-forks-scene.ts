@@ -15,7 +15,7 @@ import { plan, PLAN_ID, runPlan, step, type Fields, type PlanRun } from "./plann
 
 export const DELIVERY = "@delivery";
 /** More than one append takes. */
-export const LARGE = BOUNDS.stepsPerAppendMax * 2 + 20;
+const LARGE = BOUNDS.stepsPerAppendMax * 2 + 20;
 export const FORK = "plan-1-again" as CoordinationId;
 
 /** a, then b and c, then d, which reads what b came to. */
@@ -99,6 +99,29 @@ export const ALL_DONE = {
   c: "completed",
   d: "completed",
   [DELIVERY]: "completed",
+};
+
+/** More steps than one append takes, named by their places; those that fail do so in the source only. */
+export const LARGE_IDS = Array.from({ length: LARGE }, (_, index) => `s${String(index).padStart(4, "0")}`);
+
+export const runLarge = (
+  isFailing: (stepId: string) => boolean,
+  more: readonly Fields[] = [],
+): Promise<PlanRun> =>
+  runPlan(
+    ({ envelope: { stepId, coordinationId } }) =>
+      coordinationId === PLAN_ID && isFailing(stepId) ? failing() : done({ from: stepId }),
+    plan([...LARGE_IDS.map((stepId) => step(stepId)), ...more]),
+  );
+
+/** The process that forks dies when the first of its steps are admitted. */
+export const forkInPart = async ({ coordinator, it }: PlanRun): Promise<void> => {
+  await coordinator.stop();
+  const first = it.start(dyingAt(2, "before").wrap);
+  await first.start();
+  await first.forkPlan({ source: PLAN_ID, coordinationId: FORK });
+  await settled();
+  await Promise.race([first.stop(), settled()]);
 };
 
 /** A store whose process dies at an append: before it is on the disk, or after it, without an answer. */

@@ -8,10 +8,12 @@ import { replayCoordination } from "../../src/agents/coordination/runtime/replay
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { settled } from "../support/fake-clock.ts";
 import { done, failing } from "../support/scripted-runner.ts";
-import { plan, PLAN_ID, retries, runPlan, step } from "./planned-world.ts";
+import { plan, PLAN_ID, retries, step } from "./planned-world.ts";
 import {
   DELIVERY,
-  LARGE,
+  forkInPart,
+  LARGE_IDS,
+  runLarge,
   FORK,
   STEPS,
   BROKEN,
@@ -169,31 +171,18 @@ describe("a fork of a plan under way", () => {
   );
 
   it("of a large plan has the same results however often it is taken up while it is admitted", async () => {
-    const steps = Array.from({ length: LARGE }, (_, index) => step(`s${String(index).padStart(4, "0")}`));
     const isLate = (stepId: string): boolean => Number(stepId.slice(1)) % 3 === 0;
-    const it = await runPlan(
-      ({ envelope: { stepId, coordinationId } }) =>
-        coordinationId === PLAN_ID && isLate(stepId) ? failing() : done({ from: stepId }),
-      plan(steps),
-    );
-    await it.coordinator.stop();
-    const dying = dyingAt(2, "before");
-    const first = it.it.start(dying.wrap);
-    await first.start();
-    await first.forkPlan({ source: PLAN_ID, coordinationId: FORK });
-    await settled();
+    const it = await runLarge(isLate);
+    await forkInPart(it);
     expect((await viewOf(it, FORK)).steps).toHaveLength(BOUNDS.stepsPerAppendMax);
-    await Promise.race([first.stop(), settled()]);
     const second = it.it.start();
     await second.start();
     await it.advance(60_000);
     const view = await viewOf(it, FORK);
     expect(view.status).toBe("success");
     const kept = view.steps.filter(({ carriedFrom }) => carriedFrom !== undefined);
-    expect(kept.map(({ stepId }) => stepId)).toEqual(
-      steps.map(({ stepId }) => stepId).filter((stepId) => !isLate(String(stepId))),
-    );
-    expect(startsOf(it, FORK)).toHaveLength(LARGE - kept.length + 1);
+    expect(kept.map(({ stepId }) => stepId)).toEqual(LARGE_IDS.filter((stepId) => !isLate(stepId)));
+    expect(startsOf(it, FORK)).toHaveLength(LARGE_IDS.length - kept.length + 1);
     await second.stop();
   });
 });
@@ -215,22 +204,9 @@ describe("the results that a fork has from its source", () => {
   });
 
   it("are kept from its first append on, though most of its steps are admitted later", async () => {
-    const steps = Array.from({ length: LARGE }, (_, index) => step(`s${String(index).padStart(4, "0")}`));
-    const last = step("z", {
-      dependsOn: ["s0400"],
-      input: { text: "{{steps.s0400.outputs.from}}" },
-    });
-    const it = await runPlan(
-      ({ envelope: { stepId, coordinationId } }) =>
-        coordinationId === PLAN_ID && stepId === "z" ? failing() : done({ from: stepId }),
-      plan([...steps, last]),
-    );
-    await it.coordinator.stop();
-    const first = it.it.start(dyingAt(2, "before").wrap);
-    await first.start();
-    await first.forkPlan({ source: PLAN_ID, coordinationId: FORK });
-    await settled();
-    await Promise.race([first.stop(), settled()]);
+    const reading = { dependsOn: ["s0400"], input: { text: "{{steps.s0400.outputs.from}}" } };
+    const it = await runLarge((stepId) => stepId === "z", [step("z", reading)]);
+    await forkInPart(it);
     await it.advance(1_000);
     const { ledger, clock } = it.it;
     await ledger.open(clock).deleteBefore(clock.now());
@@ -317,12 +293,7 @@ describe("a replay of a fork", () => {
   });
 
   it("of a fork of a fork that was still being admitted has all that this one had", async () => {
-    const steps = Array.from({ length: LARGE }, (_, index) => step(`s${String(index).padStart(4, "0")}`));
-    const it = await runPlan(
-      ({ envelope: { stepId, coordinationId } }) =>
-        coordinationId === PLAN_ID && stepId === "s0000" ? failing() : done({ from: stepId }),
-      plan(steps),
-    );
+    const it = await runLarge((stepId) => stepId === "s0000");
     const { carried } = await fork(it);
     const admissions = logOf(it, FORK).filter(({ type }) => type === "step.admitted");
     const from = (admissions[BOUNDS.stepsPerAppendMax - 1]?.sequence ?? 0) + 1;

@@ -1,5 +1,4 @@
 /** Owns: the log of a workflow run in memory: text, hashes and the origin of a fork. */
-import { hash } from "node:crypto";
 import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
@@ -14,14 +13,12 @@ import {
 import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflow-summary.ts";
 import type { EventDamage } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
+import { damageIn, type ChainedLog } from "./hash-chain.ts";
 
-export interface MemoryRun {
+export interface MemoryRun extends ChainedLog {
   readonly ordinal: number;
   /** JSON, of a fork. */
   origin?: string;
-  readonly events: string[];
-  /** Over each event and what lies before it. */
-  readonly hashes: string[];
   /** The number of each event among all of the ledger. */
   readonly places: number[];
   summary: WorkflowSummary;
@@ -56,44 +53,11 @@ interface Range {
   readonly before: number;
 }
 
-export function damageIn(run: MemoryRun | undefined, { runId, before }: Range): EventDamage | undefined {
-  for (let sequence = 0; sequence < before; sequence += 1) {
-    const problem = problemAt(run, runId, sequence);
-    if (problem) return { sequence, problem };
-  }
-  return undefined;
-}
-
-function problemAt(
-  run: MemoryRun | undefined,
-  runId: CoordinationId,
-  sequence: number,
-): EventDamage["problem"] | undefined {
-  if (run?.origin !== undefined && !knownOrigin(run).origin) return "event_unreadable";
-  const text = run?.events[sequence];
-  if (!run || text === undefined) return "event_missing";
-  if (run.hashes[sequence] !== hashAt(run, sequence, text)) return "event_changed";
-  try {
-    readable(runId, run, text);
-    return undefined;
-  } catch {
-    return "event_unreadable";
-  }
-}
-
-function hashAt({ hashes, origin }: MemoryRun, sequence: number, text: string): string {
-  return hash("sha256", `${hashes[sequence - 1] ?? origin ?? ""}\n${text}`);
-}
-
-export function keepEvent(run: MemoryRun, event: WorkflowEvent): void {
-  const text = JSON.stringify(event);
-  run.hashes.push(hashAt(run, run.events.length, text));
-  run.events.push(text);
-}
-
-/** As somebody does who knows the hashes. */
-export function hashAgain(run: MemoryRun): void {
-  for (const [sequence, text] of run.events.entries()) run.hashes[sequence] = hashAt(run, sequence, text);
+/** Without its origin no event of a fork can be read, whatever its hash says. */
+export function damageOf(run: MemoryRun | undefined, { runId, before }: Range): EventDamage | undefined {
+  if (before > 0 && run?.origin !== undefined && !knownOrigin(run).origin)
+    return { sequence: 0, problem: "event_unreadable" };
+  return damageIn(run, before, (text) => readable(runId, run ?? {}, text));
 }
 
 export function checkPlaces({ runId, events }: WorkflowAppend, length: number): void {

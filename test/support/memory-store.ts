@@ -2,7 +2,6 @@
  * Owns: `LedgerStore` and `ContentStore` in memory, with the meaning of the port (S1 to S3, S5) and nothing kept that a
  * ledger file would not keep: events are stored as text and decoded when they are read.
  */
-import { hash } from "node:crypto";
 import type { ClaimChange, ClaimEntry } from "../../src/agents/coordination/contracts/claim-entry.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
@@ -12,21 +11,18 @@ import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ContentInput, ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type {
   AppendRequest,
-  EventDamage,
   Found,
   LedgerStore,
   ListQuery,
   RunEntry,
   StoredProblem,
 } from "../../src/agents/coordination/ports/ledger-store.ts";
+import { damageIn, keepEvents, type ChainedLog } from "./hash-chain.ts";
 
 export type MemoryStore = LedgerStore & ContentStore;
 
-interface Run {
+interface Run extends ChainedLog {
   readonly ordinal: number;
-  readonly events: string[];
-  /** Of each event with the hash before it. */
-  readonly hashes: string[];
   readonly references: Reference[];
   summary: Summary;
 }
@@ -85,7 +81,7 @@ function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
       answer(() =>
         (ledger.runs.get(runId)?.events ?? []).slice(from, from + limit).map((text) => decoded(text)),
       ),
-    damage: (runId, { before }) => answer(() => damageIn(ledger.runs.get(runId), before)),
+    damage: (runId, { before }) => answer(() => damageIn(ledger.runs.get(runId), before, decoded)),
     list: (query) => answer(() => listRuns(ledger, query)),
     find: (name) => answer(() => ledger.names.get(name)?.at(-1)),
     holders: (name, limit) => answer(() => holdersOf(ledger, name).slice(0, limit)),
@@ -130,7 +126,7 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
     );
   const claims = claimsAfter(ledger.claims, request, atMs);
   const run = known ?? { ordinal: ledger.runs.size + 1, events: [], hashes: [], references: [], summary };
-  addEvents(run, events);
+  keepEvents(run, events);
   run.references.push(...references);
   run.summary = summary;
   ledger.runs.set(runId, run);
@@ -139,14 +135,6 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
   for (const content of contents) putContent(ledger, content, { runId, atMs });
   keepContents(ledger, request);
   Object.assign(ledger.claims, claims);
-}
-
-function addEvents(run: Run, events: AppendRequest["events"]): void {
-  for (const event of events) {
-    const text = JSON.stringify(event);
-    run.hashes.push(hashAt(run, run.events.length, text));
-    run.events.push(text);
-  }
 }
 
 /** S5 */
@@ -224,30 +212,6 @@ function deleteBefore({ runs, contents }: MemoryLedger, time: number): number {
   const old = [...contents].filter(([, { atMs, keepers }]) => atMs < time && ![...keepers].some(isRunning));
   for (const [sha256] of old) contents.delete(sha256);
   return old.length;
-}
-
-function hashAt({ hashes }: Run, sequence: number, text: string): string {
-  return hash("sha256", `${hashes[sequence - 1] ?? ""}\n${text}`);
-}
-
-function damageIn(run: Run | undefined, before: number): EventDamage | undefined {
-  for (let sequence = 0; sequence < before; sequence += 1) {
-    const problem = problemAt(run, sequence);
-    if (problem) return { sequence, problem };
-  }
-  return undefined;
-}
-
-function problemAt(run: Run | undefined, sequence: number): EventDamage["problem"] | undefined {
-  const text = run?.events[sequence];
-  if (!run || text === undefined) return "event_missing";
-  if (run.hashes[sequence] !== hashAt(run, sequence, text)) return "event_changed";
-  try {
-    decoded(text);
-    return undefined;
-  } catch {
-    return "event_unreadable";
-  }
 }
 
 function decoded(text: string): RunEvent {

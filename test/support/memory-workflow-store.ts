@@ -24,15 +24,8 @@ import type {
   WorkflowStore,
 } from "../../src/agents/coordination/ports/workflow-store.ts";
 
-import {
-  checkIds,
-  checkPlaces,
-  damageIn,
-  keepEvent,
-  knownOrigin,
-  readable,
-  type MemoryRun,
-} from "./memory-run.ts";
+import { keepEvents } from "./hash-chain.ts";
+import { checkIds, checkPlaces, damageOf, knownOrigin, readable, type MemoryRun } from "./memory-run.ts";
 import {
   checkWorkspace,
   memoryWorkspace,
@@ -112,7 +105,7 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
           .slice(from, from + limit)
           .flatMap((text) => (run ? [readable(runId, run, text)] : []));
       }),
-    damage: (runId, { before }) => answer(() => damageIn(runs.get(runId), { runId, before })),
+    damage: (runId, { before }) => answer(() => damageOf(runs.get(runId), { runId, before })),
     entry: (runId) => answer(() => entriesOf(ledger).find((entry) => entry.runId === runId)),
     open: ({ after, limit }) =>
       answer(() =>
@@ -171,7 +164,7 @@ function appendTo(ledger: MemoryWorkflowLedger, request: WorkflowAppend): void {
   checkIds(request, run);
   const appended = placesOf(ledger).newest();
   run.places.push(...events.map((_, index) => appended + 1 + index));
-  for (const event of events) keepEvent(run, event);
+  keepEvents(run, events);
   run.summary = structuredClone(summary);
   ledger.runs.set(runId, run);
   for (const write of memory) keepEntry(ledger, write, run.places[write.sequence]);

@@ -9,8 +9,8 @@ import { withWait } from "./plan-wait.ts";
 import { printable } from "./printable.ts";
 import {
   oneOf,
+  placeIn,
   runCommand,
-  wholeNumber,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -111,7 +111,8 @@ async function forkRun(host: CliHost, id: string, options: ForkOptions): Promise
   const mode = oneOf(options.mode ?? "branch", "--mode", MODES);
   if (mode === "branch" && options.from === undefined)
     throw new CoordinationError("INPUT_INVALID", "--from: a branch begins at an event; name its sequence");
-  const body = { mode, ...fromOf(options), ...overlayOf(options) };
+  const fromSeq = placeIn(options.from, "--from");
+  const body = { mode, ...(fromSeq !== undefined && { fromSeq }), ...overlayOf(options) };
   const forked = await ask(options, `/v1/runs/${encodeURIComponent(id)}:fork`, body);
   if (options.json) await writeJson(host, forked);
   else {
@@ -122,11 +123,6 @@ async function forkRun(host: CliHost, id: string, options: ForkOptions): Promise
       `See it with: ${host.program} runs ${runId}`,
     ]);
   }
-}
-
-function fromOf({ from }: ForkOptions): { fromSeq?: number } {
-  if (from === undefined) return {};
-  return { fromSeq: wholeNumber(from, { option: "--from", min: 0, max: Number.MAX_SAFE_INTEGER }) };
 }
 
 const configurableSchema = z.record(z.string(), z.json());

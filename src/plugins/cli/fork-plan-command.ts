@@ -8,7 +8,7 @@ import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
 import { loadPolicyFile } from "./policy-file.ts";
 import { printable } from "./printable.ts";
 import { count } from "./quantities.ts";
-import { wholeNumber, writeJson } from "./run-command.ts";
+import { placeIn, writeJson } from "./run-command.ts";
 
 export interface PlanForkOptions extends WaitOptions {
   readonly from?: string;
@@ -55,11 +55,10 @@ async function ask(
   }
 }
 
-async function paramsOf({ from, policy, dryRun }: PlanForkOptions): Promise<object> {
+async function paramsOf({ from: place, policy, dryRun }: PlanForkOptions): Promise<object> {
+  const from = placeIn(place, "--from");
   return {
-    ...(from !== undefined && {
-      from: wholeNumber(from, { option: "--from", min: 0, max: Number.MAX_SAFE_INTEGER }),
-    }),
+    ...(from !== undefined && { from }),
     ...(policy !== undefined && { policy: await loadPolicyFile(policy) }),
     ...(dryRun && { preview: true }),
   };

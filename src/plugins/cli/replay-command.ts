@@ -10,8 +10,8 @@ import { resolveId, withLedger } from "./open-ledger.ts";
 import { readPolicyFile } from "./policy-file.ts";
 import { replayedLines, type Told } from "./replay-text.ts";
 import {
+  placeIn,
   runCommand,
-  wholeNumber,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -103,10 +103,6 @@ async function replayRun(
     },
   });
   return { kind: "run", replayed };
-}
-
-function placeIn(text: string | undefined, option: string): number | undefined {
-  return text === undefined ? undefined : wholeNumber(text, { option, min: 0, max: Number.MAX_SAFE_INTEGER });
 }
 
 function share(text: string, option: string): number {

@@ -88,6 +88,11 @@ export function wholeNumber(
   );
 }
 
+/** The place of an event in a log. @throws CoordinationError `INPUT_INVALID` */
+export function placeIn(text: string | undefined, option: string): number | undefined {
+  return text === undefined ? undefined : wholeNumber(text, { option, min: 0, max: Number.MAX_SAFE_INTEGER });
+}
+
 /** @throws CoordinationError `INPUT_INVALID` */
 export function oneOf<T extends string>(text: string, option: string, choices: readonly T[]): T {
   const choice = choices.find((candidate) => candidate === text);

@@ -1,10 +1,9 @@
 /** Owns: which results a fork of a plan has from its source: those of the steps that had completed before its place there. */
-import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
 import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { Coordination } from "../ledger/state.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
-import { readState } from "./read-state.ts";
+import { readStoredState } from "./read-state.ts";
 
 /** Sources kept in memory while large plans are admitted bit by bit; others are read again. */
 const SOURCES_MAX = 4;
@@ -12,7 +11,7 @@ const SOURCES_MAX = 4;
 export type CarriedResults = ReadonlyMap<StepId, Carried>;
 
 export interface ForkSources {
-  /** The source as it was before a place. @throws CoordinationError as `LedgerStore.read`, or `LEDGER_CORRUPT` */
+  /** The source as it was before a place. @throws CoordinationError as `readStoredState` */
   stateAt(place: Place): Promise<Coordination>;
   /** What a fork from there has; `state` where it is known. @throws CoordinationError as `stateAt` */
   carriedFrom(place: Place, state?: Coordination): Promise<CarriedResults>;
@@ -22,7 +21,8 @@ type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
 
 export function createForkSources({ store }: { readonly store: Pick<LedgerStore, "read"> }): ForkSources {
   const known = new Map<string, CarriedResults>();
-  const stateAt = (place: Place): Promise<Coordination> => readAt(store, place);
+  const stateAt = ({ coordinationId, sequence }: Place): Promise<Coordination> =>
+    readStoredState(store, coordinationId, sequence);
   const carriedFrom = async (place: Place, given?: Coordination): Promise<CarriedResults> => {
     const key = `${place.sequence}:${place.coordinationId}`;
     const before = known.get(key);
@@ -47,19 +47,6 @@ type Fork = Known & { readonly created: { readonly forkedFrom: ForkedFrom } };
 function comesWithMore(state: Coordination): state is Fork {
   if (state.kind === "unopened" || !state.created.forkedFrom) return false;
   return (state.plan?.admitted ?? 0) < (state.created.plan?.steps ?? 0);
-}
-
-async function readAt(
-  store: Pick<LedgerStore, "read">,
-  { coordinationId, sequence }: Place,
-): Promise<Coordination> {
-  try {
-    return await readState(store, coordinationId, sequence);
-  } catch (cause) {
-    // What is stored obeyed every rule when it was written.
-    if (!(cause instanceof InvariantViolation)) throw cause;
-    throw new CoordinationError("LEDGER_CORRUPT", `${coordinationId}: ${cause.message}`, { cause });
-  }
 }
 
 /** Of every step that has completed, also of those that are no steps of the plan: a fork admits none of them. */

@@ -2,7 +2,6 @@
  * Owns: the form in which a coordination is shown to people and programs, and reading it from a ledger.
  * Does not own: how it is drawn or sent.
  */
-import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
 import type { CoordinationStatus } from "../contracts/summary.ts";
 import type {
   ContentRef,
@@ -34,7 +33,7 @@ import {
   type StepPhase,
 } from "../ledger/state.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
-import { readState } from "./read-state.ts";
+import { readStoredState } from "./read-state.ts";
 
 export interface CoordinationView {
   readonly coordinationId: CoordinationId;
@@ -235,17 +234,11 @@ function viewTimes(
   };
 }
 
-/** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `read`, or `LEDGER_CORRUPT` */
+/** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `readStoredState` */
 export async function readCoordination(
   store: Pick<LedgerStore, "read">,
   runId: CoordinationId,
 ): Promise<CoordinationView | undefined> {
-  try {
-    const state = await readState(store, runId);
-    return state.kind === "unopened" ? undefined : viewCoordination(state);
-  } catch (cause) {
-    // What is stored obeyed every rule when it was written: a log that breaks one now is damaged.
-    if (!(cause instanceof InvariantViolation)) throw cause;
-    throw new CoordinationError("LEDGER_CORRUPT", `${runId}: ${cause.message}`, { cause });
-  }
+  const state = await readStoredState(store, runId);
+  return state.kind === "unopened" ? undefined : viewCoordination(state);
 }

@@ -45,7 +45,7 @@ describe("an operator with the packed plugin in a live gateway", () => {
       "plugins.entries.coordination.hooks.allowConversationAccess": true,
       "plugins.entries.coordination.config.coordination.phase1.enabled": true,
     });
-    await waitFor(() => gateway.log().split("loading coordination from").length >= 4, {
+    await waitFor(() => gateway.log().includes("config hot reload applied"), {
       what: "the reload",
       timeoutMs: 60_000,
     });

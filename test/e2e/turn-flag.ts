@@ -10,27 +10,38 @@ export interface Turned {
   readonly hooks?: Json;
 }
 
-/** Turns it and waits until the host has replaced the plugin, and serves what it then registers. */
+const RELOAD_ENDED = /\[reload\] config (?:hot reload (applied)|reload (?:superseded|failed))/u;
+
+/** Makes every edit differ from the one before: the host does nothing about one that changes nothing. */
+let edits = 0;
+
+/**
+ * Turns it and waits until the host says that it has applied the edit, and serves what the plugin then registers.
+ * The host refuses a reload while the plugin is at work, and does not try again by itself: the edit is made again
+ * then, and not before, since one made during a reload supersedes it.
+ */
 export async function turnFlag(stage: Stage, { enabled, phase1, hooks }: Turned): Promise<void> {
-  const reloads = (): number => stage.gateway.log().split("loading coordination from").length;
-  const before = reloads();
-  let edits = 0;
-  await waitFor(
-    async () => {
-      // The host refuses a reload at times and does not try again by itself: the edit must differ to be seen.
-      if (edits++ % 40 === 0) {
-        stage.gateway.updateConfig((config) => {
-          const { entries } = config["plugins"] as { entries: { coordination: Json } };
-          const sweepMs = PHASE1.sweepMs + edits;
-          entries.coordination["config"] = pluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
-          if (hooks) entries.coordination["hooks"] = hooks;
-        });
-      }
-      // An edit made again may be loaded only during the next turn: what is served counts too.
-      return reloads() >= before + 2 && (await servesMethods(stage)) === enabled;
-    },
-    { what: `the plugin to be reloaded with the flag ${enabled ? "on" : "off"}`, timeoutMs: 60_000 },
-  );
+  const flag = `the flag ${enabled ? "on" : "off"}`;
+  const deadline = performance.now() + 90_000;
+  for (;;) {
+    const before = stage.gateway.log().length;
+    stage.gateway.updateConfig((config) => {
+      const { entries } = config["plugins"] as { entries: { coordination: Json } };
+      const sweepMs = PHASE1.sweepMs + ++edits;
+      entries.coordination["config"] = pluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
+      if (hooks) entries.coordination["hooks"] = hooks;
+    });
+    const [said, applied] = await waitFor(() => RELOAD_ENDED.exec(stage.gateway.log().slice(before)), {
+      what: `the host to reload the plugin with ${flag}`,
+      timeoutMs: deadline - performance.now(),
+    });
+    if (applied) break;
+    if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${said}`);
+  }
+  await waitFor(async () => (await servesMethods(stage)) === enabled, {
+    what: `the plugin to be served with ${flag}`,
+    timeoutMs: 30_000,
+  });
 }
 
 async function servesMethods(stage: Stage): Promise<boolean> {

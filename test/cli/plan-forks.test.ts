@@ -122,6 +122,30 @@ describe("the timeline of a fork", () => {
   });
 });
 
+describe("the list", () => {
+  test("says of a fork what it is one of, and nothing of the kind of others", async () => {
+    const { stdout } = await cli(["list"], { columns: 160 });
+    const listed = stdout.split("\n");
+    const lineOf = (owner: string): string => listed.find((line) => line.startsWith(owner)) ?? "";
+    expect(lineOf(FORKED_PLAN.id)).toMatch(new RegExp(`  fork of ${ENDED_PLAN.id} from ${from}: \\S`, "u"));
+    expect(lineOf(RUNNING_PLAN.id)).not.toContain("fork");
+    expect(listed.join("")).not.toMatch(/[\p{Cc}\u202e]/u);
+  });
+
+  test("as JSON has the source of the fork", async () => {
+    const entries = JSON.parse((await cli(["list", "--json"])).stdout) as { coordinationId: string }[];
+    const entryOf = (id: string) => entries.find(({ coordinationId }) => coordinationId === id);
+    const forkedFrom = { coordinationId: ENDED_PLAN.id, sequence: from };
+    expect(entryOf(FORKED_PLAN.id)).toMatchObject({ forkedFrom });
+    expect(entryOf(ENDED_PLAN.id)).not.toHaveProperty("forkedFrom");
+  });
+});
+
+test("the proof of a ledger holds forks against their sources", async () => {
+  const { stdout } = await cli(["verify", "--json"]);
+  expect(JSON.parse(stdout)).toMatchObject({ ok: true, problems: [] });
+});
+
 test.each(["show", "timeline"])("the id of a source cannot harm the terminal in %s", async (command) => {
   const told = (await lines(command, NASTY_FORK.id)).join("|");
   expect(told).toContain("fork of plan-\ufffd[31m\ufffd from");

@@ -7,8 +7,10 @@ import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispat
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
-import { carriedIn } from "../../src/agents/coordination/runtime/carried-results.ts";
+import { carriedIn, createForkSources } from "../../src/agents/coordination/runtime/carried-results.ts";
+import { problemsOfFork } from "../../src/agents/coordination/runtime/verify-fork.ts";
 import { planHistories, playPlan, type RandomPlan } from "./planned-arbitraries.ts";
 import { admit } from "./planned-scene.ts";
 import { RUN, START } from "./scene.ts";
@@ -38,6 +40,11 @@ function forkOf(
     forked.state = recorded.state;
   }
   return forked;
+}
+
+/** Of a store that has this log and no other. */
+function readingOf(log: readonly RunEvent[]): LedgerStore["read"] {
+  return (id, { from, limit }) => Promise.resolve(id === RUN ? log.slice(from, from + limit) : []);
 }
 
 const completedIn = (state: Coordination): string[] =>
@@ -99,4 +106,32 @@ describe("a fork of any history of a plan, from any index", () => {
       const stored = forked.log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(fold(FORK, stored)).toStrictEqual(forked.state);
     }));
+
+  it("is proved against its source, and no other one is", () =>
+    fc.assert(
+      fc.asyncProperty(
+        planHistories,
+        fc.nat({ max: 80 }),
+        fc.nat({ max: 80 }),
+        async (history, index, claimed) => {
+          const { log } = playPlan(history);
+          const at = Math.min(index + 1, log.length);
+          const place = Math.min(claimed + 1, log.length);
+          const { state } = forkOf(log.slice(0, at), history.plan);
+          if (state.kind === "unopened") return;
+          const sources = createForkSources({ store: { read: readingOf(log) } });
+          const steps = [...state.steps.values()].map(({ spec }) => ({ ...spec, sequence: 0 }));
+          const forkedFrom = { coordinationId: RUN, sequence: place };
+          const problems = await problemsOfFork(sources, { runId: FORK, forkedFrom, steps });
+          const there = carriedIn(fold(RUN, log.slice(0, place)));
+          const differing = steps.filter(
+            ({ stepId, carried }) => carried?.eventId !== there.get(stepId)?.eventId,
+          );
+          expect(problems.map(({ message }) => message.split(" ")[0])).toEqual(
+            differing.map(({ stepId }) => stepId),
+          );
+        },
+      ),
+      { numRuns: RUNS },
+    ));
 });

@@ -1,6 +1,7 @@
 /** Owns: `list`. */
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
 import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
+import { forkText } from "./kept.ts";
 import { paintFor } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration } from "./quantities.ts";
@@ -84,8 +85,9 @@ async function entriesOf(reader: LedgerReader, filter: Filter, limit: number): P
 }
 
 function listedOf({ runId, summary }: RunEntry, objective: string | null) {
-  const { status, ownerSession, createdAtMs, steps } = summary;
-  return { coordinationId: runId, status, objective, ownerSession, createdAtMs, steps };
+  const { status, ownerSession, createdAtMs, steps, forkedFrom } = summary;
+  const listed = { coordinationId: runId, status, objective, ownerSession, createdAtMs, steps };
+  return { ...listed, ...(forkedFrom && { forkedFrom }) };
 }
 
 function renderList(listed: readonly Listed[], terminal: Terminal, now: number): string {
@@ -101,7 +103,7 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
   const lines = listed.map((entry, index) => {
     const { coordinationId, status, objective, createdAtMs, steps } = entry;
     const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
-    const about = objective === null ? "-" : shorten(text(objective), rest, unicode);
+    const about = [...forkText(entry), objective ?? "-"].join(": ");
     const age = duration(Math.max(0, now - createdAtMs)).padEnd(7);
     return [
       text(coordinationId).slice(0, idChars).padEnd(idChars),
@@ -109,7 +111,7 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
       age,
       stepsOf(steps).padEnd(20),
       fit(owners[index] ?? "", owner, unicode),
-      about,
+      shorten(text(about), rest, unicode),
     ].join("  ");
   });
   return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;

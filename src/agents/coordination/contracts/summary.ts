@@ -1,4 +1,4 @@
-import type { ContentRef } from "./fact-fields.ts";
+import type { ContentRef, ForkedFrom } from "./fact-fields.ts";
 import type { TerminalStatus } from "./facts.ts";
 import type { EpochMs, SessionKey, StepId } from "./ids.ts";
 
@@ -11,6 +11,8 @@ export interface Summary {
   readonly objective: ContentRef;
   readonly createdAtMs: EpochMs;
   readonly steps: { readonly total: number; readonly open: number; readonly failed: number };
+  /** Of a fork. */
+  readonly forkedFrom?: ForkedFrom;
 }
 
 /** A name under which a coordination, or one step of it, can be found. The newest holder of a name wins. */

@@ -10,22 +10,28 @@ import { isEnded, type Coordination } from "./state.ts";
 
 type Opening = FactPayloads["coordination.created"];
 
-export function summarize(state: Exclude<Coordination, { kind: "unopened" }>): Summary {
-  const { failed, timed_out: timedOut } = state.endedSteps;
-  const delivery = state.steps.get(DELIVERY_STEP_ID)?.phase;
-  // Telling the owner is no step of the plan that it tells of.
-  const told = delivery ? 1 : 0;
-  const isUntold = delivery?.status === "failed" || delivery?.status === "timed_out";
+type Opened = Exclude<Coordination, { kind: "unopened" }>;
+
+export function summarize(state: Opened): Summary {
+  const { ownerSession, objective, forkedFrom } = state.created;
   return {
     status: state.kind === "ended" ? state.status : "running",
-    ownerSession: state.created.ownerSession,
-    objective: state.created.objective,
+    ownerSession,
+    objective,
     createdAtMs: state.createdAtMs,
-    steps: {
-      total: state.steps.size - told,
-      open: state.openSteps.size - (delivery && !isEnded(delivery) ? 1 : 0),
-      failed: failed + timedOut - (isUntold ? 1 : 0),
-    },
+    steps: countSteps(state),
+    ...(forkedFrom && { forkedFrom }),
+  };
+}
+
+/** Telling the owner is no step of the plan that it tells of. */
+function countSteps({ steps, openSteps, endedSteps }: Opened): Summary["steps"] {
+  const delivery = steps.get(DELIVERY_STEP_ID)?.phase;
+  const isUntold = delivery?.status === "failed" || delivery?.status === "timed_out";
+  return {
+    total: steps.size - (delivery ? 1 : 0),
+    open: openSteps.size - (delivery && !isEnded(delivery) ? 1 : 0),
+    failed: endedSteps.failed + endedSteps.timed_out - (isUntold ? 1 : 0),
   };
 }
 

@@ -1,6 +1,7 @@
 /** Owns: which results a fork of a plan has from its source: those of the steps that had completed before its place there. */
 import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
-import type { StepId } from "../contracts/ids.ts";
+import { CoordinationError } from "../contracts/errors.ts";
+import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import type { Coordination } from "../ledger/state.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
@@ -11,7 +12,7 @@ const SOURCES_MAX = 4;
 export type CarriedResults = ReadonlyMap<StepId, Carried>;
 
 export interface ForkSources {
-  /** The source as it was before a place. @throws CoordinationError as `readStoredState` */
+  /** The source as it was before a place, and at least as it began. @throws CoordinationError as `readStoredState` */
   stateAt(place: Place): Promise<Coordination>;
   /** What a fork from there has; `state` where it is known. @throws CoordinationError as `stateAt` */
   carriedFrom(place: Place, state?: Coordination): Promise<CarriedResults>;
@@ -22,13 +23,22 @@ type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
 export function createForkSources({ store }: { readonly store: Pick<LedgerStore, "read"> }): ForkSources {
   const known = new Map<string, CarriedResults>();
   const stateAt = ({ coordinationId, sequence }: Place): Promise<Coordination> =>
-    readStoredState(store, coordinationId, sequence);
-  const carriedFrom = async (place: Place, given?: Coordination): Promise<CarriedResults> => {
-    const key = `${place.sequence}:${place.coordinationId}`;
+    readStoredState(store, coordinationId, Math.max(sequence, 1));
+  const carriedFrom = async (
+    place: Place,
+    given?: Coordination,
+    forks: readonly CoordinationId[] = [],
+  ): Promise<CarriedResults> => {
+    const { coordinationId } = place;
+    if (forks.includes(coordinationId))
+      throw new CoordinationError("LEDGER_CORRUPT", `${coordinationId} is a fork of itself`);
+    const key = `${place.sequence}:${coordinationId}`;
     const before = known.get(key);
     if (before) return before;
     const state = given ?? (await stateAt(place));
-    const earlier = comesWithMore(state) ? await carriedFrom(state.created.forkedFrom) : [];
+    const earlier = comesWithMore(state)
+      ? await carriedFrom(state.created.forkedFrom, undefined, [...forks, coordinationId])
+      : [];
     const carried = new Map([...earlier, ...carriedIn(state)]);
     known.set(key, carried);
     for (const oldest of known.keys()) {
@@ -37,7 +47,7 @@ export function createForkSources({ store }: { readonly store: Pick<LedgerStore,
     }
     return carried;
   };
-  return { stateAt, carriedFrom };
+  return { stateAt, carriedFrom: (place, state) => carriedFrom(place, state) };
 }
 
 type Known = Exclude<Coordination, { kind: "unopened" }>;

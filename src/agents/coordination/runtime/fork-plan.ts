@@ -125,11 +125,9 @@ interface Source {
 
 type Known = Exclude<Coordination, { kind: "unopened" }>;
 
-/** As it was there, and at least as it began. */
 async function sourceAt(parts: Pick<ForkParts, "forks" | "refOf">, request: ForkRequest): Promise<Source> {
   const { source: coordinationId, from } = request;
-  const to = from === undefined ? Number.MAX_SAFE_INTEGER : Math.max(from, 1);
-  const state = await parts.forks.stateAt({ coordinationId, sequence: to });
+  const state = await parts.forks.stateAt({ coordinationId, sequence: from ?? Number.MAX_SAFE_INTEGER });
   if (state.kind === "unopened")
     throw new CoordinationError(
       "COORDINATION_NOT_FOUND",

@@ -2,11 +2,12 @@
  * Owns: proving a whole ledger: the stored bytes (the store's part), then the log's meaning, by folding every run again.
  *
  * L2 gapless, L3 causes are earlier events, L4 the log folds, L5 the projection is what is stored, D5 one terminal
- * event, S5 the tokens of claims are gapless over the ledger; and what is kept beside the log is what the log says.
+ * event, S5 the tokens of claims are gapless over the ledger; what is kept beside the log is what the log says, and what a
+ * fork has from its source is what its source had.
  */
 import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { isCoordinationError } from "../contracts/errors.ts";
-import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
+import { DELIVERY_STEP_ID, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
 import type { Reference } from "../contracts/summary.ts";
 import { claimChangesOf } from "../ledger/claim-changes.ts";
@@ -16,6 +17,8 @@ import { unopened, type Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
 import { project } from "../openwop/project.ts";
 import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
+import { createForkSources, type ForkSources } from "./carried-results.ts";
+import { problemsOfFork, type ForkedStep } from "./verify-fork.ts";
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
@@ -36,10 +39,11 @@ export async function verifyLedger(
 ): Promise<Verification> {
   const problems: StoredProblem[] = [...(await store.inspect())];
   const tokens = await countTokens(store, problems);
+  const stored: Stored = { store, forks: createForkSources({ store }) };
   let coordinations = 0;
   let events = 0;
   for await (const entry of allRuns(store, problems)) {
-    const run = await verifyGrowingRun(store, entry);
+    const run = await verifyGrowingRun(stored, entry);
     problems.push(...run.problems);
     tokens.add(run.tokens);
     coordinations += 1;
@@ -109,18 +113,23 @@ async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promi
   };
 }
 
+interface Stored {
+  readonly store: LedgerStore;
+  readonly forks: ForkSources;
+}
+
 interface RunCheck {
   readonly problems: StoredProblem[];
   readonly tokens?: readonly number[];
 }
 
 /** What was appended while the run was read is no damage: it is checked again as it is then. */
-async function verifyGrowingRun(store: LedgerStore, entry: RunEntry): Promise<RunCheck> {
+async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<RunCheck> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {
-    const run = await verifyRun(store, checked);
+    const run = await verifyRun(stored, checked);
     if (run.problems.length === 0 || tries >= GROWTHS_MAX) return run;
-    const newest = await entryOf(store, checked);
+    const newest = await entryOf(stored.store, checked);
     if (newest === undefined || newest.length === checked.length) return run;
     checked = newest;
   }
@@ -131,13 +140,14 @@ async function entryOf(store: LedgerStore, { runId, ordinal }: RunEntry): Promis
   return page.find((entry) => entry.ordinal === ordinal);
 }
 
-async function verifyRun(store: LedgerStore, entry: RunEntry): Promise<RunCheck> {
+async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<RunCheck> {
   const { runId } = entry;
   const check = newCheck(runId);
   try {
     for await (const event of eventsOf(store, runId)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
     await checkClaims(check, runId, claimsOf(store, runId));
+    await checkFork(check, forks);
   } catch (error) {
     const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
     const problem = { kind, message: messageOf(error), runId, sequence: check.state.nextSequence } as const;
@@ -188,6 +198,8 @@ interface Check {
   readonly claims: Map<number, { readonly claim: ClaimEntry; readonly sequence: number }>;
   /** Of all claims that were acquired. */
   readonly tokens: number[];
+  /** Of a fork. */
+  readonly steps: ForkedStep[];
   readonly problems: StoredProblem[];
 }
 
@@ -199,6 +211,7 @@ function newCheck(runId: CoordinationId): Check {
     references: [],
     claims: new Map(),
     tokens: [],
+    steps: [],
     problems: [],
   };
 }
@@ -218,6 +231,7 @@ function checkEvent(check: Check, event: RunEvent): void {
   if (isFact(event)) {
     if (expected) differs(`L5: ${expected.type} is missing before ${eventId} (${type})`);
     checkRuling(check, event);
+    noteStep(check, event);
     check.state = evolve(check.state, event);
     check.expected = check.state.kind === "unopened" ? [] : project(event, check.state);
     return;
@@ -241,6 +255,19 @@ function changeClaims({ claims, tokens }: Check, event: RunEvent): void {
     } else if (change.kind === "released") claims.delete(token);
     else if (known) claims.set(token, { claim: { ...known, expiresAtMs: change.expiresAtMs }, sequence });
   }
+}
+
+function noteStep({ state, steps }: Check, { type, sequence, payload }: FactEvent): void {
+  if (type !== "step.admitted" || state.kind === "unopened" || !state.created.forkedFrom) return;
+  const { stepId, planned, carried } = payload;
+  if (planned && stepId !== DELIVERY_STEP_ID) steps.push({ sequence, stepId, carried });
+}
+
+async function checkFork({ state, steps, problems }: Check, forks: ForkSources): Promise<void> {
+  if (state.kind === "unopened") return;
+  const { forkedFrom } = state.created;
+  if (!forkedFrom) return;
+  problems.push(...(await problemsOfFork(forks, { runId: state.coordinationId, forkedFrom, steps })));
 }
 
 /** A1: what the rules resolved follows from what was recorded of the conflict. */

@@ -1,0 +1,55 @@
+/** Owns: proving that a fork of a plan has from its source what had completed there before its place, and nothing else. */
+import { canonicalJson } from "../contracts/canonical-json.ts";
+import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
+import type { CoordinationId, StepId } from "../contracts/ids.ts";
+import type { StoredProblem } from "../ports/ledger-store.ts";
+import type { CarriedResults, ForkSources } from "./carried-results.ts";
+
+export interface ForkToProve {
+  readonly runId: CoordinationId;
+  readonly forkedFrom: ForkedFrom;
+  /** Those of its plan, where and as they were admitted. */
+  readonly steps: readonly ForkedStep[];
+}
+
+export interface ForkedStep {
+  readonly sequence: number;
+  readonly stepId: StepId;
+  readonly carried?: Carried | undefined;
+}
+
+export async function problemsOfFork(sources: ForkSources, fork: ForkToProve): Promise<StoredProblem[]> {
+  const { runId, forkedFrom } = fork;
+  const { coordinationId: source, sequence: place } = forkedFrom;
+  try {
+    const state = await sources.stateAt(forkedFrom);
+    const length = state.nextSequence;
+    if (state.kind !== "unopened" && length >= place)
+      return wrongResults(fork, await sources.carriedFrom(forkedFrom, state));
+    const message =
+      state.kind === "unopened"
+        ? `its source ${source} is not there`
+        : `it is a fork of ${source} from ${place}, which has ${length} events`;
+    return [{ kind: "event_missing", message, runId, sequence: 0 }];
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    const message = `what it has from ${source} cannot be told from there: ${why}`;
+    return [{ kind: "fold_failed", message, runId, sequence: 0 }];
+  }
+}
+
+function wrongResults({ runId, forkedFrom, steps }: ForkToProve, there: CarriedResults): StoredProblem[] {
+  const { coordinationId: source, sequence: place } = forkedFrom;
+  return steps.flatMap(({ sequence, stepId, carried }): StoredProblem[] => {
+    const expected = there.get(stepId);
+    if (isSame(carried, expected)) return [];
+    const message = expected
+      ? `${stepId} has not the result that ${source} had before ${place}`
+      : `${stepId} has a result, but had not completed in ${source} before ${place}`;
+    return [{ kind: "event_forged", message, runId, sequence }];
+  });
+}
+
+function isSame(a: Carried | undefined, b: Carried | undefined): boolean {
+  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
+}

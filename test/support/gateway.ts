@@ -48,7 +48,6 @@ export type GatewayOptions = {
   readonly configPatch?: Json;
   /** The host's default is on. */
   readonly toolSearch?: boolean;
-  readonly readyTimeoutMs?: number;
   /** Laid over the environment of the gateway and of its CLI. */
   readonly env?: Readonly<Record<string, string>>;
 };
@@ -92,6 +91,8 @@ export type Gateway = {
 const HOST_ENTRY = fileURLToPath(new URL("../../node_modules/openclaw/openclaw.mjs", import.meta.url));
 const PLUGIN_ID = "coordination";
 const CLI_TIMEOUT_MS = 180_000;
+/** A start after a kill took more than two minutes once, on a machine with other work. */
+const READY_TIMEOUT_MS = 200_000;
 /** The code of a command that was killed, because its time was over. */
 const NOT_ENDED = -1;
 const CALL_TIMEOUT_MS = 30_000;
@@ -121,12 +122,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const log = (): string => (existsSync(logPath) ? readFileSync(logPath, "utf8") : "");
   const logged = log().length;
   const child = startProcess(["gateway", "run", "--port", String(port), "--verbose"], env, logPath);
-  await untilReady({
-    child,
-    port,
-    log: () => log().slice(logged),
-    timeoutMs: options.readyTimeoutMs ?? 120_000,
-  });
+  await untilReady({ child, port, log: () => log().slice(logged), timeoutMs: READY_TIMEOUT_MS });
   const readyMs = Math.round(performance.now() - startedAt);
   const client = connectOnUse(port, token);
   const stop = async (graceMs = STOP_GRACE_MS): Promise<void> => {

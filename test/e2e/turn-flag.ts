@@ -1,5 +1,5 @@
 /** Turning the flag while the gateway runs. */
-import type { Json } from "../support/gateway.ts";
+import type { Gateway, Json } from "../support/gateway.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { PHASE1, pluginConfig, type Stage } from "./stage.ts";
 
@@ -31,17 +31,26 @@ export async function turnFlag(stage: Stage, { enabled, phase1, hooks }: Turned)
       entries.coordination["config"] = pluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
       if (hooks) entries.coordination["hooks"] = hooks;
     });
-    const [said, applied] = await waitFor(() => RELOAD_ENDED.exec(stage.gateway.log().slice(before)), {
-      what: `the host to reload the plugin with ${flag}`,
-      timeoutMs: deadline - performance.now(),
-    });
-    if (applied) break;
+    const { said, isApplied } = await reloadEnded(stage.gateway, before);
+    if (isApplied) break;
     if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${said}`);
   }
   await waitFor(async () => (await servesMethods(stage)) === enabled, {
     what: `the plugin to be served with ${flag}`,
     timeoutMs: 30_000,
   });
+}
+
+/** What the host says of the first reload whose end is logged behind `since`, in characters. */
+export async function reloadEnded(
+  gateway: Gateway,
+  since = 0,
+): Promise<{ readonly said: string; readonly isApplied: boolean }> {
+  const [said, applied] = await waitFor(() => RELOAD_ENDED.exec(gateway.log().slice(since)), {
+    what: "the host to reload the plugin, or to say why not",
+    timeoutMs: 90_000,
+  });
+  return { said, isApplied: applied !== undefined };
 }
 
 async function servesMethods(stage: Stage): Promise<boolean> {

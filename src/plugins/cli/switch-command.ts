@@ -14,6 +14,12 @@ import { paintFor } from "./paint.ts";
 import { printable } from "./printable.ts";
 import { runCommand, withExamples, withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
 
+/** The host logs that a reload failed while a plugin works, and does not try again by itself. */
+const TAKEN_UP = [
+  "A running gateway takes this up by itself within seconds; there is nothing to restart.",
+  "One that is busy may not: `openclaw plugins reload coordination` makes it try again.",
+] as const;
+
 interface SwitchOptions extends JsonOption {
   readonly yes?: boolean;
   readonly dryRun?: boolean;
@@ -62,10 +68,7 @@ async function enable(host: CliHost, options: SwitchOptions): Promise<void> {
     plan: (config) => planEnable(config, wanted),
     warnings: warningsAfterEnable,
     already: "coordination is already enabled",
-    next: [
-      "A running gateway takes this up by itself within seconds; there is nothing to restart.",
-      `Next: let an agent spawn a subagent, then run \`${host.program} timeline\`.`,
-    ],
+    next: [...TAKEN_UP, `Next: let an agent spawn a subagent, then run \`${host.program} timeline\`.`],
   });
 }
 
@@ -75,10 +78,7 @@ async function disable(host: CliHost, options: SwitchOptions): Promise<void> {
     plan: planDisable,
     warnings: () => [],
     already: "coordination is already disabled",
-    next: [
-      "A running gateway takes this up by itself within seconds; there is nothing to restart.",
-      `The ledger is kept: \`${host.program} list\` still reads it.`,
-    ],
+    next: [...TAKEN_UP, `The ledger is kept: \`${host.program} list\` still reads it.`],
   });
 }
 

@@ -3,7 +3,7 @@ import type { Json } from "../support/gateway.ts";
 import { script } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { hasEnded, openStage, PHASE1, pluginConfig, type Stage } from "./stage.ts";
-import { turnFlag } from "./turn-flag.ts";
+import { editFlag, reloadEnded, servesMethods, turnFlag } from "./turn-flag.ts";
 
 let stage: Stage;
 
@@ -91,6 +91,27 @@ describe("the flag", () => {
     );
     await turn(true);
     expect(await stage.until("agent:main:reloaded", hasEnded, 90_000)).toMatchObject({ status: "success" });
+  });
+
+  it("turned off while an agent works: the host refuses it, and reloads the plugin when it is asked to later", async () => {
+    const sessionKey = "agent:main:busy";
+    const child = script({ delayMs: 4_000, say: "result" });
+    const message = script({ spawn: [{ label: "child", task: child }] }, { delayMs: 12_000, say: "ok" });
+    const owner = stage.gateway.agent({ sessionKey, message });
+    await stage.until(sessionKey, ({ steps }) => steps.some(({ phase }) => phase.status === "running"));
+    const before = stage.gateway.log().length;
+    editFlag(stage, { enabled: false });
+    expect((await reloadEnded(stage.gateway, before)).isApplied).toBe(false);
+    expect(await servesMethods(stage)).toBe(true);
+    await owner;
+    expect(await stage.until(sessionKey, hasEnded)).toMatchObject({ status: "success" });
+    const reload = ["plugins", "reload", "coordination"];
+    await waitFor(async () => (await stage.gateway.openclaw(reload)).code === 0, {
+      what: "the host to reload the plugin",
+      timeoutMs: 60_000,
+    });
+    expect(await servesMethods(stage)).toBe(false);
+    await turn(true);
   });
 
   it("turned off while the gateway runs: the next spawn leaves no trace, and the ledger is sound", async () => {

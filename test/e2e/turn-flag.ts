@@ -20,17 +20,13 @@ let edits = 0;
  * The host refuses a reload while the plugin is at work, and does not try again by itself: the edit is made again
  * then, and not before, since one made during a reload supersedes it.
  */
-export async function turnFlag(stage: Stage, { enabled, phase1, hooks }: Turned): Promise<void> {
+export async function turnFlag(stage: Stage, turned: Turned): Promise<void> {
+  const { enabled } = turned;
   const flag = `the flag ${enabled ? "on" : "off"}`;
   const deadline = performance.now() + 90_000;
   for (;;) {
     const before = stage.gateway.log().length;
-    stage.gateway.updateConfig((config) => {
-      const { entries } = config["plugins"] as { entries: { coordination: Json } };
-      const sweepMs = PHASE1.sweepMs + ++edits;
-      entries.coordination["config"] = pluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
-      if (hooks) entries.coordination["hooks"] = hooks;
-    });
+    editFlag(stage, turned);
     const { said, isApplied } = await reloadEnded(stage.gateway, before);
     if (isApplied) break;
     if (performance.now() > deadline) throw new Error(`no reload with ${flag}: ${said}`);
@@ -38,6 +34,16 @@ export async function turnFlag(stage: Stage, { enabled, phase1, hooks }: Turned)
   await waitFor(async () => (await servesMethods(stage)) === enabled, {
     what: `the plugin to be served with ${flag}`,
     timeoutMs: 30_000,
+  });
+}
+
+/** In the configuration; what the host makes of it is another matter. */
+export function editFlag(stage: Stage, { enabled, phase1, hooks }: Turned): void {
+  stage.gateway.updateConfig((config) => {
+    const { entries } = config["plugins"] as { entries: { coordination: Json } };
+    const sweepMs = PHASE1.sweepMs + ++edits;
+    entries.coordination["config"] = pluginConfig({ ...PHASE1, ...phase1, enabled, sweepMs });
+    if (hooks) entries.coordination["hooks"] = hooks;
   });
 }
 
@@ -53,7 +59,7 @@ export async function reloadEnded(
   return { said, isApplied: applied !== undefined };
 }
 
-async function servesMethods(stage: Stage): Promise<boolean> {
+export async function servesMethods(stage: Stage): Promise<boolean> {
   try {
     await stage.gateway.call("coordination.questions");
     return true;

@@ -4,8 +4,7 @@ import type { Summary } from "../../src/agents/coordination/contracts/summary.ts
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { hashAgain } from "../support/hash-chain.ts";
-import type { PlanRun } from "./planned-world.ts";
-import { PLAN_ID } from "./planned-world.ts";
+import { PLAN_ID, type PlanRun } from "./planned-world.ts";
 import { FORK, fork, forkInPart, logOf, placeOf, run, runLarge } from "./plan-forks-scene.ts";
 
 const problemsIn = async ({ it: { ledger, clock } }: PlanRun): Promise<readonly StoredProblem[]> =>
@@ -15,13 +14,13 @@ const problemsIn = async ({ it: { ledger, clock } }: PlanRun): Promise<readonly 
 function forge(
   { it: { ledger } }: PlanRun,
   id: CoordinationId,
-  change: (event: string, sequence: number) => string,
+  change: (text: string, sequence?: number) => string,
 ): void {
   const log = ledger.runs.get(id);
   if (!log) throw new Error(`no ${id}`);
   for (const [sequence, event] of log.events.entries()) log.events[sequence] = change(event, sequence);
   hashAgain(log);
-  log.summary = JSON.parse(change(JSON.stringify(log.summary), NaN)) as Summary;
+  log.summary = JSON.parse(change(JSON.stringify(log.summary))) as Summary;
 }
 
 const placedAt = (sequence: number, source: CoordinationId = PLAN_ID) => {

@@ -1,7 +1,7 @@
 /** Owns: `list`. */
 import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
-import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
 import { forkText } from "./kept.ts";
+import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
 import { paintFor } from "./paint.ts";
 import { cellsOf, fit, printable, shorten } from "./printable.ts";
 import { count, duration } from "./quantities.ts";

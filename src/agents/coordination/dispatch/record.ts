@@ -8,7 +8,7 @@ import { unreachable } from "../contracts/errors.ts";
 import { eventIdAt, isoTimestamp, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent, OpenWopDraft, RunEvent } from "../contracts/run-event.ts";
 import { evolve } from "../ledger/evolve.ts";
-import type { Coordination, Step } from "../ledger/state.ts";
+import type { Coordination, KnownCoordination, Step } from "../ledger/state.ts";
 import { project } from "../openwop/project.ts";
 
 export interface Recorded {
@@ -104,10 +104,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
 }
 
 /** A planned step begins because of the dependency that completed last. */
-function causeOfDispatch(
-  state: Exclude<Coordination, { kind: "unopened" }>,
-  stepId: StepId,
-): EventId | undefined {
+function causeOfDispatch(state: KnownCoordination, stepId: StepId): EventId | undefined {
   const step = state.steps.get(stepId);
   const dependsOn = step?.spec.planned?.dependsOn;
   if (!step || step.phase.status !== "waiting" || !dependsOn?.length) return step?.lastFactId;

@@ -34,6 +34,7 @@ import {
   type EndStatus,
   type OpenCoordination,
   type Step,
+  type KnownCoordination,
 } from "./state.ts";
 
 export function fold(coordinationId: CoordinationId, events: Iterable<RunEvent>): Coordination {
@@ -51,8 +52,6 @@ export function evolve(state: Coordination, event: RunEvent): Coordination {
   const evolved = isFact(event) ? evolveFact(state, event) : evolveOpenWop(state, event);
   return { ...evolved, nextSequence: event.sequence + 1, changedAtMs: epochMsOf(event.timestamp) };
 }
-
-type KnownCoordination = Exclude<Coordination, { kind: "unopened" }>;
 
 function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   if (event.type === "coordination.created") return created(state, event);

@@ -10,7 +10,10 @@ import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../contracts/verification.ts";
 import type { CoordinationId, EpochMs, EventId, SessionKey, StepId } from "../contracts/ids.ts";
 
-export type Coordination = UnopenedCoordination | OpenCoordination | EndedCoordination;
+export type Coordination = UnopenedCoordination | KnownCoordination;
+
+/** There is something in its log. */
+export type KnownCoordination = OpenCoordination | EndedCoordination;
 
 /** Nothing is in the log yet. */
 export interface UnopenedCoordination {

@@ -6,13 +6,11 @@ import { DELIVERY_STEP_ID, type CoordinationId, type SessionKey, type StepId } f
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import { CONFLICTS_NAME, QUESTIONS_NAME, type Reference, type Summary } from "../contracts/summary.ts";
-import { isEnded, type Coordination } from "./state.ts";
+import { isEnded, type KnownCoordination } from "./state.ts";
 
 type Opening = FactPayloads["coordination.created"];
 
-type Opened = Exclude<Coordination, { kind: "unopened" }>;
-
-export function summarize(state: Opened): Summary {
+export function summarize(state: KnownCoordination): Summary {
   const { ownerSession, objective, forkedFrom } = state.created;
   return {
     status: state.kind === "ended" ? state.status : "running",
@@ -25,7 +23,7 @@ export function summarize(state: Opened): Summary {
 }
 
 /** Telling the owner is no step of the plan that it tells of. */
-function countSteps({ steps, openSteps, endedSteps }: Opened): Summary["steps"] {
+function countSteps({ steps, openSteps, endedSteps }: KnownCoordination): Summary["steps"] {
   const delivery = steps.get(DELIVERY_STEP_ID)?.phase;
   const isUntold = delivery?.status === "failed" || delivery?.status === "timed_out";
   return {

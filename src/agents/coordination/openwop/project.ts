@@ -11,7 +11,7 @@ import type { FactEvent, OpenWopDraft } from "../contracts/run-event.ts";
 import { FACT_PAYLOADS, type FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type EventId, type StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
-import { childOf, type Coordination, type Step } from "../ledger/state.ts";
+import { childOf, type KnownCoordination, type Step } from "../ledger/state.ts";
 
 /** The OpenWOP workflow id of a coordination whose steps were observed rather than planned. */
 export const WORKFLOW_IDS = {
@@ -19,10 +19,8 @@ export const WORKFLOW_IDS = {
   plan: "openclaw.coordination-plan",
 } as const;
 
-type Known = Exclude<Coordination, { kind: "unopened" }>;
-
 /** What to append behind `fact`; `state` is the state after it. */
-export function project(fact: FactEvent, state: Known): OpenWopDraft[] {
+export function project(fact: FactEvent, state: KnownCoordination): OpenWopDraft[] {
   switch (fact.type) {
     case "coordination.created":
       return [
@@ -92,14 +90,17 @@ function withoutCounterpart(
 }
 
 /** RFC 0006, CP-1: what its planner doubts is decided when people let it begin. */
-function admitted(state: Known, { payload, eventId }: FactEvent & { type: "step.admitted" }): OpenWopDraft[] {
+function admitted(
+  state: KnownCoordination,
+  { payload, eventId }: FactEvent & { type: "step.admitted" },
+): OpenWopDraft[] {
   // No orchestrator decides on what is not to be done.
   if (payload.carried) return [];
   const isDoubted = payload.decision !== undefined || state.plan?.decisionQuestion !== undefined;
   return payload.planned && isDoubted ? [] : [decided(state, [payload.stepId], eventId)];
 }
 
-function decided(state: Known, stepIds: readonly StepId[], causationId: EventId): OpenWopDraft {
+function decided(state: KnownCoordination, stepIds: readonly StepId[], causationId: EventId): OpenWopDraft {
   return {
     type: "runOrchestrator.decided",
     nodeId: "orchestrator",
@@ -114,7 +115,7 @@ function decided(state: Known, stepIds: readonly StepId[], causationId: EventId)
 
 type Handoff = Pick<OpenWopPayloads["core.workflowChain.event"], "phase" | "error">;
 
-function handoff(state: Known, stepId: StepId, { phase, error }: Handoff): OpenWopDraft[] {
+function handoff(state: KnownCoordination, stepId: StepId, { phase, error }: Handoff): OpenWopDraft[] {
   const step = state.steps.get(stepId);
   const child = step && childOf(step.phase);
   return [
@@ -137,7 +138,7 @@ function causedBy(step: Step | undefined): { causationId?: EventId } {
   return step?.chainEventId ? { causationId: step.chainEventId } : {};
 }
 
-function failed(state: Known, fact: FactEvent & { type: "step.failed" }): OpenWopDraft[] {
+function failed(state: KnownCoordination, fact: FactEvent & { type: "step.failed" }): OpenWopDraft[] {
   const { stepId, error, cancelled } = fact.payload;
   if (!cancelled) return failedWith(state, stepId, error);
   return ranBefore(state, stepId)
@@ -145,7 +146,11 @@ function failed(state: Known, fact: FactEvent & { type: "step.failed" }): OpenWo
     : failedWith(state, stepId, error);
 }
 
-function failedWith(state: Known, stepId: StepId, error: { code: string; message: string }): OpenWopDraft[] {
+function failedWith(
+  state: KnownCoordination,
+  stepId: StepId,
+  error: { code: string; message: string },
+): OpenWopDraft[] {
   return handoff(state, stepId, {
     phase: ranBefore(state, stepId) ? "child.failed" : "dispatch.failed",
     error,
@@ -153,13 +158,13 @@ function failedWith(state: Known, stepId: StepId, error: { code: string; message
 }
 
 /** Whether the host had acknowledged the step: only then is there a child that can fail. */
-function ranBefore(state: Known, stepId: StepId): boolean {
+function ranBefore(state: KnownCoordination, stepId: StepId): boolean {
   const step = state.steps.get(stepId);
   return step !== undefined && childOf(step.phase) !== undefined;
 }
 
 /** RFC 0002: what an agent arrived at, with its own confidence. Verdicts name this event. */
-function agentDecided(state: Known, fact: FactEvent & { type: "result.held" }): OpenWopDraft {
+function agentDecided(state: KnownCoordination, fact: FactEvent & { type: "result.held" }): OpenWopDraft {
   const { stepId, attempt, output, confidence } = fact.payload;
   return {
     type: "agent.decided",
@@ -174,7 +179,10 @@ function agentDecided(state: Known, fact: FactEvent & { type: "result.held" }): 
 }
 
 /** RFC 0090: free of content. */
-function agentVerified(state: Known, fact: FactEvent & { type: "result.verified" }): OpenWopDraft {
+function agentVerified(
+  state: KnownCoordination,
+  fact: FactEvent & { type: "result.verified" },
+): OpenWopDraft {
   const { stepId, agentId, verdict, criteria, confidence } = fact.payload;
   const phase = state.steps.get(stepId)?.phase;
   return {
@@ -191,7 +199,7 @@ function agentVerified(state: Known, fact: FactEvent & { type: "result.verified"
   };
 }
 
-function actorOf(state: Known, stepId: StepId | undefined): string {
+function actorOf(state: KnownCoordination, stepId: StepId | undefined): string {
   const agentId = (stepId && state.steps.get(stepId)?.spec.agentId) ?? state.created.ownerAgent;
   return `agent:${agentId}`;
 }
@@ -199,7 +207,7 @@ function actorOf(state: Known, stepId: StepId | undefined): string {
 type Escalated = FactEvent & { type: "coordination.escalated" };
 
 /** G2: the event that records the doubt, then the interrupt. */
-function escalated(state: Known, fact: Escalated): OpenWopDraft[] {
+function escalated(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
   const { escalationId, stepId, kind, deadlineAtMs } = fact.payload;
   const nodeId = stepId ?? "orchestrator";
   const timeoutMs = Math.max(0, deadlineAtMs - state.changedAtMs);
@@ -221,7 +229,7 @@ function escalated(state: Known, fact: Escalated): OpenWopDraft[] {
 }
 
 /** RFC 0039: of a decision to dispatch; what an agent doubts of its own result is said with the suspension. */
-function doubted(state: Known, fact: Escalated): OpenWopDraft[] {
+function doubted(state: KnownCoordination, fact: Escalated): OpenWopDraft[] {
   const { stepId, cause, kind, confidence } = fact.payload;
   if (cause !== "confidence" || confidence?.measured === undefined) return [];
   if ((confidence.of ?? "decision") !== "decision") return [];
@@ -242,7 +250,7 @@ function doubted(state: Known, fact: Escalated): OpenWopDraft[] {
 }
 
 function lowConfidence(
-  state: Known,
+  state: KnownCoordination,
   { payload: { stepId, cause, confidence } }: Escalated,
 ): Partial<OpenWopPayloads["node.suspended"]> {
   if (cause !== "confidence" || !confidence || (confidence.of ?? "decision") === "decision") return {};
@@ -283,7 +291,7 @@ const RESUMED = {
 } as const;
 
 /** A question of 0.1.0 had no counterpart when it was closed, and has none now (L4). */
-function resolved(state: Known, fact: FactEvent & { type: "escalation.closed" }): OpenWopDraft[] {
+function resolved(state: KnownCoordination, fact: FactEvent & { type: "escalation.closed" }): OpenWopDraft[] {
   const { escalationId, resolution } = fact.payload;
   const question = state.escalations.get(escalationId);
   if (!question?.answers) return [];
@@ -305,7 +313,10 @@ function resolved(state: Known, fact: FactEvent & { type: "escalation.closed" })
 }
 
 /** RFC 0006, CP-1: the one decision, once people let it be carried out. */
-function approvedDecision(state: Known, fact: FactEvent & { type: "escalation.closed" }): OpenWopDraft[] {
+function approvedDecision(
+  state: KnownCoordination,
+  fact: FactEvent & { type: "escalation.closed" },
+): OpenWopDraft[] {
   const { escalationId, resolution } = fact.payload;
   const { cause, confidence, stepId } = state.escalations.get(escalationId) ?? {};
   const isDecision = cause === "confidence" && (confidence?.of ?? "decision") === "decision";
@@ -317,7 +328,7 @@ function approvedDecision(state: Known, fact: FactEvent & { type: "escalation.cl
 }
 
 /** What waits for nothing but the decision about the whole plan. */
-function undoubted({ steps }: Known): StepId[] {
+function undoubted({ steps }: KnownCoordination): StepId[] {
   return steps
     .filter(({ spec, phase }) => spec.planned && !spec.decision && phase.status === "waiting")
     .keySeq()
@@ -334,7 +345,10 @@ function inParts(stepIds: readonly StepId[]): StepId[][] {
 }
 
 /** RFC 0090, section C: the end as the orchestrator's decision, with how far the plan reached what it is for. */
-function terminated(state: Known, fact: FactEvent & { type: "coordination.terminal" }): OpenWopDraft[] {
+function terminated(
+  state: KnownCoordination,
+  fact: FactEvent & { type: "coordination.terminal" },
+): OpenWopDraft[] {
   const { successCriteria } = fact.payload;
   if (!successCriteria) return [];
   return [
@@ -351,7 +365,7 @@ function terminated(state: Known, fact: FactEvent & { type: "coordination.termin
   ];
 }
 
-function ended(state: Known, fact: FactEvent & { type: "coordination.terminal" }): OpenWopDraft {
+function ended(state: KnownCoordination, fact: FactEvent & { type: "coordination.terminal" }): OpenWopDraft {
   const causationId = fact.eventId;
   const durationMs = Math.max(0, state.changedAtMs - state.createdAtMs);
   const { status, steps } = fact.payload;

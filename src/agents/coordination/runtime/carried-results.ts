@@ -1,8 +1,8 @@
 /** Owns: which results a fork of a plan has from its source: those of the steps that had completed before its place there. */
-import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
 import { CoordinationError } from "../contracts/errors.ts";
+import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
-import type { Coordination } from "../ledger/state.ts";
+import type { Coordination, KnownCoordination } from "../ledger/state.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
 
@@ -50,8 +50,7 @@ export function createForkSources({ store }: { readonly store: Pick<LedgerStore,
   return { stateAt, carriedFrom: (place, state) => carriedFrom(place, state) };
 }
 
-type Known = Exclude<Coordination, { kind: "unopened" }>;
-type Fork = Known & { readonly created: { readonly forkedFrom: ForkedFrom } };
+type Fork = KnownCoordination & { readonly created: { readonly forkedFrom: ForkedFrom } };
 
 /** A fork that is itself still being admitted: what it has from its own source is not all there yet. */
 function comesWithMore(state: Coordination): state is Fork {

@@ -25,12 +25,12 @@ import {
 import {
   childOf,
   type Conflict,
-  type Coordination,
   type Escalation,
   type HeldClaim,
   type HeldPhase,
   type Step,
   type StepPhase,
+  type KnownCoordination,
 } from "../ledger/state.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
@@ -122,7 +122,7 @@ export interface StepView {
   readonly problems?: readonly InputProblem[];
 }
 
-export function viewCoordination(state: Exclude<Coordination, { kind: "unopened" }>): CoordinationView {
+export function viewCoordination(state: KnownCoordination): CoordinationView {
   const { coordinationId, created, createdAtMs, conflicts, escalations } = state;
   return {
     coordinationId,

@@ -10,7 +10,7 @@ import type { ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import type { Coordination, Step } from "../ledger/state.ts";
+import type { KnownCoordination, Step } from "../ledger/state.ts";
 import { planUnderPolicy, type OperatorRules } from "../replay/plan-under-policy.ts";
 import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
@@ -119,11 +119,9 @@ async function partedAt(
 type Forked = Exclude<PlanForked, { kind: "refused" }>;
 
 interface Source {
-  readonly state: Known;
+  readonly state: KnownCoordination;
   readonly place: ForkedFrom;
 }
-
-type Known = Exclude<Coordination, { kind: "unopened" }>;
 
 async function sourceAt(parts: Pick<ForkParts, "forks" | "refOf">, request: ForkRequest): Promise<Source> {
   const { source: coordinationId, from } = request;
@@ -160,7 +158,7 @@ async function assertWhole(
 /** What a model spawned by itself follows no plan: nobody could tell what is left to do. */
 async function planOf(
   { content }: Pick<ForkParts, "content">,
-  { created, coordinationId }: Known,
+  { created, coordinationId }: KnownCoordination,
 ): Promise<CoordinationPlan> {
   if (!created.plan)
     throw invalid(

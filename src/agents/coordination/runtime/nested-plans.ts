@@ -5,7 +5,7 @@
 import type { CoordinationId, SessionKey, StepId } from "../contracts/ids.ts";
 import type { ChildEnding } from "../contracts/observation.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
-import type { Coordination, Spent } from "../ledger/state.ts";
+import type { KnownCoordination, Spent } from "../ledger/state.ts";
 import { nestedName } from "../ledger/summary.ts";
 import type { RuntimeParts } from "./runtime-parts.ts";
 
@@ -56,7 +56,7 @@ export async function cancelNested(parts: NestedParts, around: Around): Promise<
 async function nestedState(
   { store, runs }: NestedParts,
   { runId, stepId, session }: Around,
-): Promise<Exclude<Coordination, { kind: "unopened" }> | undefined> {
+): Promise<KnownCoordination | undefined> {
   const found = await store.find(nestedName(runId, stepId));
   if (!found) return undefined;
   const state = await runs.state(found.runId);

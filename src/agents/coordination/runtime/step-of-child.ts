@@ -1,12 +1,12 @@
 /** Owns: the step that a session works on, or worked on, by what the ledger says of its children (H3). */
 import type { SessionKey } from "../contracts/ids.ts";
-import type { Coordination, Step } from "../ledger/state.ts";
+import type { KnownCoordination, Step } from "../ledger/state.ts";
 import { childName } from "../ledger/summary.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
 import type { RunLog } from "./run-log.ts";
 
 export interface StepOfChild {
-  readonly state: Exclude<Coordination, { kind: "unopened" }>;
+  readonly state: KnownCoordination;
   readonly step: Step;
 }
 

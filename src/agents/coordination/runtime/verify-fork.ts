@@ -1,8 +1,8 @@
 /** Owns: proving that a fork of a plan has from its source what had completed there before its place, and nothing else. */
-import { canonicalJson } from "../contracts/canonical-json.ts";
 import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import type { StoredProblem } from "../ports/ledger-store.ts";
+import { sameValue } from "../replay/same-value.ts";
 import type { CarriedResults, ForkSources } from "./carried-results.ts";
 
 export interface ForkToProve {
@@ -42,14 +42,10 @@ function wrongResults({ runId, forkedFrom, steps }: ForkToProve, there: CarriedR
   const { coordinationId: source, sequence: place } = forkedFrom;
   return steps.flatMap(({ sequence, stepId, carried }): StoredProblem[] => {
     const expected = there.get(stepId);
-    if (isSame(carried, expected)) return [];
+    if (sameValue(carried, expected)) return [];
     const message = expected
       ? `${stepId} has not the result that ${source} had before ${place}`
       : `${stepId} has a result, but had not completed in ${source} before ${place}`;
     return [{ kind: "event_forged", message, runId, sequence }];
   });
-}
-
-function isSame(a: Carried | undefined, b: Carried | undefined): boolean {
-  return canonicalJson(a ?? null) === canonicalJson(b ?? null);
 }

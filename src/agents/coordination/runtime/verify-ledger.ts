@@ -17,6 +17,7 @@ import { unopened, type Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
 import { project } from "../openwop/project.ts";
 import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
+import { sameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./carried-results.ts";
 import { problemsOfFork, type ForkedStep } from "./verify-fork.ts";
 
@@ -276,16 +277,10 @@ function checkRuling({ state, problems }: Check, event: FactEvent): void {
   const { conflictId } = event.payload;
   const conflict = state.conflicts.findLast((detected) => detected.conflictId === conflictId);
   const expected = conflict && resolutionByRules(conflict);
-  if (!expected || isSamePayload(expected.payload, event.payload)) return;
+  if (!expected || sameValue(expected.payload, event.payload)) return;
   const { runId, sequence } = event;
   const message = `A1: the rules do not resolve ${conflictId} as ${event.eventId} says`;
   problems.push({ kind: "ruling_differs", message, runId, sequence });
-}
-
-/** Whatever the order of the fields. */
-function isSamePayload(a: object, b: object): boolean {
-  const sorted = (value: object): string => JSON.stringify(Object.entries(value).sort());
-  return sorted(a) === sorted(b);
 }
 
 function sameDraft(expected: OpenWopDraft, stored: RunEvent): boolean {

@@ -1,7 +1,4 @@
-/**
- * `node test/bench/run.ts [--quick] [--json] [--only NAME]`: measures this machine and prints what it found against the
- * budgets of docs/architecture.md, missed ones too.
- */
+/** Measures this machine and prints what it found against the budgets of docs/architecture.md, missed ones too. */
 import { parseArgs } from "node:util";
 import { isMet, type BenchOptions, type BenchRow } from "./bench-row.ts";
 
@@ -24,17 +21,40 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   "openwop-streams": () => import("./openwop-streams.ts"),
 };
 
+const HELP = `npm run bench [-- options]
+
+  --quick        smaller sizes, in a fraction of the time; no figures to quote
+  --json         for programs
+  --only <name>  one of: ${Object.keys(BENCHES).join(", ")}
+  --help         show this
+
+Examples:
+  npm run bench
+  npm run bench -- --only replay
+`;
+
 const { values } = parseArgs({
   options: {
+    help: { type: "boolean", default: false },
     quick: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
     only: { type: "string" },
   },
 });
 
+const { only } = values;
+const wanted = Object.entries(BENCHES).filter(([name]) => only === undefined || only === name);
+if (values.help) {
+  process.stdout.write(HELP);
+  process.exit(0);
+}
+if (wanted.length === 0) {
+  process.stderr.write(`there is no ${JSON.stringify(only)} to measure\n\n${HELP}`);
+  process.exit(2);
+}
+
 const rows: BenchRow[] = [];
-for (const [name, load] of Object.entries(BENCHES)) {
-  if (values.only !== undefined && values.only !== name) continue;
+for (const [name, load] of wanted) {
   process.stderr.write(`measuring ${name} ...\n`);
   const { measure } = await load();
   rows.push(...(await measure({ quick: values.quick })));

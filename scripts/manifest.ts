@@ -4,8 +4,8 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { z } from "zod";
-import { pluginConfigSchema } from "../src/agents/coordination/contracts/config.ts";
-import { TOOL_NAMES } from "../src/plugins/openclaw/tool-declarations.ts";
+import { pluginConfigSchema } from "../src/agents/coordination/contracts/config/config.ts";
+import { TOOL_NAMES } from "../src/plugins/openclaw/host/tool-declarations.ts";
 
 const MANIFEST = new URL("../openclaw.plugin.json", import.meta.url);
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {

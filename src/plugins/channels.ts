@@ -1,12 +1,12 @@
 /** Owns: the ways to people by the names of their channels. A channel's library is loaded with the first notice that goes through it. */
 import type { AnswerRefusal, Channel } from "../agents/coordination/contracts/escalation.ts";
-import type { EscalationsConfig } from "../agents/coordination/contracts/gates-config.ts";
+import type { EscalationsConfig } from "../agents/coordination/contracts/config/gates-config.ts";
 import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type {
   AnswerRequest,
   QuestionAnswered,
-} from "../agents/coordination/runtime/gates/question-requests.ts";
+} from "../agents/coordination/runtime/questions/question-requests.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { ANSWER_PATH } from "./answer-path.ts";
 import type { HookHost } from "./hooks/hook-host.ts";

@@ -8,14 +8,14 @@
  */
 import { hash, randomUUID } from "node:crypto";
 import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
-import { hasRunEnded } from "../agents/coordination/contracts/workflow-summary.ts";
-import { settledRun } from "../agents/coordination/runtime/workflows/run-agent.ts";
+import { hasRunEnded } from "../agents/coordination/contracts/workflows/workflow-summary.ts";
+import { settledRun } from "../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Answered,
   Caller,
   RunSnapshot,
   WorkflowHost,
-} from "../agents/coordination/runtime/workflows/workflow-host.ts";
+} from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 
 export interface ChatSender {
   /** The host's name for the channel and for the sender in it, as `CHANNEL:SENDER`. */

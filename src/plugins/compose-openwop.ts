@@ -6,12 +6,12 @@
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isAbsolute, join } from "node:path";
-import type { InstalledAgent } from "../agents/coordination/contracts/agent-manifest.ts";
-import type { Phase1Config } from "../agents/coordination/contracts/config.ts";
+import type { InstalledAgent } from "../agents/coordination/contracts/workflows/agent-manifest.ts";
+import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
-import { DAY_MS, type OpenWopConfig } from "../agents/coordination/contracts/openwop-config.ts";
-import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
-import type { AgentSource } from "../agents/coordination/contracts/agent-events.ts";
+import { DAY_MS, type OpenWopConfig } from "../agents/coordination/contracts/config/openwop-config.ts";
+import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
+import type { AgentSource } from "../agents/coordination/contracts/workflows/agent-events.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
@@ -24,8 +24,8 @@ import {
   type WorkflowOptions,
 } from "./compose-workflows.ts";
 import type { OpenWopApp } from "./openwop/app.ts";
-import type { BearerToken } from "./openwop/bearer-tokens.ts";
-import type { RateLimit } from "./openwop/rate-limit.ts";
+import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
+import type { RateLimit } from "./openwop/http/rate-limit.ts";
 
 export interface OpenWopOptions {
   readonly config: Pick<Phase1Config, "openwop" | "gates">;
@@ -115,7 +115,7 @@ async function faceOf(
   const [{ createOpenWopApp }, { openWopListener }, { DEFAULTS }] = await Promise.all([
     import("./openwop/app.ts"),
     import("./openwop/serve.ts"),
-    import("./openwop/advertised.ts"),
+    import("./openwop/http/advertised.ts"),
   ]);
   const app = createOpenWopApp({
     ...{ host: running.host, clock: systemClock, logger, tokens, rateLimit: RATE },
@@ -169,7 +169,7 @@ export async function definitionsIn(
   stateDir: string,
 ): Promise<WorkflowDefinition[]> {
   if (workflows.length === 0) return [];
-  const { readWorkflowFolder } = await import("./cli/workflow-folder.ts");
+  const { readWorkflowFolder } = await import("./cli/files/workflow-folder.ts");
   const found = new Map<string, WorkflowDefinition>();
   for (const given of workflows) {
     const folder = isAbsolute(given) ? given : join(stateDir, given);
@@ -188,7 +188,7 @@ export async function agentsIn(
   stateDir: string,
 ): Promise<InstalledAgent[]> {
   if (agents.length === 0) return [];
-  const { readAgentFolder } = await import("./cli/agent-folder.ts");
+  const { readAgentFolder } = await import("./cli/files/agent-folder.ts");
   const found = new Map<string, InstalledAgent>();
   for (const given of agents) {
     const folder = isAbsolute(given) ? given : join(stateDir, given);

@@ -6,19 +6,22 @@ import { hash, randomUUID } from "node:crypto";
 import { dirname, join } from "node:path";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
-import { WORKFLOW_BOUNDS } from "../agents/coordination/contracts/workflow-bounds.ts";
-import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
+import { WORKFLOW_BOUNDS } from "../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import {
   coordinationRuns,
   type CoordinationRunsParts,
-} from "../agents/coordination/runtime/workflows/coordination-runs.ts";
-import { NO_AGENTS, type AgentHostParts } from "../agents/coordination/runtime/workflows/agent-parts.ts";
-import { createWorkflowHost } from "../agents/coordination/runtime/workflows/create-workflow-host.ts";
-import { withOtherRuns } from "../agents/coordination/runtime/workflows/other-runs.ts";
-import type { WorkflowHost } from "../agents/coordination/runtime/workflows/workflow-host.ts";
+} from "../agents/coordination/runtime/workflow-host/coordination-runs.ts";
+import {
+  NO_AGENTS,
+  type AgentHostParts,
+} from "../agents/coordination/runtime/workflow-host/records/agent-parts.ts";
+import { createWorkflowHost } from "../agents/coordination/runtime/workflow-host/create-workflow-host.ts";
+import { withOtherRuns } from "../agents/coordination/runtime/workflow-host/records/other-runs.ts";
+import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import type { SafeFetch } from "../infra/http/safe-fetch.ts";
 import { pinoLogger } from "../infra/log/pino-logger.ts";
@@ -116,7 +119,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     tokens: interruptTokens(keyIn(join(dirname(ledgerPath), "interrupt-key"))),
     contract,
     verifier: async (critic) => {
-      const { createVerifier } = await import("../infra/verify/verifier.ts");
+      const { createVerifier } = await import("../infra/verify/create-verifier.ts");
       const { chatCritic } = await import("../infra/verify/chat-critic.ts");
       return createVerifier({
         ...{ contract, logger, clock: systemClock, model: chatCritic(outbound.chat, critic) },

@@ -6,7 +6,7 @@ import { hash, randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { hostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
-import type { Phase1Config } from "../agents/coordination/contracts/config.ts";
+import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import type { AgentId, CoordinationId } from "../agents/coordination/contracts/ids.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
 import type { SpawnObserver } from "../agents/coordination/ports/spawn-observer.ts";
@@ -20,20 +20,20 @@ import type { HumanChannel } from "../agents/coordination/ports/human-channel.ts
 import type { ModelClient } from "../agents/coordination/ports/model-client.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import type { OutputContract } from "../agents/coordination/ports/output-contract.ts";
-import type { WithheldTexts } from "../agents/coordination/runtime/gates/withheld-texts.ts";
-import type { GateParts } from "../agents/coordination/runtime/gates/gate-parts.ts";
+import type { WithheldTexts } from "../agents/coordination/runtime/environment/withheld-texts.ts";
+import type { GateParts } from "../agents/coordination/runtime/environment/gate-parts.ts";
 import type { AnswerCheck } from "../infra/webhook/answer-check.ts";
 import { channelsOf, type TakeChannelAnswer } from "./channels.ts";
 import type { HookHost } from "./hooks/hook-host.ts";
-import type { CoordinationView } from "../agents/coordination/runtime/coordination-view.ts";
+import type { CoordinationView } from "../agents/coordination/runtime/log/coordination-view.ts";
 import {
   createCoordinator,
   type Coordinator,
   type CoordinatorParts,
 } from "../agents/coordination/runtime/coordinator.ts";
-import type { PlanSnapshot } from "../agents/coordination/runtime/plan-snapshot.ts";
-import type { Settings } from "../agents/coordination/runtime/runtime-parts.ts";
-import { createSpawnGate } from "../agents/coordination/runtime/spawn-gate.ts";
+import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snapshot.ts";
+import type { Settings } from "../agents/coordination/runtime/environment/runtime-parts.ts";
+import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import { realFiles } from "../infra/files/real-files.ts";
 import { healthFile, readHealth } from "../infra/health/health-file.ts";
@@ -178,7 +178,7 @@ function gatesOf(
   return {
     ...{ gates, escalations },
     verifier: lazy(async () =>
-      (await import("../infra/verify/verifier.ts")).createVerifier({
+      (await import("../infra/verify/create-verifier.ts")).createVerifier({
         ...{ contract, logger, model, workspaceOf, clock: systemClock },
         ...(gates.critic && { critic: gates.critic }),
         allowSelf: gates.allowSelfVerification,

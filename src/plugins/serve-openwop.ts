@@ -1,6 +1,6 @@
 /** Owns: an OpenWOP host in a process of its own: the runs, the socket, and ending both in the right order. */
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
-import type { WorkflowDefinition } from "../agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import {
   composeWorkflows,
   serveLogger,
@@ -8,9 +8,9 @@ import {
   type AgentOptions,
   type ModelOptions,
 } from "./compose-workflows.ts";
-import { DEFAULTS, type Advertised } from "./openwop/advertised.ts";
-import type { BearerToken } from "./openwop/bearer-tokens.ts";
-import { CONFORMANCE_AGENTS } from "./openwop/conformance-agents.ts";
+import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
+import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
+import { CONFORMANCE_AGENTS } from "./openwop/conformance/conformance-agents.ts";
 import { startOpenWopServer } from "./openwop/serve.ts";
 
 export interface Serving {

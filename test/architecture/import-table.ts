@@ -11,151 +11,348 @@ export interface ImportRule {
   readonly packages?: readonly string[];
 }
 
-const CORE = "agents/coordination";
-const contracts = `${CORE}/contracts`;
-const ledger = `${CORE}/ledger`;
-const openwop = `${CORE}/openwop`;
-const plan = `${CORE}/plan`;
-const lanes = `${CORE}/lanes`;
-const arbitration = `${CORE}/arbitration`;
-const gates = `${CORE}/gates`;
-const escalation = `${CORE}/escalation`;
-const dispatch = `${CORE}/dispatch`;
-const replay = `${CORE}/replay`;
-const ports = `${CORE}/ports`;
-const runtime = `${CORE}/runtime`;
-const arbiter = `${CORE}/runtime/arbiter`;
-const heldResults = `${CORE}/runtime/gates`;
-const workflow = `${CORE}/workflow`;
-const workflowNodes = `${CORE}/workflow/nodes`;
-const workflows = `${CORE}/runtime/workflows`;
+/** Names of one line, with spaces between them. `core` stands for `agents/coordination`. */
+type TableLine = Readonly<Partial<Record<keyof ImportRule, string>>>;
 
-export const IMPORTS: Readonly<Record<string, ImportRule>> = {
-  [CORE]: { folders: [contracts, runtime], types: [ports] },
-  [contracts]: { packages: ["zod"] },
-  [ledger]: { folders: [contracts], packages: ["immutable"] },
-  [plan]: { folders: [contracts] },
-  [openwop]: { folders: [contracts, ledger] },
-  [lanes]: { types: [contracts] },
-  [arbitration]: { folders: [contracts] },
-  [gates]: { folders: [contracts] },
-  [escalation]: { folders: [contracts] },
-  [dispatch]: { folders: [contracts, ledger, plan, openwop, lanes, arbitration, gates, escalation] },
-  [replay]: { folders: [contracts, ledger, plan, arbitration, gates, dispatch] },
-  [ports]: { types: [contracts] },
-  [runtime]: {
-    folders: [contracts, ledger, plan, openwop, lanes, gates, dispatch, replay, arbiter, heldResults],
-    types: [ports],
+/** A folder of the core or of the plugins stands below the folders that it imports from. */
+const TABLE: Readonly<Record<string, TableLine>> = {
+  "core/contracts": { packages: "zod" },
+  "core/std": {},
+  "core/arbitration": { folders: "core/contracts" },
+  "core/contracts/workflows": { folders: "core/contracts", packages: "zod" },
+  "core/escalation": { folders: "core/contracts" },
+  "core/lanes": { types: "core/contracts" },
+  "core/ledger": { folders: "core/contracts", packages: "immutable" },
+  "core/plan": { folders: "core/contracts" },
+  "core/contracts/config": { folders: "core/contracts core/contracts/workflows", packages: "zod" },
+  "core/openwop": { folders: "core/contracts core/ledger" },
+  "core/ports": { types: "core/contracts core/contracts/workflows" },
+  "core/workflow/state": { folders: "core/contracts core/contracts/workflows", packages: "immutable re2js" },
+  "core/gates": { folders: "core/contracts", types: "core/contracts/config" },
+  "core/workflow/node-contract": {
+    folders: "core/contracts core/workflow/state",
+    types: "core/contracts/workflows",
   },
-  [heldResults]: {
-    folders: [contracts, ledger, plan, gates, escalation, dispatch, runtime],
-    types: [ports],
+  "core/dispatch": {
+    folders:
+      "core/contracts core/arbitration core/escalation core/lanes core/ledger core/plan core/openwop core/gates",
   },
-  [arbiter]: { folders: [contracts, ledger, arbitration, dispatch, runtime], types: [ports] },
-  [workflow]: { folders: [contracts, workflowNodes], packages: ["immutable", "re2js"] },
-  [workflowNodes]: { folders: [contracts, workflow] },
-  [workflows]: { folders: [contracts, workflow, openwop], types: [ports, runtime] },
-  "infra/a2a": { folders: [workflow, "infra/http"], types: [ports], packages: ["@a2a-js/sdk"] },
+  "core/workflow/nodes": {
+    folders: "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract",
+  },
+  "core/replay": {
+    folders:
+      "core/contracts core/arbitration core/ledger core/plan core/contracts/config core/gates core/dispatch",
+  },
+  "core/workflow": {
+    folders:
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes",
+  },
+  "core/runtime/log": { folders: "core/contracts core/ledger core/plan core/dispatch", types: "core/ports" },
+  "core/runtime/environment": {
+    folders: "core/contracts",
+    types: "core/ledger core/contracts/config core/ports core/runtime/log",
+  },
+  "core/runtime/workflow-host/records": {
+    folders:
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow",
+    types: "core/ports",
+  },
+  "core/runtime/arbiter": {
+    folders: "core/contracts core/arbitration core/ledger core/dispatch core/runtime/log",
+    types: "core/contracts/config core/ports core/runtime/environment",
+  },
+  "core/runtime/held-results": {
+    folders: "core/contracts core/ledger core/plan core/gates core/dispatch core/runtime/log",
+    types: "core/contracts/config core/ports core/runtime/environment",
+  },
+  "core/runtime/workflow-host/models": {
+    folders:
+      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow",
+    types: "core/ports core/runtime/workflow-host/records",
+  },
+  "core/runtime/attempts": {
+    folders:
+      "core/contracts core/ledger core/plan core/gates core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
+    types: "core/ports",
+  },
+  "core/runtime/spawns": {
+    folders: "core/contracts core/lanes core/ledger core/dispatch core/runtime/held-results",
+    types: "core/ports core/runtime/log",
+  },
+  "core/runtime/workflow-host/agents": {
+    folders:
+      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models",
+    types: "core/ports",
+  },
+  "core/runtime/questions": {
+    folders: "core/contracts core/escalation core/ledger core/plan core/runtime/log core/runtime/attempts",
+    types: "core/ports core/dispatch core/runtime/environment",
+  },
+  "core/runtime/workflow-host/driving": {
+    folders:
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents",
+    types: "core/ports",
+  },
+  "core/runtime/plans": {
+    folders:
+      "core/contracts core/ledger core/plan core/gates core/dispatch core/replay core/runtime/log core/runtime/held-results core/runtime/attempts core/runtime/questions",
+    types: "core/contracts/config core/ports core/runtime/environment",
+  },
+  "core/runtime/workflow-host/effects": {
+    folders:
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving",
+    types: "core/ports",
+  },
+  "core/runtime/effects": {
+    folders:
+      "core/contracts core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans",
+    types: "core/lanes core/ports core/runtime/spawns",
+  },
+  "core/runtime/workflow-host/requests": {
+    folders:
+      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects",
+    types: "core/ports",
+  },
+  "core/runtime": {
+    folders:
+      "core/contracts core/ledger core/openwop core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
+    types: "core/plan core/contracts/config core/ports",
+  },
+  "core/runtime/workflow-host": {
+    folders:
+      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/requests",
+    types: "core/ports core/workflow/node-contract core/runtime/log core/runtime",
+  },
+  core: { folders: "core/contracts core/contracts/config core/runtime", types: "core/ports" },
+  "infra/a2a": { folders: "core/workflow infra/http", types: "core/ports", packages: "@a2a-js/sdk" },
   "infra/acp": {
-    folders: [contracts],
-    types: [ports],
-    packages: ["@agentclientprotocol/sdk", "node:*"],
+    folders: "core/contracts",
+    types: "core/contracts/config core/ports",
+    packages: "@agentclientprotocol/sdk node:*",
   },
-  "infra/clock": { types: [contracts, ports] },
-  "infra/files": { folders: [contracts], types: [ports], packages: ["node:*"] },
-  "infra/health": { types: [ports], packages: ["node:*"] },
-  "infra/http": { folders: [contracts], types: [ports], packages: ["node:*"] },
-  "infra/json-schema": { folders: [contracts], types: [ports], packages: ["ajv", "re2js"] },
-  "infra/lanes": { folders: [contracts, lanes], types: [ports], packages: ["p-queue"] },
-  "infra/log": { types: [ports], packages: ["pino"] },
-  "infra/merge": { folders: [contracts], types: [ports], packages: ["node-diff3"] },
-  "infra/mcp": { folders: [workflow, "infra/http"], types: [ports], packages: ["@modelcontextprotocol/sdk"] },
+  "infra/clock": { types: "core/contracts core/ports" },
+  "infra/files": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
+  "infra/health": { types: "core/ports", packages: "node:*" },
+  "infra/http": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
+  "infra/json-schema": { folders: "core/contracts", types: "core/ports", packages: "ajv re2js" },
+  "infra/lanes": {
+    folders: "core/contracts core/lanes",
+    types: "core/contracts/config core/ports",
+    packages: "p-queue",
+  },
+  "infra/log": { types: "core/ports", packages: "pino" },
+  "infra/mcp": {
+    folders: "core/workflow infra/http",
+    types: "core/ports",
+    packages: "@modelcontextprotocol/sdk",
+  },
+  "infra/merge": { folders: "core/contracts", types: "core/ports", packages: "node-diff3" },
   "infra/model": {
-    folders: [workflow, "infra/http"],
-    types: [ports],
-    packages: ["ai", "@ai-sdk/openai-compatible"],
+    folders: "core/workflow infra/http",
+    types: "core/ports",
+    packages: "@ai-sdk/openai-compatible ai",
   },
-  "infra/peer": { folders: [contracts, workflow, "infra/http"], types: [ports], packages: ["zod", "node:*"] },
-  "infra/sqlite": { folders: [contracts], types: [ports], packages: ["better-sqlite3", "node:*"] },
-  "infra/tokens": { folders: [contracts], types: [ports], packages: ["zod", "node:*"] },
+  "infra/peer": {
+    folders: "core/contracts core/contracts/workflows core/workflow infra/http",
+    types: "core/ports",
+    packages: "node:* zod",
+  },
+  "infra/sqlite": {
+    folders:
+      "core/contracts core/contracts/workflows infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",
+    types: "core/ports",
+    packages: "better-sqlite3 node:*",
+  },
+  "infra/sqlite/database": {
+    folders: "core/contracts core/contracts/workflows",
+    types: "core/ports",
+    packages: "better-sqlite3 node:*",
+  },
+  "infra/sqlite/inspect": {
+    folders: "core/contracts infra/sqlite/database infra/sqlite/workflows",
+    types: "core/contracts/workflows core/ports",
+    packages: "better-sqlite3 node:*",
+  },
+  "infra/sqlite/workflows": {
+    folders: "core/contracts core/contracts/workflows infra/sqlite/database",
+    types: "core/ports",
+    packages: "better-sqlite3 node:*",
+  },
+  "infra/tokens": { folders: "core/contracts", types: "core/ports", packages: "node:* zod" },
   "infra/verify": {
-    folders: [contracts, plan, "infra/files"],
-    types: [ports],
-    lazy: ["infra/json-schema"],
-    packages: ["node:*"],
+    folders: "core/contracts core/plan infra/files",
+    types: "core/ports",
+    lazy: "infra/json-schema",
+    packages: "node:*",
   },
-  "infra/webhook": { folders: [contracts, "infra/http"], types: [ports], packages: ["zod", "node:*"] },
-  plugins: {
-    folders: [
-      contracts,
-      runtime,
-      "infra/clock",
-      "infra/files",
-      "infra/health",
-      "infra/http",
-      "infra/lanes",
-      "infra/log",
-      "infra/sqlite",
-      "infra/tokens",
-      "plugins/openwop",
-      workflows,
-    ],
-    types: [ports, heldResults, "plugins/hooks", "infra/webhook"],
-    lazy: [
-      "infra/a2a",
-      "infra/acp",
-      "infra/json-schema",
-      "infra/mcp",
-      "infra/merge",
-      "infra/model",
-      "infra/peer",
-      "infra/verify",
-      "infra/webhook",
-      "plugins/cli",
-    ],
-    packages: ["node:*"],
+  "infra/webhook": {
+    folders: "core/contracts infra/http",
+    types: "core/contracts/config core/ports",
+    packages: "node:* zod",
   },
-  "plugins/cli": {
-    folders: [contracts, plan, runtime, heldResults, workflow, workflows, "plugins/openclaw"],
-    types: [ports, "plugins"],
-    lazy: ["plugins"],
-    packages: ["commander", "yaml", "zod", "node:*"],
+  "plugins/cli/files": {
+    folders: "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state",
+    types: "core/plan",
+    packages: "node:* yaml zod",
   },
   // Other plugins carry a copy of their own: nothing but types comes from elsewhere.
-  "plugins/hooks": { types: [contracts, ports] },
-  "plugins/openclaw": {
-    folders: [
-      contracts,
-      runtime,
-      heldResults,
-      "plugins",
-      "plugins/hooks",
-      "plugins/openclaw/gates",
-      "plugins/openclaw/writes",
-    ],
-    types: [ports, arbiter, "plugins/cli", "infra/webhook"],
-    lazy: ["plugins/cli"],
-    packages: ["openclaw", "zod", "node:*"],
+  "plugins/hooks": { types: "core/contracts core/ports" },
+  "plugins/openwop/http": {
+    folders: "core/contracts core/contracts/workflows",
+    types: "core/ports core/runtime/workflow-host/records",
+    packages: "hono node:* zod",
+  },
+  "plugins/openwop/routes": {
+    folders: "core/contracts core/contracts/workflows core/workflow plugins/openwop/http",
+    types: "core/ports core/runtime/workflow-host/records",
+    packages: "zod",
+  },
+  "plugins/openwop/conformance": {
+    folders: "core/contracts core/contracts/workflows plugins/openwop/http plugins/openwop/routes",
+    types: "core/ports core/runtime/workflow-host/records",
+    packages: "node:* zod",
   },
   "plugins/openwop": {
-    folders: [contracts, workflow],
-    types: [ports, workflows],
-    packages: ["hono", "@hono/node-server", "zod", "node:*"],
+    folders: "plugins/openwop/http plugins/openwop/routes plugins/openwop/conformance",
+    types: "core/contracts core/ports core/runtime/workflow-host/records",
+    packages: "@hono/node-server hono node:*",
   },
-  "plugins/openclaw/gates": {
-    folders: [contracts, gates, heldResults, "plugins/openclaw"],
-    packages: ["node:*"],
+  plugins: {
+    folders:
+      "core/contracts core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens plugins/openwop/http plugins/openwop/conformance plugins/openwop",
+    types:
+      "core/ports core/runtime/log core/runtime/environment core/runtime/questions infra/webhook plugins/hooks",
+    lazy: "infra/a2a infra/acp infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files",
+    packages: "node:*",
+  },
+  "plugins/openclaw/host": {
+    folders: "core/contracts core/contracts/config plugins",
+    types: "core/ports",
+    packages: "node:* openclaw zod",
+  },
+  "plugins/cli/terminal": {
+    folders: "core/contracts",
+    types: "core/runtime/log plugins/openclaw/host",
+    packages: "commander node:*",
+  },
+  "plugins/openclaw/openwop": {
+    folders: "core/contracts plugins/openclaw/host",
+    types: "core/contracts/config core/ports plugins",
+    lazy: "plugins",
+    packages: "node:* zod",
+  },
+  "plugins/openclaw/runners": {
+    folders: "core/contracts plugins/openclaw/host",
+    types: "core/ports core/runtime/log plugins",
+    packages: "node:* zod",
+  },
+  "plugins/cli/ledger": {
+    folders:
+      "core/contracts core/std core/contracts/workflows core/runtime/log core/runtime core/runtime/workflow-host plugins/cli/files plugins/cli/terminal",
+    types: "plugins plugins/openclaw/host",
+    lazy: "plugins",
+  },
+  "plugins/openclaw/runtime-access": {
+    folders:
+      "core/contracts core/contracts/config core/gates core/runtime/environment core/runtime/held-results plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
+    types: "core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
+    packages: "node:*",
+  },
+  "plugins/cli/conflicts": {
+    folders: "core/contracts core/std plugins/cli/terminal plugins/cli/ledger",
+    types: "core/runtime/log plugins",
+    packages: "commander node:*",
+  },
+  "plugins/cli/questions": {
+    folders:
+      "core/contracts core/std core/runtime/log core/runtime/questions plugins/cli/files plugins/cli/terminal plugins/cli/ledger",
+    types: "plugins plugins/openclaw/host",
+    packages: "commander",
+  },
+  "plugins/openclaw/chats": {
+    folders: "core/contracts core/contracts/workflows plugins/openclaw/runtime-access",
+    types: "core/contracts/config core/ports plugins plugins/openclaw/host",
+  },
+  "plugins/openclaw/spawns": {
+    folders: "core/contracts core/runtime/held-results plugins/openclaw/host plugins/openclaw/runtime-access",
+    types: "core/ports core/runtime/spawns core/runtime plugins/hooks",
+    packages: "node:*",
+  },
+  "plugins/openclaw/withholding": {
+    folders: "core/gates core/runtime/held-results plugins/openclaw/host plugins/openclaw/runtime-access",
+    types: "core/contracts",
   },
   "plugins/openclaw/writes": {
-    folders: [contracts],
-    types: [arbiter],
-    packages: ["zod", "node:*"],
+    folders: "core/contracts plugins/openclaw/runtime-access",
+    types: "core/contracts/config core/runtime/arbiter plugins/openclaw/host",
+    packages: "node:* zod",
+  },
+  "plugins/cli/timeline": {
+    folders:
+      "core/contracts core/std core/runtime/held-results core/runtime/questions plugins/cli/terminal plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions",
+    types: "core/runtime/log",
+    packages: "node:*",
+  },
+  "plugins/openclaw/questions": {
+    folders:
+      "core/contracts plugins plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/chats",
+    types: "core/ports core/runtime/log core/runtime/questions infra/webhook plugins/cli/questions",
+    lazy: "core/std plugins/cli/questions",
+    packages: "node:* zod",
+  },
+  "plugins/openclaw/plans": {
+    folders:
+      "core/contracts core/plan core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions",
+    types: "core/runtime/log core/runtime/plans",
+    packages: "node:* zod",
+  },
+  "plugins/cli/plans": {
+    folders:
+      "core/contracts core/std core/plan core/runtime/held-results plugins/cli/files plugins/openclaw/host plugins/cli/terminal plugins/cli/ledger plugins/openclaw/plans",
+    packages: "commander node:*",
+  },
+  "plugins/openclaw": {
+    folders:
+      "core/contracts core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes",
+    types: "plugins/openclaw/questions plugins/openclaw/plans",
+    lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
+  },
+  "plugins/cli/workflows": {
+    folders:
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans",
+    types: "plugins",
+    lazy: "plugins",
+    packages: "node:* zod",
+  },
+  "plugins/cli": {
+    folders:
+      "core/contracts core/std core/contracts/config core/runtime/log plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/workflows",
+    types: "plugins",
+    lazy: "plugins",
+    packages: "commander node:*",
   },
 };
+
+const namesIn = (line = ""): string[] => line.split(" ").filter(Boolean).map(inSource);
+const inSource = (folder: string): string => folder.replace(/^core(?=\/|$)/u, "agents/coordination");
+
+/** For every folder of `src/`, what its files may import. */
+export const IMPORTS: Readonly<Record<string, ImportRule>> = Object.fromEntries(
+  Object.entries(TABLE).map(([folder, { folders, types, lazy, packages }]) => [
+    inSource(folder),
+    {
+      folders: namesIn(folders),
+      types: namesIn(types),
+      lazy: namesIn(lazy),
+      packages: namesIn(packages),
+    },
+  ]),
+);
 
 /** The only files that import both infra and runtime: they put them together. */
 export const COMPOSING: readonly string[] = ["plugins/compose-workflows.ts", "plugins/compose.ts"];
 /** The only file that imports the host. */
-export const SDK = "plugins/openclaw/sdk.ts";
+export const SDK = "plugins/openclaw/host/sdk.ts";
 /** What the host loads with the plugin, and must not pull in the parts of a running coordinator. */
 export const ENTRY = "plugins/openclaw/index.ts";

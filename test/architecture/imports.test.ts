@@ -36,6 +36,22 @@ function mayImport({ packages = [] }: ImportRule, specifier: string, file: strin
   return packages.includes(name) && (name !== "openclaw" || file === SDK);
 }
 
+/** Returns the circles that a walk along all edges meets, each as the nodes on its way. */
+function circlesIn(edges: readonly (readonly [from: string, to: string])[]): string[] {
+  const targets = new Map<string, string[]>();
+  for (const [from, to] of edges) targets.set(from, [...(targets.get(from) ?? []), to]);
+  const done = new Set<string>();
+  const circles: string[] = [];
+  const visit = (node: string, path: readonly string[]): void => {
+    if (path.includes(node)) circles.push([...path.slice(path.indexOf(node)), node].join(" > "));
+    if (done.has(node) || path.includes(node)) return;
+    for (const target of targets.get(node) ?? []) visit(target, [...path, node]);
+    done.add(node);
+  };
+  for (const node of targets.keys()) visit(node, []);
+  return circles;
+}
+
 describe("the import table", () => {
   it("has a line for every folder with code, and for no other", () => {
     const folders = new Set(code.map((file) => posix.dirname(file)));
@@ -62,7 +78,7 @@ describe("the import table", () => {
 
   it.each([
     ["agents/coordination/ledger/x.ts", 'import { decide } from "../dispatch/decide.ts";'],
-    ["agents/coordination/dispatch/x.ts", 'import { createRunLog } from "../runtime/run-log.ts";'],
+    ["agents/coordination/dispatch/x.ts", 'import { createRunLog } from "../runtime/log/run-log.ts";'],
     ["agents/coordination/dispatch/x.ts", 'import type { Clock } from "../ports/clock.ts";'],
     ["agents/coordination/contracts/x.ts", 'import type { Step } from "../ledger/state.ts";'],
     ["agents/coordination/contracts/x.ts", 'import { join } from "node:path";'],
@@ -73,16 +89,16 @@ describe("the import table", () => {
     ],
     ["agents/coordination/runtime/x.ts", 'export * from "pino";'],
     ["agents/coordination/gates/x.ts", 'import { z } from "zod";'],
-    ["infra/log/x.ts", 'import type { RunLog } from "../../agents/coordination/runtime/run-log.ts";'],
+    ["infra/log/x.ts", 'import type { RunLog } from "../../agents/coordination/runtime/log/run-log.ts";'],
     ["infra/lanes/x.ts", 'import pino from "pino";'],
     ["infra/lanes/x.ts", 'type P = import("pino").Logger;'],
     ["plugins/openclaw/index.ts", 'import { pQueueLanes } from "../../infra/lanes/p-queue-lanes.ts";'],
-    ["plugins/openclaw/index.ts", 'import { addCoordinationCommands } from "../cli/commands.ts";'],
+    ["plugins/openclaw/index.ts", 'import { addCoordinationCommands } from "../cli/add-commands.ts";'],
     ["plugins/openclaw/index.ts", 'import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";'],
     ["plugins/openclaw/index.ts", 'const later = () => import("openclaw/plugin-sdk/config");'],
     ["plugins/cli/x.ts", 'import { openSqliteLedger } from "../../infra/sqlite/sqlite-ledger-store.ts";'],
     ["plugins/cli/x.ts", 'import { fakeClock } from "../../../test/support/fake-clock.ts";'],
-    ["plugins/cli/x.ts", 'const later = () => import("../../infra/sqlite/migrate.ts");'],
+    ["plugins/cli/x.ts", 'const later = () => import("../../infra/sqlite/database/migrate.ts");'],
   ])("would notice in %s: %s", (file, text) => {
     expect(from(file, text)).toHaveLength(1);
   });
@@ -90,7 +106,7 @@ describe("the import table", () => {
   it.each([
     ["plugins/openclaw/index.ts", 'import type { LedgerReader } from "../compose.ts";'],
     ["plugins/openclaw/index.ts", 'const later = () => import("../compose.ts");'],
-    ["plugins/openclaw/sdk.ts", 'export { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";'],
+    ["plugins/openclaw/host/sdk.ts", 'export { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";'],
     ["agents/coordination/runtime/x.ts", 'import { type Clock } from "../ports/clock.ts";'],
   ])("allows in %s: %s", (file, text) => {
     expect(from(file, text)).toEqual([]);
@@ -132,6 +148,19 @@ describe("the tree", () => {
     expect(shared).toEqual([]);
   });
 
+  it("has at most 25 files in a folder", () => {
+    const byFolder = Map.groupBy(files, (file) => posix.dirname(file));
+    const full = [...byFolder].filter(([, inFolder]) => inFolder.length > 25).map(([folder]) => folder);
+    expect(full).toEqual([]);
+  });
+
+  it("gives no two files the same name", () => {
+    const ENTRIES = ["index.ts"];
+    const byName = Map.groupBy(code, (file) => posix.basename(file));
+    const shared = [...byName].filter(([name, named]) => named.length > 1 && !ENTRIES.includes(name));
+    expect(shared.map(([, named]) => named)).toEqual([]);
+  });
+
   it("has no folder that could hold anything", () => {
     const vague = /(^|\/)(utils?|helpers?|common|shared|managers?|misc|lib)(\/|\.ts$)/u;
     expect(files.filter((file) => vague.test(file))).toEqual([]);
@@ -142,20 +171,34 @@ describe("the tree", () => {
     expect(files.filter((file) => !named.test(file))).toEqual([]);
   });
 
-  it("has no cycle of imports between files", () => {
-    const edges = new Map<string, string[]>();
-    for (const { file, target, isPackage, kind } of imports)
-      if (!isPackage && kind === "value") edges.set(file, [...(edges.get(file) ?? []), target]);
-    const done = new Set<string>();
-    const cycles: string[] = [];
-    const visit = (file: string, path: readonly string[]): void => {
-      if (path.includes(file)) cycles.push([...path.slice(path.indexOf(file)), file].join(" > "));
-      if (done.has(file) || path.includes(file)) return;
-      for (const target of edges.get(file) ?? []) visit(target, [...path, file]);
-      done.add(file);
-    };
-    for (const file of edges.keys()) visit(file, []);
-    expect(cycles).toEqual([]);
+  it("has no circle of imports between files, of types included", () => {
+    const edges = imports.filter(({ isPackage, kind }) => !isPackage && kind !== "lazy");
+    expect(circlesIn(edges.map(({ file, target }) => [file, target]))).toEqual([]);
+  });
+
+  it("has no circle of imports between folders, of types and lazy ones included", () => {
+    const edges = imports
+      .filter(({ isPackage }) => !isPackage)
+      .map(({ file, target }) => [posix.dirname(file), posix.dirname(target)] as const)
+      .filter(([from, to]) => from !== to);
+    expect(circlesIn(edges)).toEqual([]);
+  });
+
+  it("permits no circle between folders in its table", () => {
+    const edges = Object.entries(IMPORTS).flatMap(([folder, { folders = [], types = [], lazy = [] }]) =>
+      [...folders, ...types, ...lazy].map((target) => [folder, target] as const),
+    );
+    expect(circlesIn(edges)).toEqual([]);
+  });
+
+  it("would notice a circle", () => {
+    expect(
+      circlesIn([
+        ["a", "b"],
+        ["b", "c"],
+        ["c", "b"],
+      ]),
+    ).toEqual(["b > c > b"]);
   });
 
   it("keeps its migrations gapless", () => {

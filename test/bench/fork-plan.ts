@@ -3,7 +3,7 @@
  * folding the same part of that log.
  */
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { readState } from "../../src/agents/coordination/runtime/read-state.ts";
+import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
 import { AGENT } from "../support/ledger-fixtures.ts";
 import { alternate, median, round, timed, type BenchOptions, type BenchRow } from "./bench-row.ts";
 import { openPlanHost, planOf, type PlanHost } from "./plan-host.ts";

@@ -9,7 +9,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { HookContext, HookEvent, OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { median, round, type BenchOptions, type BenchRow } from "./bench-row.ts";
 

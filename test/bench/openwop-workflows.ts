@@ -2,7 +2,7 @@
 import {
   readWorkflowDefinition,
   type WorkflowDefinition,
-} from "../../src/agents/coordination/contracts/workflow-definition.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 
 /** Of the token that `serve --token` takes. */
 export const TENANT = "default";

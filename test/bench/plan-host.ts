@@ -8,7 +8,7 @@ import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts
 import type { AgentRunner, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { pQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { AGENT, OWNER, quietLogger, silentRunner, TEST_SETTINGS } from "../support/ledger-fixtures.ts";

@@ -17,7 +17,7 @@ import { unopened, type Coordination } from "../../src/agents/coordination/ledge
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { readState } from "../../src/agents/coordination/runtime/read-state.ts";
+import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { childSession, contentOf, openingOf, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";

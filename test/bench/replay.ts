@@ -4,8 +4,11 @@
  */
 import { hash } from "node:crypto";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflows/create-workflow-host.ts";
-import type { ForkRun, WorkflowHost } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflow-host/create-workflow-host.ts";
+import type {
+  ForkRun,
+  WorkflowHost,
+} from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";

@@ -2,7 +2,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readAgentFolder } from "../../src/plugins/cli/agent-folder.ts";
+import { readAgentFolder } from "../../src/plugins/cli/files/agent-folder.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 
 let folder: ReturnType<typeof tempFolder>;

@@ -1,8 +1,8 @@
 import { symlinkSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { concerns } from "../../src/plugins/cli/resource-text.ts";
-import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
+import { concerns } from "../../src/plugins/cli/conflicts/resource-text.ts";
+import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, WRITERS } from "./recorded-conflicts.ts";
 import { runCli, type CliResult, type CliSetting } from "./run-cli.ts";

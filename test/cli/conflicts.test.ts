@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Terminal } from "../../src/plugins/cli/cli-host.ts";
+import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { ConflictRecord } from "../../src/plugins/cli/conflict-log.ts";
-import { outcomeOf, outcomeText, winnerOf } from "../../src/plugins/cli/conflict-text.ts";
-import { cellsOf } from "../../src/plugins/cli/printable.ts";
+import type { ConflictRecord } from "../../src/plugins/cli/conflicts/conflict-log.ts";
+import { outcomeOf, outcomeText, winnerOf } from "../../src/plugins/cli/conflicts/conflict-text.ts";
+import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, STRANGERS, WRITERS } from "./recorded-conflicts.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";

@@ -1,7 +1,7 @@
 /** Owns: a gateway for commands that answers what a test says, and pauses that take no time. */
-import type { Waiting } from "../../src/plugins/cli/waiting.ts";
-import type { CoordinationStatusReport } from "../../src/plugins/openclaw/coordination-status.ts";
-import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
+import type { Waiting } from "../../src/plugins/cli/terminal/waiting-line.ts";
+import type { CoordinationStatusReport } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 
 export interface FakeGateway {
   readonly call: GatewayCaller;

@@ -9,7 +9,7 @@ import { plan, step } from "../core/plan-scene.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 
 const MAIN = new URL("../../src/plugins/cli/main.ts", import.meta.url).pathname;
-const WAITING = new URL("../../src/plugins/cli/waiting.ts", import.meta.url).pathname;
+const WAITING = new URL("../../src/plugins/cli/terminal/waiting-line.ts", import.meta.url).pathname;
 
 /** Nothing listens there once it is closed. */
 async function freePort(): Promise<number> {

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { CoordinationView } from "../../src/agents/coordination/runtime/coordination-view.ts";
-import type { Terminal } from "../../src/plugins/cli/cli-host.ts";
-import { cellsOf } from "../../src/plugins/cli/printable.ts";
+import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
+import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
+import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { ENDED_PLAN, FORKED_PLAN, recordPlans, RUNNING_PLAN, type PlanScript } from "./recorded-plan.ts";
 import { runCli } from "./run-cli.ts";

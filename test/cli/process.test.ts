@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { resolveStateDir as hostStateDir } from "openclaw/plugin-sdk/state-paths";
 import { describe, expect, test } from "vitest";
 import { terminalOf } from "../../src/plugins/cli/process-host.ts";
-import { resolveStateDir, type Environment } from "../../src/plugins/cli/state-dir.ts";
+import { resolveStateDir, type Environment } from "../../src/plugins/cli/terminal/state-dir.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 import { recordLedger, RESEARCH } from "./recorded-ledger.ts";
 

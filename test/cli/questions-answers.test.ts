@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
+import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 import { runCli } from "./run-cli.ts";
 

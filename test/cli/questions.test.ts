@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import type { CoordinationView } from "../../src/agents/coordination/runtime/coordination-view.ts";
-import { newestQuestions, questionReads } from "../../src/plugins/cli/find-questions.ts";
-import { withLedger } from "../../src/plugins/cli/open-ledger.ts";
-import type { QuestionReport } from "../../src/plugins/cli/question-report.ts";
-import { happenedText } from "../../src/plugins/cli/question-text.ts";
-import { cellsOf } from "../../src/plugins/cli/printable.ts";
-import type { Timeline } from "../../src/plugins/cli/timeline.ts";
+import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
+import { newestQuestions, questionReads } from "../../src/plugins/cli/questions/find-questions.ts";
+import { withLedger } from "../../src/plugins/cli/ledger/open-ledger.ts";
+import type { QuestionReport } from "../../src/plugins/cli/questions/question-report.ts";
+import { happenedText } from "../../src/plugins/cli/questions/question-lines.ts";
+import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
+import type { Timeline } from "../../src/plugins/cli/timeline/timeline.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { HELD_TEXT, NASTY, OTHERS, recordQuestions, REPORT, SPAWNS, STRANGER } from "./recorded-questions.ts";
 import { runCli, type CliSetting } from "./run-cli.ts";

@@ -6,8 +6,8 @@ import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contra
 import { evolve } from "../../src/agents/coordination/ledger/evolve.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
-import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
-import { APPLICATION_ID } from "../../src/infra/sqlite/open-database.ts";
+import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
+import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
 
 /** A history of `test/replay` in a ledger. */

@@ -14,7 +14,7 @@ import { unopened, type Coordination } from "../../src/agents/coordination/ledge
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
-import { carriedIn } from "../../src/agents/coordination/runtime/carried-results.ts";
+import { carriedIn } from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { graphOf, step, type Fields } from "../core/plan-scene.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";

@@ -1,11 +1,11 @@
 /** Owns: running the commands without a process: arguments in, output and exit code out. */
 import { Command } from "commander";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import type { CliHost, Output, Terminal } from "../../src/plugins/cli/cli-host.ts";
-import { addCoordinationCommands } from "../../src/plugins/cli/commands.ts";
-import type { GatewayCaller } from "../../src/plugins/openclaw/gateway-call.ts";
-import type { Waiting } from "../../src/plugins/cli/waiting.ts";
-import { applyChanges, type OperatorConfig } from "../../src/plugins/openclaw/operator-config.ts";
+import type { CliHost, Output, Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
+import { addCoordinationCommands } from "../../src/plugins/cli/add-commands.ts";
+import type { GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
+import type { Waiting } from "../../src/plugins/cli/terminal/waiting-line.ts";
+import { applyChanges, type OperatorConfig } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 
 export const PLAIN: Terminal = { isTTY: false, columns: 100, colour: false, unicode: true };

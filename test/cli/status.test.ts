@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import type { CoordinationView } from "../../src/agents/coordination/runtime/coordination-view.ts";
+import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Health } from "../../src/agents/coordination/ports/health-sink.ts";
 import {
   configChecks,
@@ -12,7 +12,7 @@ import {
   overdueCheck,
   privacyCheck,
 } from "../../src/plugins/cli/doctor-checks.ts";
-import { applyChanges, planEnable, readSwitches } from "../../src/plugins/openclaw/operator-config.ts";
+import { applyChanges, planEnable, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { memoryConfig, runCli, type CliSetting } from "./run-cli.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isCoordinating, readSwitches } from "../../src/plugins/openclaw/operator-config.ts";
+import { isCoordinating, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { memoryConfig, runCli } from "./run-cli.ts";
 
 const ENTRY = "plugins.entries.coordination";

@@ -1,8 +1,8 @@
 import { stripVTControlCharacters } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Terminal } from "../../src/plugins/cli/cli-host.ts";
-import { cellsOf } from "../../src/plugins/cli/printable.ts";
-import { barOf, ticksOf } from "../../src/plugins/cli/time-axis.ts";
+import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
+import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
+import { barOf, ticksOf } from "../../src/plugins/cli/timeline/time-axis.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { runCli } from "./run-cli.ts";

@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import type { AcpAgentConfig } from "../../src/agents/coordination/contracts/config.ts";
+import type { AcpAgentConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type {
   AgentId,

@@ -1,7 +1,7 @@
 /** Owns: that our schema of a manifest accepts what the official one does, and nothing else. */
 import fc from "fast-check";
 import { describe, expect, it, test } from "vitest";
-import { readAgentManifest } from "../../src/agents/coordination/contracts/agent-manifest.ts";
+import { readAgentManifest } from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
 import { schemaProblems } from "../openwop/levels-schemas.ts";
 
 const VALID = {

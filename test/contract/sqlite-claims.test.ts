@@ -1,8 +1,8 @@
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { prepareClaimReads, prepareClaimWrites } from "../../src/infra/sqlite/claim-statements.ts";
-import { prepareReads } from "../../src/infra/sqlite/statements.ts";
+import { prepareClaimReads, prepareClaimWrites } from "../../src/infra/sqlite/database/claim-statements.ts";
+import { prepareReads } from "../../src/infra/sqlite/database/statements.ts";
 import { opened, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { acquired } from "./ledger-store-claim-play.ts";

@@ -13,8 +13,8 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { describe, expect, it, vi } from "vitest";
-import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
-import { openDatabase } from "../../src/infra/sqlite/open-database.ts";
+import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
+import { openDatabase } from "../../src/infra/sqlite/database/open-database.ts";
 import { contentOf, opened, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 

@@ -3,7 +3,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
-import { prepareWrites } from "../../src/infra/sqlite/statements.ts";
+import { prepareWrites } from "../../src/infra/sqlite/database/statements.ts";
 import { contentOf, opened } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { ended } from "./ledger-store-tested.ts";

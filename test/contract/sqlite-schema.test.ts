@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
+import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { opened, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { acquired, released } from "./ledger-store-claim-play.ts";

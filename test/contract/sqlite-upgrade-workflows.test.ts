@@ -1,7 +1,7 @@
 /** Owns: what becomes of workflow runs and their memory when a ledger of schema 4 is brought to the newest. */
 import { describe, expect, it } from "vitest";
 import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
-import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
+import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { older, versionOf, type Older } from "./older-ledger.ts";

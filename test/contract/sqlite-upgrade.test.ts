@@ -3,7 +3,7 @@ import { copyFileSync, existsSync, readdirSync, readFileSync, statSync } from "n
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { loadMigrations } from "../../src/infra/sqlite/migrate.ts";
+import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import { contentOf, opened, runIdOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";

@@ -4,9 +4,12 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { schemaVersion } from "../../src/infra/sqlite/migrate.ts";
-import { prepareRunReads } from "../../src/infra/sqlite/run-statements.ts";
-import { prepareWorkflowReads, prepareWorkflowWrites } from "../../src/infra/sqlite/workflow-statements.ts";
+import { schemaVersion } from "../../src/infra/sqlite/database/migrate.ts";
+import { prepareRunReads } from "../../src/infra/sqlite/database/run-statements.ts";
+import {
+  prepareWorkflowReads,
+  prepareWorkflowWrites,
+} from "../../src/infra/sqlite/workflows/workflow-statements.ts";
 import { opened, spawnOf } from "../support/ledger-fixtures.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { ended } from "./ledger-store-tested.ts";

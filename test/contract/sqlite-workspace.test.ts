@@ -8,7 +8,7 @@ import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow
 import {
   prepareWorkspaceReads,
   prepareWorkspaceWrites,
-} from "../../src/infra/sqlite/workspace-statements.ts";
+} from "../../src/infra/sqlite/workflows/workspace-statements.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { begun, NOW } from "./workflow-store-tested.ts";
 

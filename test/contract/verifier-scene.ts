@@ -8,7 +8,7 @@ import type { ModelClient, ModelRequest } from "../../src/agents/coordination/po
 import type { CheckAnswer, VerifiedResult } from "../../src/agents/coordination/ports/verifier.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
-import { createVerifier, type VerifierParts } from "../../src/infra/verify/verifier.ts";
+import { createVerifier, type VerifierParts } from "../../src/infra/verify/create-verifier.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 
 export const KEY = "check-1";

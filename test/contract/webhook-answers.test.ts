@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { WebhookConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { WebhookConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import { ANSWER_BYTES_MAX } from "../../src/infra/webhook/answer-body.ts";
 import {
   createAnswerCheck,

@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createTcpServer, type AddressInfo } from "node:net";
 import { buffer } from "node:stream/consumers";
 import { expect, onTestFinished } from "vitest";
-import type { WebhookConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { WebhookConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
 import { webhookChannel, type WebhookParts } from "../../src/infra/webhook/webhook-channel.ts";

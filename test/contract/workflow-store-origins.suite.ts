@@ -1,7 +1,7 @@
 /** Owns: the part of the conformance suite about forks: their origins, the ids of their events, and damage to a log. */
 import { expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { RunOrigin } from "../../src/agents/coordination/contracts/run-origin.ts";
+import type { RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import {
   begun,

@@ -5,12 +5,12 @@ import {
   type CoordinationId,
   type EpochMs,
 } from "../../src/agents/coordination/contracts/ids.ts";
-import { eventIdIn, type RunOrigin } from "../../src/agents/coordination/contracts/run-origin.ts";
+import { eventIdIn, type RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type {
   WorkflowDraft,
   WorkflowEvent,
-} from "../../src/agents/coordination/contracts/workflow-events.ts";
-import type { WorkflowStatus } from "../../src/agents/coordination/contracts/workflow-summary.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import type { WorkflowStatus } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
   MemoryEntry,
   MemoryScope,

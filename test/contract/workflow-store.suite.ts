@@ -4,8 +4,8 @@
  */
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import type { WorkflowStatus } from "../../src/agents/coordination/contracts/workflow-summary.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import type { WorkflowStatus } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { describeDefinitions, describeDrivers, describeRequests } from "./workflow-store-beside.suite.ts";
 import { describeMemory, describeMemoryAsOf } from "./workflow-store-memory.suite.ts";

@@ -2,8 +2,11 @@
 import { hash } from "node:crypto";
 import { expect, it } from "vitest";
 import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
-import { workspaceEtag, type WorkspaceScope } from "../../src/agents/coordination/contracts/workspace.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
+import {
+  workspaceEtag,
+  type WorkspaceScope,
+} from "../../src/agents/coordination/contracts/workflows/workspace.ts";
 import type { WorkspaceAsOf, WorkspaceWritten } from "../../src/agents/coordination/ports/workspace-store.ts";
 import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import {

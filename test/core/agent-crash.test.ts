@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import {
   readInstalledAgent,
   type InstalledAgent,
-} from "../../src/agents/coordination/contracts/agent-manifest.ts";
+} from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
 import type { ChatModel, ChatRequest, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
 import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
 import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";

@@ -3,18 +3,21 @@ import { describe, expect, test } from "vitest";
 import {
   readInstalledAgent,
   type InstalledAgent,
-} from "../../src/agents/coordination/contracts/agent-manifest.ts";
+} from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
 import type {
   ChatAnswer,
   McpAnswer,
   McpTool,
   ToolCaller,
 } from "../../src/agents/coordination/ports/outbound.ts";
-import { NO_AGENTS } from "../../src/agents/coordination/runtime/workflows/agent-parts.ts";
-import { gateTool, type GatedTool } from "../../src/agents/coordination/runtime/workflows/tool-gate.ts";
-import { createToolRates } from "../../src/agents/coordination/runtime/workflows/tool-rates.ts";
-import { AGENT as AGENT_TYPE } from "../../src/agents/coordination/workflow/graph.ts";
-import type { WorkflowRun } from "../../src/agents/coordination/workflow/state.ts";
+import { NO_AGENTS } from "../../src/agents/coordination/runtime/workflow-host/records/agent-parts.ts";
+import {
+  gateTool,
+  type GatedTool,
+} from "../../src/agents/coordination/runtime/workflow-host/agents/tool-gate.ts";
+import { createToolRates } from "../../src/agents/coordination/runtime/workflow-host/agents/tool-rates.ts";
+import { AGENT as AGENT_TYPE } from "../../src/agents/coordination/workflow/state/graph.ts";
+import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";
 import { workflowScene } from "../support/workflow-scene.ts";

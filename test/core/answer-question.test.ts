@@ -3,11 +3,11 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import type {
   AnswerRequest,
   AskRequest,
-} from "../../src/agents/coordination/runtime/gates/question-requests.ts";
+} from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import {
   questionIdOf,
   questionNamed,
-} from "../../src/agents/coordination/runtime/gates/question-requests.ts";
+} from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER, world, type World } from "../support/fake-clock-host.ts";

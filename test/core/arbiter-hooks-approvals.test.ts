@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import type { PluginHooks } from "../../src/agents/coordination/runtime/plugin-hooks.ts";
+import type { PluginHooks } from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
 import { read, refused, write } from "./arbiter-calls.ts";
 import { answersOf, asked, asking, closedOf, says, type Asking } from "./arbiter-hooks-scene.ts";
 import { LEASE_MS, type Scene } from "./arbiter-scene.ts";

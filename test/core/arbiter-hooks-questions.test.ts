@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { questionIdOf } from "../../src/agents/coordination/runtime/gates/question-requests.ts";
+import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { edit, read, refused, reviewed, write } from "./arbiter-calls.ts";
 import {

@@ -4,7 +4,7 @@ import type {
   ContestSaid,
   PluginContest,
   PluginHooks,
-} from "../../src/agents/coordination/runtime/plugin-hooks.ts";
+} from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
 import type { OWNER } from "../support/fake-clock-host.ts";
 import { edit, read, refused, write } from "./arbiter-calls.ts";
 import { LEASE_MS, scene, type Scene, type SceneOptions } from "./arbiter-scene.ts";

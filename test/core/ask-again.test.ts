@@ -1,17 +1,20 @@
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import type { CoordinationId, EventId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { askAgain, type AskAgainParts } from "../../src/agents/coordination/runtime/workflows/ask-again.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import {
+  askAgain,
+  type AskAgainParts,
+} from "../../src/agents/coordination/runtime/workflow-host/models/ask-again.ts";
 import {
   createMockModel,
   type MockAnswer,
-} from "../../src/agents/coordination/runtime/workflows/mock-model.ts";
-import { askedOf } from "../../src/agents/coordination/runtime/workflows/model-request.ts";
+} from "../../src/agents/coordination/runtime/workflow-host/records/mock-model.ts";
+import { askedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
 import { envelopeOf, recordedEnvelope } from "../../src/agents/coordination/workflow/envelope-kind.ts";
-import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
-import { compileWorkflow } from "../../src/agents/coordination/workflow/graph.ts";
-import type { ModelAsk } from "../../src/agents/coordination/workflow/node-type.ts";
+import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
+import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
+import type { ModelAsk } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 
 const phase1 = (config: object): unknown => ({ coordination: { phase1: config } });
 

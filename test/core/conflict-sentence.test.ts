@@ -4,7 +4,7 @@ import type { Contestant } from "../../src/agents/coordination/contracts/arbitra
 import type { CoordinationId, EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictStrategy } from "../../src/agents/coordination/contracts/plan.ts";
 import { contestOf } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
-import type { Assessed } from "../../src/agents/coordination/runtime/arbiter/assess-call.ts";
+import type { Assessed } from "../../src/agents/coordination/runtime/arbiter/assessed-target.ts";
 import {
   givenUpSentence,
   recordRefusedSentence,

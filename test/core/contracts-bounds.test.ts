@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { pluginConfigSchema } from "../../src/agents/coordination/contracts/config.ts";
+import { pluginConfigSchema } from "../../src/agents/coordination/contracts/config/config.ts";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
 import { EVENT_PAYLOADS } from "../../src/agents/coordination/contracts/run-event.ts";
 import { arbiterPolicySchema, coordinationPlanSchema } from "../../src/agents/coordination/contracts/plan.ts";

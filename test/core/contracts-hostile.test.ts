@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
 import { isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import { parsePlan } from "../../src/agents/coordination/contracts/plan.ts";

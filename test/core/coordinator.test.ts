@@ -4,7 +4,7 @@ import type { CoordinationEnvelope } from "../../src/agents/coordination/contrac
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
+import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { settled } from "../support/fake-clock.ts";

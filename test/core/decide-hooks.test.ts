@@ -4,8 +4,8 @@ import type {
   DecisionSaid,
   PluginDecision,
   PluginHooks,
-} from "../../src/agents/coordination/runtime/plugin-hooks.ts";
-import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plan-requests.ts";
+} from "../../src/agents/coordination/runtime/environment/plugin-hooks.ts";
+import type { PlanSubmitted } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { settled } from "../support/fake-clock.ts";
 import { scene, type Scene } from "./arbiter-scene.ts";

@@ -9,8 +9,8 @@ import {
   type DeclaredResources,
 } from "../../src/agents/coordination/runtime/arbiter/declared-resources.ts";
 import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
-import { createPlanSource } from "../../src/agents/coordination/runtime/plan-source.ts";
-import { readState } from "../../src/agents/coordination/runtime/read-state.ts";
+import { createPlanSource } from "../../src/agents/coordination/runtime/log/plan-source.ts";
+import { readState } from "../../src/agents/coordination/runtime/log/read-state.ts";
 import { realSceneFiles, scene, type Fields, type Scene, type SceneFiles } from "./arbiter-scene.ts";
 
 interface Declared {

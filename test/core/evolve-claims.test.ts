@@ -6,7 +6,7 @@ import { covers, isFile } from "../../src/agents/coordination/contracts/resource
 import { isFact, type FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { holdingOf } from "../../src/agents/coordination/ledger/state.ts";
-import { CONFLICTS_NAME } from "../../src/agents/coordination/contracts/summary.ts";
+import { CONFLICTS_NAME } from "../../src/agents/coordination/contracts/coordination-summary.ts";
 import { changedName, referencesOf } from "../../src/agents/coordination/ledger/summary.ts";
 import {
   asks,

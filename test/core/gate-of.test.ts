@@ -1,9 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
-import type { GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { doubtIn, gatedBy, gateOf, isStrict } from "../../src/agents/coordination/runtime/gates/gate-of.ts";
-import { questionPolicyOf } from "../../src/agents/coordination/runtime/gates/question-policy.ts";
+import {
+  doubtIn,
+  gatedBy,
+  gateOf,
+  isStrict,
+} from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
+import { questionPolicyOf } from "../../src/agents/coordination/runtime/questions/question-policy.ts";
 import { gateParts } from "../support/gate-parts.ts";
 import { graphOf, problemsOf, step, stepOf } from "./plan-scene.ts";
 import { MAIN } from "./scene.ts";

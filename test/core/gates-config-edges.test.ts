@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { hostAgentId } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { gateOf } from "../../src/agents/coordination/runtime/gates/gate-of.ts";
+import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 
 const configured = (phase1: object) => parsePluginConfig({ coordination: { phase1 } });
 const LINT = { kind: "pattern", pattern: "x" } as const;

@@ -1,8 +1,11 @@
 /** Owns: coordinators over fakes whose results are gated: verifiers and channels that do as the test says, plans and spawns that they rule on. */
 import type { EventId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
-import type { EscalationsConfig, GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import type {
+  EscalationsConfig,
+  GatesConfig,
+} from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { CheckAnswer, CheckRequest, Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import type {
   ChannelNotice,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { gaveUpText } from "../../src/agents/coordination/runtime/gates/gave-up.ts";
-import { judgePlan } from "../../src/agents/coordination/runtime/gates/judge-plan.ts";
+import { gaveUpText } from "../../src/agents/coordination/runtime/held-results/gave-up.ts";
+import { judgePlan } from "../../src/agents/coordination/runtime/held-results/judge-plan.ts";
 import { world } from "../support/fake-clock-host.ts";
 import { done, failing, scriptedRunner } from "../support/scripted-runner.ts";
 import { contentRef } from "./gates-scene.ts";

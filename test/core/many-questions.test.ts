@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { questionNamed } from "../../src/agents/coordination/runtime/gates/question-requests.ts";
-import { isTellingKey } from "../../src/agents/coordination/runtime/gates/tell-session.ts";
+import { questionNamed } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import { isTellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER, world } from "../support/fake-clock-host.ts";
 import { done, scriptedRunner } from "../support/scripted-runner.ts";

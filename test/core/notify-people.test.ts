@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
-import { titleOf } from "../../src/agents/coordination/runtime/gates/notify-people.ts";
+import { titleOf } from "../../src/agents/coordination/runtime/questions/notify-people.ts";
 import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { world, type World } from "../support/fake-clock-host.ts";
 import { done, scriptedRunner } from "../support/scripted-runner.ts";

@@ -7,7 +7,7 @@ import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordinatio
 import {
   decodeWorkflowEvent,
   type WorkflowEvent,
-} from "../../src/agents/coordination/contracts/workflow-events.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../shared/openwop/schemas");
 const EVENTS = "https://openwop.dev/spec/v1/run-event.schema.json";

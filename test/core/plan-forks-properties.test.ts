@@ -9,7 +9,7 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
-import { carriedIn, createForkSources } from "../../src/agents/coordination/runtime/carried-results.ts";
+import { carriedIn, createForkSources } from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { problemsOfFork } from "../../src/agents/coordination/runtime/verify-fork.ts";
 import { planHistories, playPlan, type RandomPlan } from "./planned-arbitraries.ts";
 import { admit } from "./planned-scene.ts";

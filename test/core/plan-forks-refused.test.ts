@@ -3,14 +3,14 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import {
   parseReplayPolicy,
   type ReplayPolicy,
-} from "../../src/agents/coordination/contracts/replay-policy.ts";
-import type { ForkRequest } from "../../src/agents/coordination/runtime/plan-requests.ts";
+} from "../../src/agents/coordination/contracts/config/replay-policy.ts";
+import type { ForkRequest } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { unopened } from "../../src/agents/coordination/ledger/state.ts";
-import { createForkSources } from "../../src/agents/coordination/runtime/carried-results.ts";
-import { forkPlan } from "../../src/agents/coordination/runtime/fork-plan.ts";
-import type { RunLog } from "../../src/agents/coordination/runtime/run-log.ts";
+import { createForkSources } from "../../src/agents/coordination/runtime/log/carried-results.ts";
+import { forkPlan } from "../../src/agents/coordination/runtime/plans/fork-plan.ts";
+import type { RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
 import { settled } from "../support/fake-clock.ts";
 import { gateParts } from "../support/gate-parts.ts";
 import { planParts } from "../support/plan-parts.ts";

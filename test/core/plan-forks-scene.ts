@@ -6,8 +6,8 @@ import { isFact, type RunEvent } from "../../src/agents/coordination/contracts/r
 import {
   readCoordination,
   type CoordinationView,
-} from "../../src/agents/coordination/runtime/coordination-view.ts";
-import type { ForkRequest, PlanForked } from "../../src/agents/coordination/runtime/plan-requests.ts";
+} from "../../src/agents/coordination/runtime/log/coordination-view.ts";
+import type { ForkRequest, PlanForked } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { settled } from "../support/fake-clock.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 import { done, failing, type Scripted } from "../support/scripted-runner.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { Summary } from "../../src/agents/coordination/contracts/summary.ts";
+import type { Summary } from "../../src/agents/coordination/contracts/coordination-summary.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { hashAgain } from "../support/hash-chain.ts";

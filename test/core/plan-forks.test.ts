@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { parseReplayPolicy } from "../../src/agents/coordination/contracts/replay-policy.ts";
+import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";

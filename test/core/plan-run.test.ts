@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { createCoordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { pQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { settled } from "../support/fake-clock.ts";

@@ -2,13 +2,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { strategyFor } from "../../src/agents/coordination/arbitration/strategy-for.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
-import { gatesSchema } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
+import { gatesSchema } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import { parsePlan, type CoordinationPlan } from "../../src/agents/coordination/contracts/plan.ts";
-import { parseReplayPolicy } from "../../src/agents/coordination/contracts/replay-policy.ts";
+import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import type { CompiledStep } from "../../src/agents/coordination/plan/step-graph.ts";
-import { gateOf } from "../../src/agents/coordination/runtime/gates/gate-of.ts";
+import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 import {
   planUnderPolicy,
   type OperatorRules,

@@ -6,9 +6,9 @@ import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts"
 import {
   readCoordination,
   type CoordinationView,
-} from "../../src/agents/coordination/runtime/coordination-view.ts";
+} from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER, world, type World } from "../support/fake-clock-host.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { addMs, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { createQuestionWaits } from "../../src/agents/coordination/runtime/gates/question-waits.ts";
+import { createQuestionWaits } from "../../src/agents/coordination/runtime/questions/question-waits.ts";
 import { fakeClock, settled } from "../support/fake-clock.ts";
 
 const RUN = "co-1" as CoordinationId;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { AnswerRequest } from "../../src/agents/coordination/runtime/gates/question-requests.ts";
+import type { AnswerRequest } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { world, type World } from "../support/fake-clock-host.ts";
 import { scriptedRunner } from "../support/scripted-runner.ts";
 import { escalationsWith, eventsIn, gatesWith, quiet } from "./gates-world.ts";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DELIVERY_STEP_ID, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { ReplayPolicy } from "../../src/agents/coordination/contracts/replay-policy.ts";
+import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { counterfactual, type WhatIf } from "../../src/agents/coordination/replay/what-if.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { Coordination, Step } from "../../src/agents/coordination/ledger/state.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { parseReplayPolicy } from "../../src/agents/coordination/contracts/replay-policy.ts";
+import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";

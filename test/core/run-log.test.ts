@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { createRunLog, type RunLog } from "../../src/agents/coordination/runtime/run-log.ts";
+import { createRunLog, type RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { settled } from "../support/fake-clock.ts";
 import { world, type World } from "../support/fake-clock-host.ts";

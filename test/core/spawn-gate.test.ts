@@ -6,7 +6,7 @@ import {
   createSpawnGate,
   type SpawnEntry,
   type SpawnGate,
-} from "../../src/agents/coordination/runtime/spawn-gate.ts";
+} from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);

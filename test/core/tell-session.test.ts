@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import { isTellingKey, tellingKey } from "../../src/agents/coordination/runtime/gates/tell-session.ts";
+import { isTellingKey, tellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER, world, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";

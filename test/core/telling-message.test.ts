@@ -4,8 +4,8 @@ import {
   answerSentence,
   tellingMessage,
   textIn,
-} from "../../src/agents/coordination/runtime/gates/telling-message.ts";
-import { revisionMessage } from "../../src/agents/coordination/runtime/gates/revision-message.ts";
+} from "../../src/agents/coordination/runtime/questions/telling-message.ts";
+import { revisionMessage } from "../../src/agents/coordination/runtime/attempts/revision-message.ts";
 import { answer, ask, CHECKING, contentRef, DOUBTING, question, spawned, verdict } from "./gates-scene.ts";
 import { expire, type PlanScene } from "./planned-scene.ts";
 import { at, complete } from "./scene.ts";

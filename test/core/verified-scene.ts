@@ -1,7 +1,7 @@
 /** Owns: a loop whose worker a verifier rules on, a critic that says what a test wants, and what became of it. */
 import { expect } from "vitest";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { ChatAnswer } from "../../src/agents/coordination/ports/outbound.ts";
 import { nextWorker, supervised, TERMINATE, worker } from "../support/workflow-definitions.ts";
 import { workflowScene, type SceneOptions, type WorkflowScene } from "../support/workflow-scene.ts";

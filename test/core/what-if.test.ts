@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import type { ReplayPolicy } from "../../src/agents/coordination/contracts/replay-policy.ts";
+import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";

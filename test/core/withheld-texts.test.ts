@@ -4,7 +4,7 @@ import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts"
 import {
   withheldTexts,
   type WithheldTexts,
-} from "../../src/agents/coordination/runtime/gates/withheld-texts.ts";
+} from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import { settled } from "../support/fake-clock.ts";
 
 const refOf = (text: string) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) });

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
-import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
+import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { supervisedWorkflows, workflows } from "../support/workflow-arbitraries.ts";
 import { worker } from "../support/workflow-definitions.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { ChatAnswer, ChatModel, ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
-import { judgeChild } from "../../src/agents/coordination/runtime/workflows/judge-child.ts";
-import type { KnownRun } from "../../src/agents/coordination/runtime/workflows/run-book.ts";
+import { judgeChild } from "../../src/agents/coordination/runtime/workflow-host/effects/judge-child.ts";
+import type { KnownRun } from "../../src/agents/coordination/runtime/workflow-host/records/run-book.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";
 import { codeOf, workflowScene } from "../support/workflow-scene.ts";
 import {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import { expectReplayOf, forkIn, lengthIn, sameLog } from "../support/forks.ts";
 import { supervisedWorkflows, workflows } from "../support/workflow-arbitraries.ts";
 import { worker } from "../support/workflow-definitions.ts";

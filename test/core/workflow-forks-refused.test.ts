@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { expectReplayOf, lengthIn } from "../support/forks.ts";
 import { edge, node, worker, workflow } from "../support/workflow-definitions.ts";
-import type { Caller } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import type { Caller } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import {
   ALICE,
   BOB,

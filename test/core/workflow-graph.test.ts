@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { compileWorkflow } from "../../src/agents/coordination/workflow/graph.ts";
-import { readWorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
+import { readWorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import { chain, edge, node, workflow, type Small } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, workflowScene } from "../support/workflow-scene.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { go } from "../support/stateful-scene.ts";

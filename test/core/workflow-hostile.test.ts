@@ -1,9 +1,9 @@
 /** What callers, definitions and peers may try, and what it must not do. */
 import { describe, expect, test } from "vitest";
-import { decodeWorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import { decodeWorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { ParentRun } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { conditionProblem, holds } from "../../src/agents/coordination/workflow/values.ts";
+import type { ParentRun } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import { conditionProblem, holds } from "../../src/agents/coordination/workflow/state/values.ts";
 import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
 import { chain, edge, node, workflow } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, MALLORY, workflowScene } from "../support/workflow-scene.ts";

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
+import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { progress } from "../../src/agents/coordination/workflow/progress.ts";
-import { snapshotOf } from "../../src/agents/coordination/workflow/run-view.ts";
+import { snapshotOf } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 import {
   PLAY_SETTINGS,

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { progress } from "../../src/agents/coordination/workflow/progress.ts";
 import { chain, nextWorker, node, supervised, TERMINATE, workflow } from "../support/workflow-definitions.ts";
 import { PLAY_SETTINGS, playOut, supervisedWorkflows, workflows } from "../support/workflow-arbitraries.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
-import { TURN_FILES } from "../../src/agents/coordination/workflow/turn-inputs.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { TURN_FILES } from "../../src/agents/coordination/workflow/node-contract/turn-inputs.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { go, liveLoop, liveModel, over, type LiveModel } from "../support/stateful-scene.ts";

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { progress } from "../../src/agents/coordination/workflow/progress.ts";
-import { snapshotOf } from "../../src/agents/coordination/workflow/run-view.ts";
+import { snapshotOf } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { FORK, readBack, replayIn } from "../support/replay-play.ts";
 import { verifiedWorkflows } from "../support/verified-workflows.ts";
 import {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
-import type { Caller } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type { Caller } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { chain, node, workflow } from "../support/workflow-definitions.ts";

@@ -14,7 +14,7 @@ import type {
   Observation,
 } from "../../src/agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Attempt, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
-import type { Report } from "../../src/agents/coordination/runtime/plan-requests.ts";
+import type { Report } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import type { FakeClock } from "../support/fake-clock.ts";
 import type { Manner } from "./plan-manner.ts";
 

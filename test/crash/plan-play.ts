@@ -8,8 +8,8 @@ import type {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { questionIdOf } from "../../src/agents/coordination/runtime/gates/question-requests.ts";
-import type { Report } from "../../src/agents/coordination/runtime/plan-requests.ts";
+import { questionIdOf } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import type { Report } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { fakeClock, settled, type FakeClock } from "../support/fake-clock.ts";
 import { SETTINGS } from "../support/fake-clock-host.ts";

@@ -9,8 +9,8 @@ import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runn
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
-import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { pQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { settled, type FakeClock } from "../support/fake-clock.ts";

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { NODE_TYPE_IDS } from "../../src/agents/coordination/workflow/node-types.ts";
-import { DEFAULTS } from "../../src/plugins/openwop/advertised.ts";
-import { routesOf } from "../../src/plugins/openwop/routes.ts";
+import { NODE_TYPE_IDS } from "../../src/agents/coordination/workflow/nodes/node-types.ts";
+import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
+import { routesOf } from "../../src/plugins/openwop/route-table.ts";
 import { tableRows } from "./read-tables.ts";
 
 const page = readFileSync(join(import.meta.dirname, "../../docs/openwop.md"), "utf8");

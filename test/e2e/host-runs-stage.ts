@@ -5,7 +5,7 @@ import { pathToFileURL } from "node:url";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
-import type { FlowSnapshot } from "../../src/plugins/openclaw/flow-mirror.ts";
+import type { FlowSnapshot } from "../../src/plugins/openclaw/runners/flow-mirror.ts";
 import { startGateway, type Gateway, type GatewayOptions, type Json } from "../support/gateway.ts";
 import {
   isAnnounce,

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { connectOnUse, type GatewayClient } from "../support/gateway-client.ts";
 import type { Json } from "../support/gateway.ts";
 import { textOf, type ChatMessage, type RecordedRequest, type Rule } from "../support/scripted-model.ts";

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { WorkflowEntry, WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { clientOf, type Client, type Event } from "../openwop/levels-world.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import type { Json } from "../support/gateway.ts";
 import { script, type Rule } from "../support/scripted-model.ts";

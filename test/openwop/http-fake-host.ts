@@ -1,11 +1,11 @@
 /** Owns: a workflow host that holds runs in memory and does only what a test tells it to, for the rules of HTTP. */
 import type { CoordinationId, EventId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   hasRunEnded,
   type WorkflowStatus,
-} from "../../src/agents/coordination/contracts/workflow-summary.ts";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Begun, KeptAnswer, RequestLog } from "../../src/agents/coordination/ports/workflow-store.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { Logger } from "../../src/agents/coordination/ports/logger.ts";
@@ -18,9 +18,9 @@ import type {
   HostRefusal,
   TenantWorkspace,
   WorkflowHost,
-} from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+} from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "../../src/plugins/openwop/app.ts";
-import { DEFAULTS } from "../../src/plugins/openwop/advertised.ts";
+import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
 import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
 
 export const TOKEN = "alpha-token-0123456789";

@@ -5,13 +5,13 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { describe, expect, it } from "vitest";
 import { ERROR_CODES } from "../../src/agents/coordination/contracts/errors.ts";
-import { discoveryDocument } from "../../src/plugins/openwop/advertised.ts";
+import { discoveryDocument } from "../../src/plugins/openwop/http/advertised.ts";
 import {
   COORDINATION_ERROR,
   FACE_ERROR_STATUS,
   HOST_ERROR_STATUS,
   statusOf,
-} from "../../src/plugins/openwop/error-map.ts";
+} from "../../src/plugins/openwop/http/error-map.ts";
 import { ADVERTISED, BEARER, fakeFace, post } from "./http-fake-host.ts";
 
 const FOLDER = join(import.meta.dirname, "../../../shared/openwop/schemas");

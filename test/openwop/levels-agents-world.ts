@@ -2,8 +2,8 @@
 import {
   readInstalledAgent,
   type InstalledAgent,
-} from "../../src/agents/coordination/contracts/agent-manifest.ts";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+} from "../../src/agents/coordination/contracts/workflows/agent-manifest.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Serving } from "../../src/plugins/serve-openwop.ts";
 import { startMcpTools, type McpToolServer } from "../support/mcp-tools.ts";
 import { startScriptedModel, type Rule, type ScriptedModel, type Turn } from "../support/scripted-model.ts";

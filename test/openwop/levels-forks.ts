@@ -1,6 +1,6 @@
 /** Owns: the workflows that tests of forks run, how they fork them over HTTP, and what logs are compared by. */
 import { expect } from "vitest";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import { end, loop, node, noop, pause, work, workflow, WORKERS } from "./levels-workflows.ts";
 import type { Client, Ended, Event, Reply } from "./levels-world.ts";
 

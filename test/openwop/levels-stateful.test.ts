@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
-import { discoveryDocument, DEFAULTS } from "../../src/plugins/openwop/advertised.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { discoveryDocument, DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
 import { heldModel, type HeldModel } from "../support/held-model.ts";
 import { schemaProblems } from "./levels-schemas.ts";
 import { end, loop, node, noop, work, workflow, WORKERS } from "./levels-workflows.ts";

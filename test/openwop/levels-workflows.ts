@@ -2,7 +2,7 @@
 import {
   workflowDefinitionSchema,
   type WorkflowDefinition,
-} from "../../src/agents/coordination/contracts/workflow-definition.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 
 type Config = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import { openTestLedger } from "../support/temp-ledger.ts";
 import { schemaProblems } from "./levels-schemas.ts";
 import { end, loop, node, noop, work, workflow } from "./levels-workflows.ts";

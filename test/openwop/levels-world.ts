@@ -1,8 +1,8 @@
 /** Owns: an OpenWOP host on a port of its own with a ledger of its own, and what a client of it can do. */
 import { join } from "node:path";
 import { expect } from "vitest";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { startServing, type Serving } from "../../src/plugins/serve-openwop.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { tempFolder } from "../support/temp-ledger.ts";

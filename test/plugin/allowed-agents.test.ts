@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { mayRun, type Requester, type Wanted } from "../../src/plugins/openclaw/allowed-agents.ts";
+import { mayRun, type Requester, type Wanted } from "../../src/plugins/openclaw/host/allowed-agents.ts";
 
 const MAIN: Requester = { agent: "main" as AgentId, isSandboxed: false };
 const wanted = (agent: string, isProgram = false): Wanted => ({ agent: agent as AgentId, isProgram });

@@ -1,10 +1,11 @@
 import { describe, expect, it, vi } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { answerCommand, type ChatMessage } from "../../src/plugins/openclaw/answer-command.ts";
-import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
+import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
+import type { ChatMessage } from "../../src/plugins/openclaw/chats/chat-message.ts";
+import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { registerCoordinationCommands } from "../../src/plugins/openclaw/register-commands.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
 import { logLines, NO_CHATS, questionStage, type QuestionStage } from "./question-stage.ts";
 

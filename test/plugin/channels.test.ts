@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
 import { channelsOf, type ChannelParts } from "../../src/plugins/channels.ts";
 import { hookHost } from "../../src/plugins/hooks/hook-host.ts";

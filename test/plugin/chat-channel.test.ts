@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Question } from "../../src/agents/coordination/ports/human-channel.ts";
-import { chatChannel } from "../../src/plugins/openclaw/chat-channel.ts";
+import { chatChannel } from "../../src/plugins/openclaw/runners/chat-channel.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { scriptedRunner } from "../support/scripted-runner.ts";
 import { noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";

@@ -2,21 +2,25 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { ChatAgents } from "../../src/plugins/chat-agents.ts";
-import { answerCommand, type ChatMessage } from "../../src/plugins/openclaw/answer-command.ts";
-import { hostLogger } from "../../src/plugins/openclaw/host-logger.ts";
-import { makeRuntime } from "../../src/plugins/openclaw/make-runtime.ts";
-import { planAccess } from "../../src/plugins/openclaw/plan-access.ts";
+import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
+import type { ChatMessage } from "../../src/plugins/openclaw/chats/chat-message.ts";
+import { hostLogger } from "../../src/plugins/openclaw/host/host-logger.ts";
+import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
+import { planAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { registerMentions } from "../../src/plugins/openclaw/register-mentions.ts";
 import type {
   HookContext,
   HookEvent,
   HookResult,
   OpenClawPluginApi,
-} from "../../src/plugins/openclaw/sdk.ts";
-import { replaceRuntime, type SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
-import { chatAccess, type OpenChats } from "../../src/plugins/openclaw/use-chats.ts";
+} from "../../src/plugins/openclaw/host/sdk.ts";
+import {
+  replaceRuntime,
+  type SharedRuntime,
+} from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { chatAccess, type OpenChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 import { fakeHost } from "./fake-host.ts";
 

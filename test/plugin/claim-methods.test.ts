@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
 import type { EpochMs, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { CoordinationView } from "../../src/agents/coordination/runtime/coordination-view.ts";
+import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
-import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/coordination-status.ts";
-import { METHODS } from "../../src/plugins/openclaw/method-declarations.ts";
-import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
-import { createPlanMethods } from "../../src/plugins/openclaw/plan-methods.ts";
+import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { childSession, contentOf, OWNER, spawnRequest, testCoordinator } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 import { START, stepView, viewOf } from "./stub-plans.ts";

@@ -3,9 +3,9 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type {
   Asked,
   QuestionOutcome,
-} from "../../src/agents/coordination/runtime/gates/question-requests.ts";
-import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
-import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../../src/plugins/openclaw/tool-declarations.ts";
+} from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
+import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { SESSION, START, stubPlans, type StubPlans } from "./stub-plans.ts";
 
 const QUESTION_ID = "co-1:escalation-1";

@@ -1,5 +1,5 @@
 /** The part of the host's plugin API that the hook handlers touch, answering in this process. */
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 
 export interface FakeHost {
   readonly api: OpenClawPluginApi;

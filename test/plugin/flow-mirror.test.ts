@@ -1,7 +1,7 @@
 /** Races and faults that the real host cannot be made to show; test/e2e/host-runs.test.ts has the rest. */
 import { describe, expect, it } from "vitest";
-import { createFlowMirror, type FlowSnapshot } from "../../src/plugins/openclaw/flow-mirror.ts";
-import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
+import { createFlowMirror, type FlowSnapshot } from "../../src/plugins/openclaw/runners/flow-mirror.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 import { fakeClock, settled } from "../support/fake-clock.ts";
 
 interface Flow {

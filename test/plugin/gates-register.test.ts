@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
-import type { GateHandlers } from "../../src/plugins/openclaw/gates/gate-handlers.ts";
-import { registerGates } from "../../src/plugins/openclaw/gates/register-gates.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { GateHandlers } from "../../src/plugins/openclaw/withholding/gate-handlers.ts";
+import { registerGates } from "../../src/plugins/openclaw/withholding/register-gates.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { forgetAll } from "./gates-scene.ts";
 
 beforeEach(() => {

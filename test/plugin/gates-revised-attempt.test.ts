@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
-import { subagentRunner } from "../../src/plugins/openclaw/subagent-runner.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
+import { subagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 
 const CHILD = "agent:main:subagent:coord-1";

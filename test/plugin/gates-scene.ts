@@ -4,11 +4,11 @@
  */
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { gateOf } from "../../src/agents/coordination/runtime/gates/gate-of.ts";
-import { createGateHandlers } from "../../src/plugins/openclaw/gates/gate-handlers.ts";
-import { gateMemory } from "../../src/plugins/openclaw/gates/gate-memory.ts";
-import { textTransforms } from "../../src/plugins/openclaw/gates/text-transforms.ts";
-import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
+import { createGateHandlers } from "../../src/plugins/openclaw/withholding/gate-handlers.ts";
+import { gateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
+import { textTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
+import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { settled } from "../support/fake-clock.ts";
 import { world, type World } from "../support/fake-clock-host.ts";
 import type { GivenGates } from "../support/gate-parts.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
-import type { GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import { isNothingElse } from "../../src/agents/coordination/gates/placeholder.ts";
 import { OWNER, spawnOf } from "../support/fake-clock-host.ts";
 import { gatesWith, LINT, spawnChild } from "../core/gates-world.ts";

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { isNothingElse } from "../../src/agents/coordination/gates/placeholder.ts";
-import { noteReported } from "../../src/plugins/openclaw/gates/gate-memory.ts";
-import { REPORT_TOOL } from "../../src/plugins/openclaw/tool-declarations.ts";
+import { noteReported } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
+import { REPORT_TOOL } from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { eventsIn, gatesWith, quiet, ruling, scriptedVerifier } from "../core/gates-world.ts";
 import { call, forgetAll, onStage, text, thought, type Part, type Saying } from "./gates-scene.ts";
 

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { coordinationEnvelopeSchema } from "../../src/agents/coordination/contracts/envelope.ts";
 import { readHealthBeside } from "../../src/plugins/compose.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import type { HookContext, HookEvent } from "../../src/plugins/openclaw/sdk.ts";
+import type { HookContext, HookEvent } from "../../src/plugins/openclaw/host/sdk.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { fakeHost, type FakeHost } from "./fake-host.ts";
 

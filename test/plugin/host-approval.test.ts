@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { TakeChannelAnswer } from "../../src/plugins/channels.ts";
-import { hostApproval } from "../../src/plugins/openclaw/host-approval.ts";
+import { hostApproval } from "../../src/plugins/openclaw/host/host-approval.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { HOUR_MS, noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
@@ -9,7 +9,7 @@ import { logLines } from "./question-stage.ts";
 
 type Call = (method: string, options: { timeoutMs: number }, params: object) => unknown;
 const { harness } = vi.hoisted<{ harness: { call: Call } }>(() => ({ harness: { call: () => undefined } }));
-vi.mock("../../src/plugins/openclaw/sdk.ts", () => ({
+vi.mock("../../src/plugins/openclaw/host/sdk.ts", () => ({
   loadHarness: () =>
     Promise.resolve({
       callGatewayTool: (...given: Parameters<Call>) => Promise.resolve().then(() => harness.call(...given)),

@@ -2,8 +2,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ModelRequest } from "../../src/agents/coordination/ports/model-client.ts";
-import { hostModel } from "../../src/plugins/openclaw/host-model.ts";
-import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
+import { hostModel } from "../../src/plugins/openclaw/host/host-model.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 
 const ASK: ModelRequest = {
   agentId: "critic" as AgentId,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { answerCommand } from "../../src/plugins/openclaw/answer-command.ts";
-import { tellQuestions } from "../../src/plugins/openclaw/question-methods.ts";
+import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
+import { tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { questionStage, type QuestionStage } from "./question-stage.ts";
 

@@ -1,6 +1,6 @@
 /** Which agent a message is for. */
 import { describe, expect, it } from "vitest";
-import { agentsNamed, mentionIn } from "../../src/plugins/openclaw/mention-in.ts";
+import { agentsNamed, mentionIn } from "../../src/plugins/openclaw/chats/mention-in.ts";
 import { HANDING, HELPER } from "./chat-stage.ts";
 
 describe("a message", () => {

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
-import { applyChanges, planEnable } from "../../src/plugins/openclaw/operator-config.ts";
+import { applyChanges, planEnable } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { memoryConfig, runCli } from "../cli/run-cli.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";

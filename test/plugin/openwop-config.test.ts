@@ -1,9 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import { bearerTokensOf } from "../../src/plugins/compose-openwop.ts";
-import { openWopBaseUrl, openWopPath } from "../../src/plugins/openclaw/openwop-address.ts";
+import { openWopBaseUrl, openWopPath } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
 import { registerOpenWopRoute } from "../../src/plugins/openclaw/register-openwop-route.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 
 const TOKEN = "a-token-that-is-long-enough";
 

@@ -2,10 +2,13 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { coordinationRuns } from "../../src/agents/coordination/runtime/workflows/coordination-runs.ts";
-import { withOtherRuns } from "../../src/agents/coordination/runtime/workflows/other-runs.ts";
-import { answerToQuestion } from "../../src/agents/coordination/runtime/workflows/question-answer.ts";
-import type { Caller, WorkflowHost } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import { coordinationRuns } from "../../src/agents/coordination/runtime/workflow-host/coordination-runs.ts";
+import { withOtherRuns } from "../../src/agents/coordination/runtime/workflow-host/records/other-runs.ts";
+import { answerToQuestion } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
+import type {
+  Caller,
+  WorkflowHost,
+} from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";

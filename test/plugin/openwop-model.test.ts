@@ -1,9 +1,9 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
 import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
-import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
-import { hostChat } from "../../src/plugins/openclaw/openwop-model.ts";
-import { requestContexts, type Enter } from "../../src/plugins/openclaw/request-contexts.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
+import { hostChat } from "../../src/plugins/openclaw/openwop/openwop-model.ts";
+import { requestContexts, type Enter } from "../../src/plugins/openclaw/openwop/request-contexts.ts";
 import { logLines } from "./question-stage.ts";
 
 const { signal } = new AbortController();

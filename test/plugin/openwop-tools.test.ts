@@ -1,6 +1,6 @@
 /** Owns: tools in the words of completions that know none. */
 import { describe, expect, it } from "vitest";
-import { plainMessages, toolRules, toolTurnIn } from "../../src/plugins/openclaw/openwop-tools.ts";
+import { plainMessages, toolRules, toolTurnIn } from "../../src/plugins/openclaw/openwop/openwop-tools.ts";
 
 const TOOL = { name: "measure", description: "Measures.", parameters: { type: "object" } };
 

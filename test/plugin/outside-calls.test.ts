@@ -1,9 +1,12 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { outsideCalls } from "../../src/plugins/openclaw/outside-calls.ts";
-import { planAccess } from "../../src/plugins/openclaw/plan-access.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
-import { replaceRuntime, type SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import { outsideCalls } from "../../src/plugins/openclaw/host/outside-calls.ts";
+import { planAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
+import {
+  replaceRuntime,
+  type SharedRuntime,
+} from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 
 const client = new AsyncLocalStorage<string>();
 
@@ -33,7 +36,10 @@ describe("outside of calls", () => {
 
   it("a module instance that is loaded within a call leaves that call too", async () => {
     vi.resetModules();
-    const other = await client.run("loading", () => import("../../src/plugins/openclaw/outside-calls.ts"));
+    const other = await client.run(
+      "loading",
+      () => import("../../src/plugins/openclaw/host/outside-calls.ts"),
+    );
     expect(other.outsideCalls).not.toBe(outsideCalls);
     expect(client.run("gone", () => other.outsideCalls(() => client.getStore()))).toBeUndefined();
   });

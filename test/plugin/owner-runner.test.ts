@@ -1,8 +1,8 @@
 /** Faults that the real host cannot be made to show; test/e2e/host-runs.test.ts has the rest. */
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
-import { ownerRunner } from "../../src/plugins/openclaw/owner-runner.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
+import { ownerRunner } from "../../src/plugins/openclaw/runners/owner-runner.ts";
 import { fakeClock, settled } from "../support/fake-clock.ts";
 
 type Row = { runId: string; status: string; error?: string; createdAt?: number };

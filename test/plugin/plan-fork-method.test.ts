@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { PlanForked } from "../../src/agents/coordination/runtime/plan-requests.ts";
-import { createPlanMethods } from "../../src/plugins/openclaw/plan-methods.ts";
+import type { PlanForked } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
+import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { stubPlans } from "./stub-plans.ts";
 
 describe("coordination.plan.fork", () => {

@@ -1,14 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError, isCoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import type { PlanSubmission, RequestAnswer } from "../../src/agents/coordination/runtime/plan-requests.ts";
-import { coordinationStatusSchema } from "../../src/plugins/openclaw/coordination-status.ts";
-import { gatewayCaller, type GatewayClient } from "../../src/plugins/openclaw/gateway-call.ts";
+import type {
+  PlanSubmission,
+  RequestAnswer,
+} from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
+import { coordinationStatusSchema } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import { gatewayCaller, type GatewayClient } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import plugin from "../../src/plugins/openclaw/index.ts";
-import { METHODS, type MethodName } from "../../src/plugins/openclaw/method-declarations.ts";
-import { createPlanMethods } from "../../src/plugins/openclaw/plan-methods.ts";
+import { METHODS, type MethodName } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { registerCoordinationMethods } from "../../src/plugins/openclaw/register-gateway-methods.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
-import { TOOL_NAMES } from "../../src/plugins/openclaw/tool-declarations.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
+import { TOOL_NAMES } from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { plan, step } from "../core/plan-scene.ts";
 import { keeping, SESSION, START, stepView, stubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
 

@@ -6,17 +6,17 @@ import type {
   PlanSubmitted,
   Report,
   ReportAnswer,
-} from "../../src/agents/coordination/runtime/plan-requests.ts";
+} from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
-import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
+import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { registerCoordinationTools } from "../../src/plugins/openclaw/register-tools.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import {
   PLAN_EXAMPLE,
   TOOL_DECLARATIONS,
   TOOL_NAMES,
   type ToolName,
-} from "../../src/plugins/openclaw/tool-declarations.ts";
+} from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { SESSION, stubPlans, type StubPlans } from "./stub-plans.ts";
 
 const anyAgent = (): boolean => true;

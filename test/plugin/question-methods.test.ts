@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { METHODS } from "../../src/plugins/openclaw/method-declarations.ts";
-import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
-import { createPlanMethods } from "../../src/plugins/openclaw/plan-methods.ts";
+import { METHODS } from "../../src/plugins/openclaw/host/method-declarations.ts";
+import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
 import { registerCoordinationMethods } from "../../src/plugins/openclaw/register-gateway-methods.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import { questionStage, type QuestionStage } from "./question-stage.ts";
 
 const OTHER = "agent:other:main" as SessionKey;

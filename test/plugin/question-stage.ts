@@ -1,12 +1,12 @@
 /** Owns: a running coordinator on a real ledger with questions of agents, as gateway methods and the chat command see it. */
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import type { EscalationsConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
+import type { EscalationsConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
-import { questionReads, type QuestionReads } from "../../src/plugins/cli/find-questions.ts";
+import { questionReads, type QuestionReads } from "../../src/plugins/cli/questions/find-questions.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
-import type { UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
-import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
-import type { UseChats } from "../../src/plugins/openclaw/use-chats.ts";
+import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import type { UseChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
 import { OWNER, testCoordinator } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
 

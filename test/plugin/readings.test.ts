@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { observationOf } from "../../src/plugins/openclaw/host-runner.ts";
-import { readSpawnResult } from "../../src/plugins/openclaw/spawn-result.ts";
-import { withinBudget } from "../../src/plugins/openclaw/within-budget.ts";
+import { observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
+import { readSpawnResult } from "../../src/plugins/openclaw/host/spawn-result.ts";
+import { withinBudget } from "../../src/plugins/openclaw/host/within-budget.ts";
 
 describe("what the host answered to a spawn", () => {
   it("is accepted only with a status, a child and a run", () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationEnvelope } from "../../src/agents/coordination/contracts/envelope.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/coordination-status.ts";
-import { createPlanMethods } from "../../src/plugins/openclaw/plan-methods.ts";
-import { createPlanTools } from "../../src/plugins/openclaw/plan-tools.ts";
+import { coordinationStatusSchema, statusOf } from "../../src/plugins/openclaw/plans/coordination-status.ts";
+import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
+import { createPlanTools } from "../../src/plugins/openclaw/plans/plan-tools.ts";
 import { keeping, SESSION, START, stepView, stubPlans, viewOf, type StubPlans } from "./stub-plans.ts";
 
 const call = (params: unknown, stub: StubPlans, caller: { sessionKey: string } = { sessionKey: SESSION }) =>

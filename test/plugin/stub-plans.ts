@@ -1,9 +1,12 @@
 /** Owns: a coordinator as tools and gateway methods see it, answering what a test says and remembering what it was asked. */
 import type { LaneMetrics } from "../../src/agents/coordination/ports/lane-runner.ts";
 import type { EpochMs, SessionKey, StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { CoordinationView, StepView } from "../../src/agents/coordination/runtime/coordination-view.ts";
-import type { Plans, UsePlans } from "../../src/plugins/openclaw/plan-access.ts";
-import type { SharedRuntime } from "../../src/plugins/openclaw/shared-runtime.ts";
+import type {
+  CoordinationView,
+  StepView,
+} from "../../src/agents/coordination/runtime/log/coordination-view.ts";
+import type { Plans, UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { contentOf } from "../support/ledger-fixtures.ts";
 
 export const SESSION = "agent:research:main" as SessionKey;

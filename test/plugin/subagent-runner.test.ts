@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import type { HostRuntime } from "../../src/plugins/openclaw/host-runs.ts";
-import { subagentRunner } from "../../src/plugins/openclaw/subagent-runner.ts";
+import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
+import { subagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
 import { fakeClock, settled } from "../support/fake-clock.ts";
 
 type Row = { id: string; runId: string; status: string; error?: string; childSessionKey?: string };

@@ -14,7 +14,7 @@ import {
   TOOL_DECLARATIONS,
   TOOL_NAMES,
   type ToolName,
-} from "../../src/plugins/openclaw/tool-declarations.ts";
+} from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { manifestText } from "../../scripts/manifest.ts";
 
 describe("what models read of the tools", () => {

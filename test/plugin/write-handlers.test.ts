@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
-import type { HookContext } from "../../src/plugins/openclaw/sdk.ts";
+import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { fakeHost } from "./fake-host.ts";
 

@@ -1,4 +1,7 @@
-import { parsePluginConfig, type ConflictsConfig } from "../../src/agents/coordination/contracts/config.ts";
+import {
+  parsePluginConfig,
+  type ConflictsConfig,
+} from "../../src/agents/coordination/contracts/config/config.ts";
 import type { Proposed, WriteTarget } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
 import { readToolCall } from "../../src/plugins/openclaw/writes/read-tool-call.ts";
 import type { ToolCall, ToolReading } from "../../src/plugins/openclaw/writes/tool-reading.ts";

@@ -8,7 +8,7 @@ import { describe, expect, it } from "vitest";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
-import { viewCoordination } from "../../src/agents/coordination/runtime/coordination-view.ts";
+import { viewCoordination } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryLedger } from "../support/memory-store.ts";

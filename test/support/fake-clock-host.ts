@@ -9,14 +9,14 @@ import type { SpawnObserver, SpawnQuery } from "../../src/agents/coordination/po
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { LaneMetrics, LaneRunner } from "../../src/agents/coordination/ports/lane-runner.ts";
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
-import type { SpawnRequest } from "../../src/agents/coordination/runtime/admit-spawn.ts";
+import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import {
   withheldTexts,
   type WithheldTexts,
-} from "../../src/agents/coordination/runtime/gates/withheld-texts.ts";
+} from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import type { Settings } from "../../src/agents/coordination/runtime/runtime-parts.ts";
-import { createSpawnGate } from "../../src/agents/coordination/runtime/spawn-gate.ts";
+import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
+import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { fakeClock, type FakeClock } from "./fake-clock.ts";
 import { planParts } from "./plan-parts.ts";
 import { scriptedRunner, type ScriptedRunner } from "./scripted-runner.ts";

@@ -1,8 +1,11 @@
 /** Owns: forking the runs of a scene, and what a fork's log is compared by. */
 import { expect } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import type { Caller, ForkRun } from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import type {
+  Caller,
+  ForkRun,
+} from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import type { MemoryWorkflowLedger } from "./memory-workflow-store.ts";
 import { ALICE, eventsIn, valueOf, type WorkflowScene } from "./workflow-scene.ts";
 

@@ -1,7 +1,10 @@
 /** Owns: everything that gates and questions need of the world: the operator's defaults, and nobody to ask but who is given. */
-import { parsePluginConfig } from "../../src/agents/coordination/contracts/config.ts";
-import type { EscalationsConfig, GatesConfig } from "../../src/agents/coordination/contracts/gates-config.ts";
-import type { GateParts } from "../../src/agents/coordination/runtime/gates/gate-parts.ts";
+import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
+import type {
+  EscalationsConfig,
+  GatesConfig,
+} from "../../src/agents/coordination/contracts/config/gates-config.ts";
+import type { GateParts } from "../../src/agents/coordination/runtime/environment/gate-parts.ts";
 
 export interface GivenGates extends Partial<Omit<GateParts, "gates" | "escalations">> {
   readonly gates?: Partial<GatesConfig>;

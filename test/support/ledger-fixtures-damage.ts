@@ -12,9 +12,9 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import type { Coordinator, SpawnClaim } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflows/verify-workflow-runs.ts";
+import { verifyWorkflowRuns } from "../../src/agents/coordination/runtime/workflow-host/verify-workflow-runs.ts";
 import { verifyLedger, type Verification } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { chainHash, genesisOf, type EventRow } from "../../src/infra/sqlite/event-row.ts";
+import { chainHash, genesisOf, type EventRow } from "../../src/infra/sqlite/database/event-row.ts";
 import {
   branchOf,
   COMPLETED,

@@ -5,12 +5,12 @@ import {
   eventIdIn,
   runOriginSchema,
   type RunOrigin,
-} from "../../src/agents/coordination/contracts/run-origin.ts";
+} from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import {
   decodeWorkflowEvent,
   type WorkflowEvent,
-} from "../../src/agents/coordination/contracts/workflow-events.ts";
-import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflow-summary.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { EventDamage } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { damageIn, type ChainedLog } from "./hash-chain.ts";

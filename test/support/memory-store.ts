@@ -6,7 +6,7 @@ import type { ClaimChange, ClaimEntry } from "../../src/agents/coordination/cont
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import type { Reference, Summary } from "../../src/agents/coordination/contracts/summary.ts";
+import type { Reference, Summary } from "../../src/agents/coordination/contracts/coordination-summary.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ContentInput, ContentStore } from "../../src/agents/coordination/ports/content-store.ts";
 import type {

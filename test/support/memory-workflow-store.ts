@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { hasRunEnded } from "../../src/agents/coordination/contracts/workflow-summary.ts";
+import { hasRunEnded } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
   Begun,
   Driver,

@@ -1,12 +1,12 @@
 /** Owns: workspace files in memory, with the meaning of the port. A version is where the events of the ledger were when it came. */
 import { hash } from "node:crypto";
 import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
   workspaceEtag,
   type WorkspaceScope,
   type WorkspaceUpdate,
-} from "../../src/agents/coordination/contracts/workspace.ts";
+} from "../../src/agents/coordination/contracts/workflows/workspace.ts";
 import type {
   WorkspaceAsOf,
   WorkspaceChange,

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { OutputContract } from "../../src/agents/coordination/ports/output-contract.ts";
-import type { PlanParts } from "../../src/agents/coordination/runtime/runtime-parts.ts";
+import type { PlanParts } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 
 export function planParts(runner: AgentRunner): PlanParts {

@@ -1,12 +1,12 @@
 /** Owns: replaying a record in the pure core, as the runtime does it with pages of a log. */
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { RunOrigin } from "../../src/agents/coordination/contracts/run-origin.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { beginWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
-import type { NodeGraph } from "../../src/agents/coordination/workflow/graph.ts";
-import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-type.ts";
-import { copied, replayed, type Replayed } from "../../src/agents/coordination/workflow/replay.ts";
-import type { WorkflowRun } from "../../src/agents/coordination/workflow/state.ts";
+import type { RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import { beginWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
+import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
+import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
+import { copied, replayed, type Replayed } from "../../src/agents/coordination/workflow/replay-workflow.ts";
+import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 
 export const FORK = "run-fork" as CoordinationId;
 

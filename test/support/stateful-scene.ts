@@ -1,5 +1,5 @@
 /** Owns: a supervisor that a live model plays, whose every request is kept and whose every answer the test gives. */
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { ChatModel } from "../../src/agents/coordination/ports/outbound.ts";
 import { edge, node, workflow } from "./workflow-definitions.ts";
 import { settled } from "./fake-clock.ts";

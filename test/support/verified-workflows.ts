@@ -3,7 +3,7 @@
  * The ids of their nodes are such that most children complete (`workflow-arbitraries.ts`).
  */
 import fc from "fast-check";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import { edge, nextWorker, node, TERMINATE, workflow } from "./workflow-definitions.ts";
 
 const verdict = fc.oneof(

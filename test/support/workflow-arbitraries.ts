@@ -2,22 +2,29 @@
 import fc from "fast-check";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { eventIdAt, isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type {
   WorkflowDraft,
   WorkflowEvent,
-} from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { answerInterrupt, SUBRUN_ARTIFACT } from "../../src/agents/coordination/workflow/answer-interrupt.ts";
-import { settleEffect } from "../../src/agents/coordination/workflow/commands.ts";
-import { evolveWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
-import { compileWorkflow, type NodeGraph } from "../../src/agents/coordination/workflow/graph.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import {
+  answerInterrupt,
+  SUBRUN_ARTIFACT,
+} from "../../src/agents/coordination/workflow/state/answer-interrupt.ts";
+import { settleEffect } from "../../src/agents/coordination/workflow/workflow-commands.ts";
+import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
+import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
+import { type NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
 import type {
   EffectOutcome,
   NodeEffect,
   WorkflowSettings,
-} from "../../src/agents/coordination/workflow/node-type.ts";
+} from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { progress, type Progress } from "../../src/agents/coordination/workflow/progress.ts";
-import { isEndedPhase, type WorkflowRun } from "../../src/agents/coordination/workflow/state.ts";
+import {
+  isEndedPhase,
+  type WorkflowRun,
+} from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { START_MS } from "./fake-clock.ts";
 import { edge, nextWorker, node, TERMINATE, workflow } from "./workflow-definitions.ts";
 

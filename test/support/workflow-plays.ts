@@ -1,9 +1,9 @@
 /** Owns: workflows that use a bit of everything, a person who answers whatever is asked, and what must hold of every log. */
 import { expect } from "vitest";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
-import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflow-events.ts";
-import { foldWorkflow } from "../../src/agents/coordination/workflow/evolve.ts";
-import { isEndedPhase } from "../../src/agents/coordination/workflow/state.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
+import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
+import { isEndedPhase } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 import { edge, nextWorker, node, supervised, TERMINATE, worker, workflow } from "./workflow-definitions.ts";
 import type { MemoryWorkflowLedger } from "./memory-workflow-store.ts";
 import { ALICE, eventsIn, type WorkflowScene } from "./workflow-scene.ts";

@@ -7,12 +7,12 @@ import { afterEach, expect } from "vitest";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflow-bounds.ts";
-import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflow-definition.ts";
+import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type {
   WorkflowEvent,
   WorkflowPayloads,
-} from "../../src/agents/coordination/contracts/workflow-events.ts";
+} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
@@ -20,19 +20,19 @@ import type { WorkflowAppend, WorkflowStore } from "../../src/agents/coordinatio
 import {
   NO_AGENTS,
   type AgentHostParts,
-} from "../../src/agents/coordination/runtime/workflows/agent-parts.ts";
-import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflows/create-workflow-host.ts";
+} from "../../src/agents/coordination/runtime/workflow-host/records/agent-parts.ts";
+import { createWorkflowHost } from "../../src/agents/coordination/runtime/workflow-host/create-workflow-host.ts";
 import type {
   Answered,
   Caller,
   CreateRun,
   RunSnapshot,
   WorkflowHost,
-} from "../../src/agents/coordination/runtime/workflows/workflow-host.ts";
-import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-type.ts";
+} from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
 import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { chatCritic, type CriticModel } from "../../src/infra/verify/chat-critic.ts";
-import { createVerifier } from "../../src/infra/verify/verifier.ts";
+import { createVerifier } from "../../src/infra/verify/create-verifier.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { fakeClock, settled, type FakeClock } from "./fake-clock.ts";
 import { memoryWorkflowLedger, type MemoryWorkflowLedger } from "./memory-workflow-store.ts";

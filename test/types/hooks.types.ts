@@ -13,7 +13,7 @@ import {
   type HookResult,
 } from "../../src/plugins/hooks/hooks.ts";
 import { createHookHarness, sampleContest } from "../../src/plugins/hooks/testing.ts";
-import type { OpenClawPluginApi } from "../../src/plugins/openclaw/sdk.ts";
+import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 
 declare const api: OpenClawPluginApi;
 declare const host: HookHost;

@@ -1,6 +1,6 @@
 /** The package's public surface. */
 export type * from "./contracts/commands.ts";
-export * from "./contracts/config.ts";
+export * from "./contracts/config/config.ts";
 export * from "./contracts/envelope.ts";
 export * from "./contracts/errors.ts";
 export type {
@@ -25,7 +25,7 @@ export type {
   StepError,
   Usage,
 } from "./contracts/fact-fields.ts";
-export type { EscalationsConfig, GatesConfig, WebhookConfig } from "./contracts/gates-config.ts";
+export type { EscalationsConfig, GatesConfig, WebhookConfig } from "./contracts/config/gates-config.ts";
 export type {
   Check,
   CriterionMet,
@@ -45,7 +45,7 @@ export type * from "./contracts/observation.ts";
 export * from "./contracts/openwop-events.ts";
 export * from "./contracts/plan.ts";
 export * from "./contracts/run-event.ts";
-export type * from "./contracts/summary.ts";
+export type * from "./contracts/coordination-summary.ts";
 export * from "./contracts/validation.ts";
 export type * from "./ports/spawn-observer.ts";
 export type * from "./ports/clock.ts";

@@ -3,7 +3,7 @@
  * attempt, and which attempts are known. What is not known here does not run: an agent ends with the pipe to us.
  */
 import { resolve } from "node:path";
-import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { AgentId, IdempotencyKey } from "../../agents/coordination/contracts/ids.ts";
 import type { Observation } from "../../agents/coordination/contracts/observation.ts";
 import type { AgentRunner, Order, Start } from "../../agents/coordination/ports/agent-runner.ts";

@@ -5,7 +5,6 @@
  * its error answers, which may quote a prompt or a secret. Codes and numbers only.
  */
 import { RequestError } from "@agentclientprotocol/sdk";
-import type { Exit } from "./agent-process.ts";
 
 /** What is wrong with an agent, in a sentence. */
 export class AgentFailure extends Error {
@@ -40,4 +39,11 @@ export function sentenceOf(error: unknown, exit: Exit | undefined): string {
   return exit.signal
     ? `The agent's process was ended by ${exit.signal} before it answered.`
     : `The agent's process ended with exit code ${exit.code ?? "unknown"} before it answered.`;
+}
+
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  /** We signalled it. */
+  readonly forced: boolean;
 }

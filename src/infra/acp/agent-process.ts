@@ -7,20 +7,14 @@
 import { spawn, type ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import type { Readable, Writable } from "node:stream";
-import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure } from "./agent-failure.ts";
 import { within } from "./within.ts";
+import type { Exit } from "./agent-failure.ts";
 
 const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR)$/;
-
-export interface Exit {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  /** We signalled it. */
-  readonly forced: boolean;
-}
 
 export interface AgentProcess {
   readonly pid: number;

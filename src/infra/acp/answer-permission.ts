@@ -1,5 +1,5 @@
 import type { PermissionOption, RequestPermissionOutcome } from "@agentclientprotocol/sdk";
-import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 
 /**
  * What an agent is answered that asks for permission. Never an option that holds for ever: that is a person's to give

@@ -5,7 +5,7 @@
  * still writes to its folder.
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
-import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type {
   Cancellation,
@@ -18,7 +18,8 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, sentenceOf } from "./agent-failure.ts";
-import { startProcess, stopProcess, type AgentProcess, type Exit } from "./agent-process.ts";
+import { startProcess, stopProcess, type AgentProcess } from "./agent-process.ts";
+import type { Exit } from "./agent-failure.ts";
 import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
 import { endingOf } from "./stop-reason.ts";
 import { within } from "./within.ts";

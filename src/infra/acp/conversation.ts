@@ -9,7 +9,7 @@ import {
   PROTOCOL_VERSION,
   type RequestPermissionOutcome,
 } from "@agentclientprotocol/sdk";
-import type { AcpAgentConfig } from "../../agents/coordination/contracts/config.ts";
+import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { Order } from "../../agents/coordination/ports/agent-runner.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, failureOf } from "./agent-failure.ts";

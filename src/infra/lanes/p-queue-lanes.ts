@@ -6,7 +6,7 @@
  */
 import PQueue from "p-queue";
 import type { Lane } from "../../agents/coordination/contracts/envelope.ts";
-import type { LanesConfig } from "../../agents/coordination/contracts/config.ts";
+import type { LanesConfig } from "../../agents/coordination/contracts/config/config.ts";
 import { compareRanks } from "../../agents/coordination/lanes/rank-request.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { LaneRunner } from "../../agents/coordination/ports/lane-runner.ts";

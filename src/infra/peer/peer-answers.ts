@@ -1,7 +1,7 @@
 /** Owns: what is read of a peer's answers. Fields that are not named here are let through unread. */
 import { z } from "zod";
-import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflow-bounds.ts";
-import { WORKFLOW_STATUSES } from "../../agents/coordination/contracts/workflow-summary.ts";
+import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { WORKFLOW_STATUSES } from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type { PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
 
 const name = z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax);

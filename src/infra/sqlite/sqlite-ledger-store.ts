@@ -6,7 +6,7 @@ import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
 import { decodeEvent } from "../../agents/coordination/contracts/run-event.ts";
-import type { Reference, Summary } from "../../agents/coordination/contracts/summary.ts";
+import type { Reference, Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
 import type {
@@ -17,18 +17,30 @@ import type {
   RunEntry,
 } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
-import { growRun, logConflict } from "./append-run.ts";
-import { claimConflict, claimReadsOf, listClaims, overlappingClaims, writeClaims } from "./claim-table.ts";
-import { findDamage } from "./find-damage.ts";
-import { inspectDatabase } from "./inspect-database.ts";
-import { openDatabase, type OpenOptions } from "./open-database.ts";
-import { deleteTextsBefore } from "./retention.ts";
-import { readEvents } from "./read-events.ts";
-import { countRuns, type RunCounts, runReadsOf, type RunReads } from "./run-statements.ts";
+import { growRun, logConflict } from "./database/append-run.ts";
+import {
+  claimConflict,
+  claimReadsOf,
+  listClaims,
+  overlappingClaims,
+  writeClaims,
+} from "./database/claim-table.ts";
+import { findDamage } from "./inspect/find-damage.ts";
+import { inspectDatabase } from "./inspect/inspect-database.ts";
+import { openDatabase, type OpenOptions } from "./database/open-database.ts";
+import { deleteTextsBefore } from "./database/retention.ts";
+import { readEvents } from "./database/read-events.ts";
+import { countRuns, type RunCounts, runReadsOf, type RunReads } from "./database/run-statements.ts";
 import { sqliteWorkflowStore } from "./sqlite-workflow-store.ts";
-import { withLedgerErrors } from "./sqlite-errors.ts";
-import { CONTENTS_PER_SELECT, prepareReads, prepareWrites, type Reads, type Writes } from "./statements.ts";
-import { createWriteQueue, type Group, type WriteQueue } from "./write-queue.ts";
+import { withLedgerErrors } from "./database/sqlite-errors.ts";
+import {
+  CONTENTS_PER_SELECT,
+  prepareReads,
+  prepareWrites,
+  type Reads,
+  type Writes,
+} from "./database/statements.ts";
+import { createWriteQueue, type Group, type WriteQueue } from "./database/write-queue.ts";
 
 export type SqliteLedger = LedgerStore &
   ContentStore & {

@@ -6,9 +6,12 @@ import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
 import { invariant, InvariantViolation } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
-import { eventIdIn } from "../../agents/coordination/contracts/run-origin.ts";
-import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflow-events.ts";
-import { hasRunEnded, type WorkflowSummary } from "../../agents/coordination/contracts/workflow-summary.ts";
+import { eventIdIn } from "../../agents/coordination/contracts/workflows/run-origin.ts";
+import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
+import {
+  hasRunEnded,
+  type WorkflowSummary,
+} from "../../agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
   DriverTable,
   StoredDefinition,
@@ -16,24 +19,24 @@ import type {
   WorkflowEntry,
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
-import { growRun, logConflict } from "./append-run.ts";
-import { findDamage } from "./find-damage.ts";
-import { checkMemory, memoryJournal, writeMemory } from "./memory-journal.ts";
-import { checkWorkspace, workspaceFiles, type WorkspaceFiles } from "./workspace-files.ts";
-import { loadMigrations, schemaVersion } from "./migrate.ts";
-import { readEvents } from "./read-events.ts";
-import { requestLog } from "./request-log.ts";
-import { WORKFLOWS_SINCE_VERSION } from "./run-statements.ts";
-import type { Head } from "./statements.ts";
-import { storedOrigin, unreadableOrigin } from "./stored-origin.ts";
+import { growRun, logConflict } from "./database/append-run.ts";
+import { findDamage } from "./inspect/find-damage.ts";
+import { checkMemory, memoryJournal, writeMemory } from "./workflows/memory-journal.ts";
+import { checkWorkspace, workspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
+import { loadMigrations, schemaVersion } from "./database/migrate.ts";
+import { readEvents } from "./database/read-events.ts";
+import { requestLog } from "./workflows/request-log.ts";
+import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
+import type { Head } from "./database/statements.ts";
+import { storedOrigin, unreadableOrigin } from "./database/stored-origin.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
   type WorkflowReads,
   type WorkflowRunRow,
   type WorkflowWrites,
-} from "./workflow-statements.ts";
-import type { Group, WriteQueue } from "./write-queue.ts";
+} from "./workflows/workflow-statements.ts";
+import type { Group, WriteQueue } from "./database/write-queue.ts";
 
 export interface WorkflowStoreParts {
   readonly database: BetterSqlite3.Database;

@@ -9,7 +9,7 @@
  *     the ledger holds wins.
  */
 import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/escalation.ts";
-import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
+import type { WebhookConfig } from "../../agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { ANSWER_BYTES_MAX, readAnswer } from "./answer-body.ts";
 import { seenIds, type SeenIds } from "./seen-ids.ts";

@@ -6,7 +6,7 @@
  * W4: neither the secret nor the URL, which may hold one, is in a message, a log line or an error.
  */
 import { createHash } from "node:crypto";
-import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
+import type { WebhookConfig } from "../../agents/coordination/contracts/config/gates-config.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type {

@@ -4,7 +4,7 @@
  * W1: a notice goes to a public address over HTTPS only, unless the operator allows private ones for this webhook.
  * W2: what is connected to is what was checked. The name is resolved here, once a try, and never again by the connection.
  */
-import type { WebhookConfig } from "../../agents/coordination/contracts/gates-config.ts";
+import type { WebhookConfig } from "../../agents/coordination/contracts/config/gates-config.ts";
 import { addressesOf, type ResolveName } from "../http/resolve-name.ts";
 
 export type WebhookTarget =

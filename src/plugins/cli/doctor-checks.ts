@@ -1,13 +1,13 @@
 /** Owns: what a healthy installation looks like. Each check is a function of what was found; finding it is `doctor`'s part. */
-import { HOST_TOOLS, type Phase1Config } from "../../agents/coordination/contracts/config.ts";
+import { HOST_TOOLS, type Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import {
   ERROR_CODES,
   isCoordinationError,
   type CoordinationError,
 } from "../../agents/coordination/contracts/errors.ts";
-import type { CoordinationView } from "../../agents/coordination/runtime/coordination-view.ts";
-import type { Switches } from "../openclaw/operator-config.ts";
-import { bytes, count, instant } from "./quantities.ts";
+import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import type { Switches } from "../openclaw/host/operator-config.ts";
+import { bytes, count, instant } from "../../agents/coordination/std/quantities.ts";
 
 export interface Check {
   readonly name: string;

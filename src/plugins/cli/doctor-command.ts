@@ -4,9 +4,9 @@ import { dirname } from "node:path";
 import {
   readCoordination,
   type CoordinationView,
-} from "../../agents/coordination/runtime/coordination-view.ts";
-import { readSwitches } from "../openclaw/operator-config.ts";
-import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
+} from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { readSwitches } from "../openclaw/host/operator-config.ts";
+import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
   configChecks,
   diskCheck,
@@ -19,11 +19,11 @@ import {
   questionChecks,
   type Check,
 } from "./doctor-checks.ts";
-import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
+import { ledgerPathFor, loadComposition, withLedger } from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
-import { paintFor, type Tone } from "./paint.ts";
-import { printable } from "./printable.ts";
-import { runningCoordinations } from "./running.ts";
+import { paintFor, type Tone } from "./terminal/paint.ts";
+import { printable } from "./terminal/printable.ts";
+import { runningCoordinations } from "./ledger/running.ts";
 import {
   asCoordinationError,
   runCommand,
@@ -31,7 +31,7 @@ import {
   withReaderOptions,
   writeJson,
   type ReaderOptions,
-} from "./run-command.ts";
+} from "./terminal/run-command.ts";
 
 /** Enough to see that something hangs. */
 const RUNNING_MAX = 1_000;

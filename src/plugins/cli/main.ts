@@ -2,12 +2,12 @@
 /** Owns: the `openclaw-coordination` program, which reads a ledger without starting OpenClaw. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { gatewayCaller, type GatewayCaller } from "../openclaw/gateway-call.ts";
-import { hostOperatorConfig } from "../openclaw/operator-config.ts";
-import { addCoordinationCommands } from "./commands.ts";
-import { addServe } from "./serve-command.ts";
+import { gatewayCaller, type GatewayCaller } from "../openclaw/host/gateway-call.ts";
+import { hostOperatorConfig } from "../openclaw/host/operator-config.ts";
+import { addCoordinationCommands } from "./add-commands.ts";
+import { addServe } from "./workflows/serve-command.ts";
 import { processHost } from "./process-host.ts";
-import { resolveStateDir } from "./state-dir.ts";
+import { resolveStateDir } from "./terminal/state-dir.ts";
 
 const PROGRAM = "openclaw-coordination";
 

@@ -1,10 +1,10 @@
 /** Owns: what the command line says about OpenWOP in the gateway: whether it is served and where, and what is wrong with it. */
-import type { Phase1Config } from "../../agents/coordination/contracts/config.ts";
+import type { Phase1Config } from "../../agents/coordination/contracts/config/config.ts";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { isCoordinating, type ReadConfig, type Switches } from "../openclaw/operator-config.ts";
-import { openWopBaseUrl } from "../openclaw/openwop-address.ts";
+import { isCoordinating, type ReadConfig, type Switches } from "../openclaw/host/operator-config.ts";
+import { openWopBaseUrl } from "../openclaw/openwop/openwop-address.ts";
 import type { Check } from "./doctor-checks.ts";
-import { count } from "./quantities.ts";
+import { count } from "../../agents/coordination/std/quantities.ts";
 
 export interface OpenWopStatus {
   /** `null`: the configuration cannot be read from here. */

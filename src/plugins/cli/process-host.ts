@@ -1,9 +1,9 @@
 /** Owns: the command line's side of this process: streams, colour, the question on the terminal, the exit code. */
 import { createInterface } from "node:readline/promises";
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
-import type { OperatorConfig } from "../openclaw/operator-config.ts";
-import type { CliHost, Output, Terminal } from "./cli-host.ts";
-import type { Environment } from "./state-dir.ts";
+import type { OperatorConfig } from "../openclaw/host/operator-config.ts";
+import type { CliHost, Output, Terminal } from "./terminal/cli-host.ts";
+import type { Environment } from "./terminal/state-dir.ts";
 
 /** Where nothing tells the width, as in a pipe. */
 const COLUMNS_DEFAULT = 100;

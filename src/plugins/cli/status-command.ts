@@ -1,18 +1,18 @@
 /** Owns: `status`. It changes and creates nothing, and answers also where there is no ledger or no readable one. */
 import { existsSync, statSync } from "node:fs";
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
-import { isCoordinating, readSwitches, type Switches } from "../openclaw/operator-config.ts";
+import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/operator-config.ts";
 import type { LedgerReader } from "../compose.ts";
-import type { CliHost, CommandGroup, Terminal } from "./cli-host.ts";
+import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
-import { ledgerPathFor, loadComposition, withLedger } from "./open-ledger.ts";
+import { ledgerPathFor, loadComposition, withLedger } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
-import { paintFor, type Paint } from "./paint.ts";
-import { printable } from "./printable.ts";
-import { bytes, count, duration, instant } from "./quantities.ts";
-import { newestConflicts } from "./find-conflicts.ts";
-import { newestQuestions, OPEN_QUESTIONS_MAX, questionReads } from "./find-questions.ts";
-import { runningCoordinations } from "./running.ts";
+import { paintFor, type Paint } from "./terminal/paint.ts";
+import { printable } from "./terminal/printable.ts";
+import { bytes, count, duration, instant } from "../../agents/coordination/std/quantities.ts";
+import { newestConflicts } from "./conflicts/find-conflicts.ts";
+import { newestQuestions, OPEN_QUESTIONS_MAX, questionReads } from "./questions/find-questions.ts";
+import { runningCoordinations } from "./ledger/running.ts";
 import {
   errorJson,
   runCommand,
@@ -20,7 +20,7 @@ import {
   withReaderOptions,
   writeJson,
   type ReaderOptions,
-} from "./run-command.ts";
+} from "./terminal/run-command.ts";
 
 type Status = Awaited<ReturnType<typeof statusOf>>;
 

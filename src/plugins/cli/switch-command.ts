@@ -8,11 +8,18 @@ import {
   warningsAfterEnable,
   type ConfigChange,
   type EnableOptions,
-} from "../openclaw/operator-config.ts";
-import type { CliHost, CommandGroup } from "./cli-host.ts";
-import { paintFor } from "./paint.ts";
-import { printable } from "./printable.ts";
-import { runCommand, withExamples, withJson, writeJson, writeLines, type JsonOption } from "./run-command.ts";
+} from "../openclaw/host/operator-config.ts";
+import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
+import { paintFor } from "./terminal/paint.ts";
+import { printable } from "./terminal/printable.ts";
+import {
+  runCommand,
+  withExamples,
+  withJson,
+  writeJson,
+  writeLines,
+  type JsonOption,
+} from "./terminal/run-command.ts";
 
 /** The host logs that a reload failed while a plugin works, and does not try again by itself. */
 const TAKEN_UP = [

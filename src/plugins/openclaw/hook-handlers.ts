@@ -7,16 +7,21 @@
 import { isCoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { SessionKey } from "../../agents/coordination/contracts/ids.ts";
 import type { ChildEnding } from "../../agents/coordination/contracts/observation.ts";
-import { isTellingKey } from "../../agents/coordination/runtime/gates/tell-session.ts";
-import { createGateHandlers, type GateHandlers } from "./gates/gate-handlers.ts";
-import type { SpanOf } from "./gates/text-transforms.ts";
-import { promptContext } from "./prompt-context.ts";
-import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./sdk.ts";
-import { currentRuntime, replaceRuntime, withRuntime, type SharedRuntime } from "./shared-runtime.ts";
-import { createSpawnHandlers, type SpawnHandlers } from "./spawn-handlers.ts";
-import { sentence } from "./spawn-result.ts";
-import { withinBudget } from "./within-budget.ts";
-import { createWriteHandlers, type WriteHandlers } from "./write-handlers.ts";
+import { isTellingKey } from "../../agents/coordination/runtime/questions/tell-session.ts";
+import { createGateHandlers, type GateHandlers } from "./withholding/gate-handlers.ts";
+import type { SpanOf } from "./withholding/text-transforms.ts";
+import { promptContext } from "./runners/prompt-context.ts";
+import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
+import {
+  currentRuntime,
+  replaceRuntime,
+  withRuntime,
+  type SharedRuntime,
+} from "./runtime-access/shared-runtime.ts";
+import { createSpawnHandlers, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
+import { sentence } from "./host/spawn-result.ts";
+import { withinBudget } from "./host/within-budget.ts";
+import { createWriteHandlers, type WriteHandlers } from "./writes/write-handlers.ts";
 
 /** A session's request is kept to this length, as the objective of what it may spawn. */
 const REQUEST_CHARS_MAX = 2_000;
@@ -38,7 +43,8 @@ export interface HookHandlers extends SpawnHandlers, WriteHandlers {
 
 export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   // Only the instance that makes the runtime loads the parts it is made of.
-  const make = async (): Promise<SharedRuntime> => (await import("./make-runtime.ts")).makeRuntime(api);
+  const make = async (): Promise<SharedRuntime> =>
+    (await import("./runtime-access/make-runtime.ts")).makeRuntime(api);
   const use = <T>(work: (runtime: SharedRuntime) => Promise<T>): Promise<T> =>
     withinBudget(withRuntime(make, work));
   const quietly = async <T>(

@@ -13,7 +13,7 @@ import { registerHostHooks } from "./register-hooks.ts";
 import { registerMentions } from "./register-mentions.ts";
 import { registerOpenWopRoute } from "./register-openwop-route.ts";
 import { registerCoordinationTools } from "./register-tools.ts";
-import { definePluginEntry, type OpenClawPluginApi } from "./sdk.ts";
+import { definePluginEntry, type OpenClawPluginApi } from "./host/sdk.ts";
 
 export default definePluginEntry({
   id: "coordination",

@@ -1,7 +1,7 @@
 /** Owns: offering the address for signed answers to the host, where a webhook is configured. Its code is loaded with the first one. */
 import { ANSWER_PATH } from "../answer-path.ts";
-import { planAccess } from "./plan-access.ts";
-import type { OpenClawPluginApi } from "./sdk.ts";
+import { planAccess } from "./runtime-access/plan-access.ts";
+import type { OpenClawPluginApi } from "./host/sdk.ts";
 
 export function registerAnswerRoute(api: OpenClawPluginApi): void {
   if (!hasWebhooks(api)) return;
@@ -12,8 +12,8 @@ export function registerAnswerRoute(api: OpenClawPluginApi): void {
     auth: "plugin",
     handler: async (request, response) => {
       const [{ takeSignedAnswer }, { hostLogger }] = await Promise.all([
-        import("./signed-answer.ts"),
-        import("./host-logger.ts"),
+        import("./questions/signed-answer.ts"),
+        import("./host/host-logger.ts"),
       ]);
       const parts = { use: planAccess(api), logger: hostLogger(api.logger) };
       await takeSignedAnswer(parts, request, response);

@@ -1,5 +1,5 @@
 /** Owns: `openclaw coordination`, which is there whether the flag is on or off. */
-import { loadStatePaths, type OpenClawPluginApi } from "./sdk.ts";
+import { loadStatePaths, type OpenClawPluginApi } from "./host/sdk.ts";
 
 const DESCRIPTOR = {
   name: "coordination",
@@ -10,10 +10,10 @@ const DESCRIPTOR = {
 export function registerCoordinationCli(api: OpenClawPluginApi): void {
   api.registerCli(
     async ({ program, config }) => {
-      const { addCoordinationCommands } = await import("../cli/commands.ts");
+      const { addCoordinationCommands } = await import("../cli/add-commands.ts");
       const { processHost } = await import("../cli/process-host.ts");
-      const { gatewayCaller } = await import("./gateway-call.ts");
-      const { hostOperatorConfig } = await import("./operator-config.ts");
+      const { gatewayCaller } = await import("./host/gateway-call.ts");
+      const { hostOperatorConfig } = await import("./host/operator-config.ts");
       const host = processHost({
         program: "openclaw coordination",
         config: hostOperatorConfig(config),

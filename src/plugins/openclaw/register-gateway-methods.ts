@@ -1,15 +1,15 @@
 /** Owns: offering the gateway methods to the host. Their code is loaded at the first call. */
-import { METHODS, type MethodName } from "./method-declarations.ts";
-import { planAccess } from "./plan-access.ts";
-import type { MethodCaller } from "./question-methods.ts";
-import type { GatewayHandler, OpenClawPluginApi } from "./sdk.ts";
+import { METHODS, type MethodName } from "./host/method-declarations.ts";
+import { planAccess } from "./runtime-access/plan-access.ts";
+import type { MethodCaller } from "./questions/question-methods.ts";
+import type { GatewayHandler, OpenClawPluginApi } from "./host/sdk.ts";
 
 export function registerCoordinationMethods(api: OpenClawPluginApi): void {
   for (const [method, scope] of Object.entries(METHODS) as [MethodName, (typeof METHODS)[MethodName]][]) {
     api.registerGatewayMethod(
       method,
       async ({ params, respond, client }) => {
-        const { createPlanMethods } = await import("./plan-methods.ts");
+        const { createPlanMethods } = await import("./plans/plan-methods.ts");
         const answer = await createPlanMethods(planAccess(api))(method, params, callerOf(client));
         if (answer.ok) respond(true, answer.payload);
         else respond(false, undefined, answer.error);

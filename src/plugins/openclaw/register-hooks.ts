@@ -1,6 +1,6 @@
 /** Owns: which hooks of the host the plugin listens to, with their order and budgets (docs/openclaw.md says why). */
-import { registerGates } from "./gates/register-gates.ts";
-import type { OpenClawPluginApi } from "./sdk.ts";
+import { registerGates } from "./withholding/register-gates.ts";
+import type { OpenClawPluginApi } from "./host/sdk.ts";
 
 /** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `HOOK_BUDGET_MS`. */
 const HOST_TIMEOUT_MS = 10_000;

@@ -1,6 +1,6 @@
 /** Owns: hearing chat messages that mention an agent of a manifest, where there are such agents. The code is loaded with the first. */
-import { mayMention } from "./mention-in.ts";
-import type { OpenClawPluginApi } from "./sdk.ts";
+import { mayMention } from "./chats/mention-in.ts";
+import type { OpenClawPluginApi } from "./host/sdk.ts";
 
 /** The handler gives up before, after the time that the operator lets a chat wait. */
 const HOST_TIMEOUT_MS = 630_000;
@@ -11,7 +11,7 @@ export function registerMentions(api: OpenClawPluginApi): void {
     "before_dispatch",
     async (event, ctx) => {
       if (!mayMention(event.content)) return undefined;
-      return (await import("./agent-mention.ts")).takeMention(api, event, ctx);
+      return (await import("./chats/agent-mention.ts")).takeMention(api, event, ctx);
     },
     { timeoutMs: HOST_TIMEOUT_MS },
   );

@@ -1,6 +1,6 @@
 /** Owns: offering OpenWOP to the host, where the operator wants it. Its code is loaded with the first request. */
-import { OPENWOP_PATH } from "./openwop-address.ts";
-import type { OpenClawPluginApi } from "./sdk.ts";
+import { OPENWOP_PATH } from "./openwop/openwop-address.ts";
+import type { OpenClawPluginApi } from "./host/sdk.ts";
 
 export function registerOpenWopRoute(api: OpenClawPluginApi): void {
   if (!isWanted(api)) return;
@@ -10,7 +10,7 @@ export function registerOpenWopRoute(api: OpenClawPluginApi): void {
     // Its own bearer tokens are the authority, not the gateway's token.
     auth: "plugin",
     handler: async (request, response) => {
-      const { takeOpenWopRequest } = await import("./openwop-request.ts");
+      const { takeOpenWopRequest } = await import("./runtime-access/openwop-request.ts");
       await takeOpenWopRequest(api, request, response);
       return true;
     },

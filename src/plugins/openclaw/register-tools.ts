@@ -1,14 +1,14 @@
 /** Owns: offering the agent tools to the host. Their code is loaded at the first call. */
-import { allowedAgents } from "./allowed-agents.ts";
-import { planAccess } from "./plan-access.ts";
-import type { Caller } from "./plan-tools.ts";
-import type { ToolAnswer } from "./tool-call.ts";
-import type { OpenClawPluginApi, ToolContext, ToolResult } from "./sdk.ts";
-import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./tool-declarations.ts";
+import { allowedAgents } from "./host/allowed-agents.ts";
+import { planAccess } from "./runtime-access/plan-access.ts";
+import type { Caller } from "./plans/plan-tools.ts";
+import type { ToolAnswer } from "./runtime-access/tool-call.ts";
+import type { OpenClawPluginApi, ToolContext, ToolResult } from "./host/sdk.ts";
+import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./host/tool-declarations.ts";
 
 export function registerCoordinationTools(api: OpenClawPluginApi): void {
   const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
-    const { createPlanTools } = await import("./plan-tools.ts");
+    const { createPlanTools } = await import("./plans/plan-tools.ts");
     const tools = createPlanTools(planAccess(api), allowedAgents(api));
     return resultOf(await tools(tool, caller, params));
   };

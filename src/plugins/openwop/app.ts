@@ -5,16 +5,16 @@ import { cors } from "hono/cors";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
-import type { WorkflowHost } from "../../agents/coordination/runtime/workflows/workflow-host.ts";
-import { discoveryDocument, type Advertised, type DiscoveryDocument } from "./advertised.ts";
-import { bearerTokens, type BearerToken } from "./bearer-tokens.ts";
-import { failureOf, refuse, type HttpRefusal } from "./error-map.ts";
-import { openApiDocument } from "./openapi.ts";
-import { rateLimiter, type RateLimit } from "./rate-limit.ts";
-import type { Route } from "./route.ts";
-import { routesOf } from "./routes.ts";
-import { notFound, responseOf, serveRoute, type ServeParts } from "./serve-route.ts";
-import { streamHub } from "./stream-hub.ts";
+import type { WorkflowHost } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { discoveryDocument, type Advertised, type DiscoveryDocument } from "./http/advertised.ts";
+import { bearerTokens, type BearerToken } from "./http/bearer-tokens.ts";
+import { failureOf, refuse, type HttpRefusal } from "./http/error-map.ts";
+import { openApiDocument } from "./http/openapi.ts";
+import { rateLimiter, type RateLimit } from "./http/rate-limit.ts";
+import type { Route } from "./http/route.ts";
+import { routesOf } from "./route-table.ts";
+import { notFound, responseOf, serveRoute, type ServeParts } from "./http/serve-route.ts";
+import { streamHub } from "./http/stream-hub.ts";
 
 export interface OpenWopParts {
   readonly host: WorkflowHost;

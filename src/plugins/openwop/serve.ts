@@ -10,8 +10,8 @@ import { getRequestListener } from "@hono/node-server";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { BlockList, isIP, type AddressInfo, type Socket } from "node:net";
 import { createOpenWopApp, type OpenWopApp, type OpenWopParts } from "./app.ts";
-import { HTTP_BOUNDS } from "./http-bounds.ts";
-import type { RateLimit } from "./rate-limit.ts";
+import { HTTP_BOUNDS } from "./http/http-bounds.ts";
+import type { RateLimit } from "./http/rate-limit.ts";
 
 export interface ServeOptions extends Omit<OpenWopParts, "rateLimit"> {
   /** An IP address, or `localhost`. */

@@ -2,13 +2,12 @@
  * Owns: what the runtime should do next about a coordination, and when to look again. Timers are derived from state
  * here and are never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
-import type { Lane } from "../contracts/envelope.ts";
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
-import type { Allowance } from "../lanes/pick-best.ts";
 import { beginsNothing, isPlanned } from "./plan-rules.ts";
 import { gateDeadlines, gateEffects, type GateEffect } from "./gate-effects.ts";
 import { nextPlanDeadline, planEffects, recoverPlan, type PlanEffect, type RunStep } from "./plan-effects.ts";
+import type { Capacity, EndCoordination } from "./capacity.ts";
 
 export type Effect = AskHost | EndCoordination | StopObserved | CloseReview | GateEffect | PlanEffect;
 
@@ -28,27 +27,11 @@ export interface StopObserved {
   readonly attempt: number;
 }
 
-/** End the coordination, unless its owner is still at work on the trace. */
-export interface EndCoordination {
-  readonly kind: "endCoordination";
-  readonly effectId: string;
-}
-
 /** Nobody answered about a conflict in time, or the gateway that asked is gone. */
 export interface CloseReview {
   readonly kind: "closeReview";
   readonly effectId: string;
   readonly conflictId: string;
-}
-
-/** How much the lanes take now, and what is on its way already. */
-export interface Capacity {
-  readonly room: Readonly<Record<Lane, number>>;
-  /** Waiting this long counts as much as one level of priority. */
-  readonly agingMs: number;
-  /** How many more of a session or an agent the lanes take; absent: any number. */
-  readonly allowance?: Allowance;
-  isUnderway(effectId: string): boolean;
 }
 
 const NO_LIMIT: Capacity = {

@@ -16,7 +16,8 @@ import {
   type PlannedCoordination,
   type StopReason,
 } from "./plan-rules.ts";
-import type { Capacity, EndCoordination } from "./plan-dispatch.ts";
+import type { EndCoordination } from "./capacity.ts";
+import type { Capacity } from "./capacity.ts";
 
 export type PlanEffect =
   RunStep | StopStep | StopStray | AdmitSteps | SkipDoomed | TripBreaker | JudgePlan | EndCoordination;

@@ -1,5 +1,5 @@
 /** Owns: what an operator, or a policy, says of the results of one agent. */
-import type { GatesConfig } from "../contracts/gates-config.ts";
+import type { GatesConfig } from "../contracts/config/gates-config.ts";
 import { hostAgentId } from "../contracts/host-agent-id.ts";
 
 export type AgentGate = GatesConfig["agents"][keyof GatesConfig["agents"]];

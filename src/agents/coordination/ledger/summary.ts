@@ -5,7 +5,12 @@
 import { DELIVERY_STEP_ID, type CoordinationId, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
-import { CONFLICTS_NAME, QUESTIONS_NAME, type Reference, type Summary } from "../contracts/summary.ts";
+import {
+  CONFLICTS_NAME,
+  QUESTIONS_NAME,
+  type Reference,
+  type Summary,
+} from "../contracts/coordination-summary.ts";
 import { isEnded, type KnownCoordination } from "./state.ts";
 
 type Opening = FactPayloads["coordination.created"];

@@ -1,7 +1,7 @@
 import type { ClaimChange } from "../contracts/claim-entry.ts";
 import type { CoordinationId } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
-import type { Reference, Summary } from "../contracts/summary.ts";
+import type { Reference, Summary } from "../contracts/coordination-summary.ts";
 import type { ClaimIndex } from "./claim-index.ts";
 import type { ContentInput } from "./content-store.ts";
 

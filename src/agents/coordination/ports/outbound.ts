@@ -1,5 +1,5 @@
-import type { ParentRun } from "../contracts/workflow-events.ts";
-import type { WorkflowStatus } from "../contracts/workflow-summary.ts";
+import type { ParentRun } from "../contracts/workflows/workflow-events.ts";
+import type { WorkflowStatus } from "../contracts/workflows/workflow-summary.ts";
 
 /**
  * What a workflow host asks of others: peers, tools, agents and models. Every method answers with data and never rejects.

@@ -1,7 +1,7 @@
 import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
-import type { RunOrigin } from "../contracts/run-origin.ts";
-import type { WorkflowEvent } from "../contracts/workflow-events.ts";
-import type { WorkflowSummary } from "../contracts/workflow-summary.ts";
+import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
+import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
+import type { WorkflowSummary } from "../contracts/workflows/workflow-summary.ts";
 import type { EventDamage } from "./ledger-store.ts";
 import type { WorkspaceStore, WorkspaceWrite } from "./workspace-store.ts";
 

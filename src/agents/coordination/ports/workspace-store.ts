@@ -1,5 +1,5 @@
 import type { CoordinationId } from "../contracts/ids.ts";
-import type { PlannedUpdate, WorkspaceScope, WorkspaceUpdate } from "../contracts/workspace.ts";
+import type { PlannedUpdate, WorkspaceScope, WorkspaceUpdate } from "../contracts/workflows/workspace.ts";
 
 /** Before that event of that run. */
 export interface WorkspaceAsOf {

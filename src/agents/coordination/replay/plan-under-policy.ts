@@ -5,10 +5,10 @@
  * Retries and conflicts come out as a replay under the policy has them (`under-policy.ts`).
  */
 import { CoordinationError } from "../contracts/errors.ts";
-import { gatesSchema, type GatesConfig } from "../contracts/gates-config.ts";
+import { gatesSchema, type GatesConfig } from "../contracts/config/gates-config.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { ArbiterPolicy, CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
-import type { ReplayPolicy } from "../contracts/replay-policy.ts";
+import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import { PLAN_BOUNDS } from "../contracts/validation.ts";
 import { statedCheckSchema, type StepVerify } from "../contracts/verification.ts";
 import { agentGate } from "../gates/agent-gate.ts";

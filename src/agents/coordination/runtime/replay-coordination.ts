@@ -5,7 +5,7 @@
 import { CoordinationError, InvariantViolation } from "../contracts/errors.ts";
 import type { CoordinationId } from "../contracts/ids.ts";
 import { parsePlan, type CoordinationPlan } from "../contracts/plan.ts";
-import type { ReplayPolicy } from "../contracts/replay-policy.ts";
+import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { Effect } from "../dispatch/plan-dispatch.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";

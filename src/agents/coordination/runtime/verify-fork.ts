@@ -3,7 +3,7 @@ import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import type { StoredProblem } from "../ports/ledger-store.ts";
 import { sameValue } from "../replay/same-value.ts";
-import type { CarriedResults, ForkSources } from "./carried-results.ts";
+import type { CarriedResults, ForkSources } from "./log/carried-results.ts";
 
 export interface ForkToProve {
   readonly runId: CoordinationId;

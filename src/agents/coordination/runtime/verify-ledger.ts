@@ -9,7 +9,7 @@ import type { ClaimEntry } from "../contracts/claim-entry.ts";
 import { isCoordinationError } from "../contracts/errors.ts";
 import { DELIVERY_STEP_ID, type CoordinationId, type EpochMs } from "../contracts/ids.ts";
 import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
-import type { Reference } from "../contracts/summary.ts";
+import type { Reference } from "../contracts/coordination-summary.ts";
 import { claimChangesOf } from "../ledger/claim-changes.ts";
 import { resolutionByRules } from "../dispatch/conflict-facts.ts";
 import { evolve } from "../ledger/evolve.ts";
@@ -18,7 +18,7 @@ import { referencesOf, summarize } from "../ledger/summary.ts";
 import { project } from "../openwop/project.ts";
 import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
 import { sameValue } from "../replay/same-value.ts";
-import { createForkSources, type ForkSources } from "./carried-results.ts";
+import { createForkSources, type ForkSources } from "./log/carried-results.ts";
 import { problemsOfFork, type ForkedStep } from "./verify-fork.ts";
 
 const PAGE = 500;

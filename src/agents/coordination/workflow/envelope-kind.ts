@@ -2,10 +2,10 @@
  * Owns: whether a model answered or refused, as its outcome or the log tells, and what a replay says where the two differ
  * (RFC 0041, section B). It does not own whether a model is asked again.
  */
-import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflow-events.ts";
-import type { EffectOutcome } from "./node-type.ts";
-import { stopped } from "./run-end.ts";
-import type { WorkflowRun } from "./state.ts";
+import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
+import type { EffectOutcome } from "./node-contract/node-type.ts";
+import { stopped } from "./node-contract/run-end.ts";
+import type { WorkflowRun } from "./state/workflow-state.ts";
 
 export type EnvelopeKind = "valid" | "refusal";
 

@@ -1,5 +1,5 @@
 /** Owns: that what is appended can be read again: a log with one event that cannot is lost as a whole. */
-import { payloadProblem, type WorkflowDraft } from "../contracts/workflow-events.ts";
+import { payloadProblem, type WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
 
 export interface Unfit {
   readonly draft: WorkflowDraft;

@@ -6,13 +6,13 @@ import {
   decisionSchema,
   type OrchestratorDecision,
   type WorkflowDraft,
-} from "../contracts/workflow-events.ts";
-import { SUPERVISOR } from "./graph.ts";
-import { agentIdOf, type NodeView } from "./node-type.ts";
+} from "../contracts/workflows/workflow-events.ts";
+import { SUPERVISOR } from "./state/graph.ts";
+import { agentIdOf, type NodeView } from "./node-contract/node-type.ts";
 import { progress, stepOf, viewOf, type ProgressParts } from "./progress.ts";
-import { statusOf } from "./run-view.ts";
-import { isAtFork, type Interrupt, type WorkflowRun } from "./state.ts";
-import { suspension } from "./suspension.ts";
+import { statusOf } from "./state/run-view.ts";
+import { isAtFork, type Interrupt, type WorkflowRun } from "./state/workflow-state.ts";
+import { suspension } from "./node-contract/suspension.ts";
 
 /** Nothing for a run that only waits for people, and for one that is no fork, or has events of its own. */
 export function goingLive(

@@ -6,16 +6,24 @@
  * among nodes that are ready together.
  */
 import { isoTimestamp, type EpochMs } from "../contracts/ids.ts";
-import { WORKFLOW_BOUNDS } from "../contracts/workflow-bounds.ts";
-import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflow-events.ts";
-import { nextNodes } from "./edges.ts";
-import { evolveWorkflow } from "./evolve.ts";
-import type { GraphNode, NodeGraph } from "./graph.ts";
-import type { MemoryNote, NodeError, NodeEffect, NodeStep, NodeView, WorkflowSettings } from "./node-type.ts";
-import { nodeTypeOf } from "./node-types.ts";
+import { WORKFLOW_BOUNDS } from "../contracts/workflows/workflow-bounds.ts";
+import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
+import { nextNodes } from "./state/edges.ts";
+import { evolveWorkflow } from "./state/evolve-workflow.ts";
+import type { GraphNode } from "./state/node-graph.ts";
+import type { NodeGraph } from "./state/node-graph.ts";
+import type {
+  MemoryNote,
+  NodeError,
+  NodeEffect,
+  NodeStep,
+  NodeView,
+  WorkflowSettings,
+} from "./node-contract/node-type.ts";
+import { nodeTypeOf } from "./nodes/node-types.ts";
 import { firstUnfit, type Unfit } from "./fit-for-log.ts";
-import { closing } from "./invocation.ts";
-import { earlyEnd, endRun, isOverTime, overTime, runDeadlineMs, stopped } from "./run-end.ts";
+import { closing } from "./state/invocation.ts";
+import { earlyEnd, endRun, isOverTime, overTime, runDeadlineMs, stopped } from "./node-contract/run-end.ts";
 import {
   eventIdOf,
   isAtWork,
@@ -23,8 +31,8 @@ import {
   isMaterialising,
   type NodeRun,
   type WorkflowRun,
-} from "./state.ts";
-import { suspension } from "./suspension.ts";
+} from "./state/workflow-state.ts";
+import { suspension } from "./node-contract/suspension.ts";
 
 export interface Progress {
   readonly run: WorkflowRun;

@@ -6,7 +6,7 @@
  * and shows no value; a name that could be one of a credential is not shown either.
  */
 import { canonicalJson } from "../contracts/canonical-json.ts";
-import { isRecord, type Values } from "./values.ts";
+import { isRecord, type Values } from "./state/values.ts";
 
 /** An event of any run. */
 export interface LoggedEvent {

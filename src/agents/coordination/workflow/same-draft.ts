@@ -1,6 +1,10 @@
 /** Owns: whether what is derived is what was recorded, and how the two differ. It tells names and places, never values. */
-import type { WorkflowDraft, WorkflowEvent, WorkflowPayloads } from "../contracts/workflow-events.ts";
-import type { Values } from "./values.ts";
+import type {
+  WorkflowDraft,
+  WorkflowEvent,
+  WorkflowPayloads,
+} from "../contracts/workflows/workflow-events.ts";
+import type { Values } from "./state/values.ts";
 
 export interface Divergence {
   /** The recorded event. */

@@ -1,5 +1,5 @@
 /** Owns: a value that a simple JSON Schema accepts, for the protocol's mock provider. */
-import { isRecord } from "./values.ts";
+import { isRecord } from "./state/values.ts";
 
 const DEPTH_MAX = 16;
 const SAMPLE_CHARS_MAX = 10_000;

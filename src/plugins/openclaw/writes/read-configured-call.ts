@@ -1,6 +1,6 @@
 /** Owns: what a call of a tool changes that an operator described in the configuration. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import type { WatchedTool } from "../../../agents/coordination/contracts/config.ts";
+import type { WatchedTool } from "../../../agents/coordination/contracts/config/config.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { folderWithin, plainPath } from "./host-path.ts";
 import { param } from "./param.ts";

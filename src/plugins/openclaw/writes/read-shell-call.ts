@@ -1,5 +1,5 @@
 /** Owns: what a shell command changes, as far as an operator declared it. */
-import type { ConflictsConfig } from "../../../agents/coordination/contracts/config.ts";
+import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { folderWithin, PATH_CHARS_MAX, plainPath } from "./host-path.ts";
 import { matchCommand } from "./match-command.ts";

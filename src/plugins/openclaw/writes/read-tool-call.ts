@@ -5,7 +5,7 @@
  * 2. Parameters are a model's words: whatever they are, this answers, in bounded time, and does not throw.
  * 3. What cannot be told is said, never left out.
  */
-import type { ConflictsConfig, HOST_TOOLS } from "../../../agents/coordination/contracts/config.ts";
+import type { ConflictsConfig, HOST_TOOLS } from "../../../agents/coordination/contracts/config/config.ts";
 import { readConfiguredCall } from "./read-configured-call.ts";
 import { readEditCall, readNodesCall, readPatchCall, readReadCall, readWriteCall } from "./read-file-call.ts";
 import { readSessionsSendCall } from "./read-session-call.ts";

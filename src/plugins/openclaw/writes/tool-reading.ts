@@ -1,6 +1,6 @@
 /** Owns: what a tool call of the host is read from, and what is read off it. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import type { ConflictsConfig } from "../../../agents/coordination/contracts/config.ts";
+import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type {
   Place,
   Undetermined,

@@ -1,5 +1,5 @@
 /** Owns: what the parts of arbitration share. */
-import type { ConflictsConfig } from "../../contracts/config.ts";
+import type { ConflictsConfig } from "../../contracts/config/config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
@@ -7,14 +7,10 @@ import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { TextMerge } from "../../ports/text-merge.ts";
-import type { AssessParts } from "./assess-call.ts";
-import type { Participants } from "./participants.ts";
-import type { PlanSource } from "../plan-source.ts";
-import type { PluginHooks } from "../plugin-hooks.ts";
-import type { PlanParts } from "../runtime-parts.ts";
-import type { Unrecorded } from "./record-changes.ts";
-import type { RunLog } from "../run-log.ts";
-import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
+import type { PlanSource } from "../log/plan-source.ts";
+import type { PluginHooks } from "../environment/plugin-hooks.ts";
+import type { PlanParts } from "../environment/runtime-parts.ts";
+import type { RunLog } from "../log/run-log.ts";
 
 /** What ruling on writes needs of the world. */
 export interface ArbitrationParts {
@@ -36,16 +32,3 @@ export interface ArbiterParts extends ArbitrationParts, Pick<PlanParts, "refOf">
   readonly runs: RunLog;
   readonly plans: PlanSource;
 }
-
-/** What one arbiter is made of. */
-export interface Arbitration extends AssessParts {
-  readonly participants: Participants;
-  readonly unanswerable: UnanswerableSessions;
-  /** Changes that are not on disk yet, the oldest first. */
-  readonly unrecorded: Unrecorded[];
-  readonly inRecordingTurn: InTurn;
-  readonly inTurn: InTurn;
-}
-
-/** Runs `work` after all earlier work. */
-export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;

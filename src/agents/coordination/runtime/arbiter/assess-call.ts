@@ -3,7 +3,6 @@ import { arbitrate, type Ruling } from "../../arbitration/arbitrate.ts";
 import { strategyFor, type Policies } from "../../arbitration/strategy-for.ts";
 import type { AppliedStrategy } from "../../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest } from "../../contracts/commands.ts";
-import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import { isFile } from "../../contracts/resource-names.ts";
 import { contestOf } from "../../dispatch/conflict-facts.ts";
@@ -16,40 +15,10 @@ import { findOpposition, type Opposition, type OppositionParts } from "./find-op
 import { ruleOnMerge, type MergeOutcome } from "./rule-on-merge.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { Contested, PluginRulings } from "./plugin-rulings.ts";
-import type { MergedFile, Proposed, WriteTarget } from "./write-call.ts";
+import type { Proposed } from "./write-call.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
-import type { CallUnderWay, ChangeUnderWay, WritesUnderWay } from "./writes-under-way.ts";
-
-/** A target that is known by its resource, with its place in the call. */
-export interface LocatedTarget {
-  readonly resource: string;
-  readonly index: number;
-  readonly propose: WriteTarget["propose"];
-  readonly replaces: boolean;
-}
-
-export interface Assessed {
-  readonly target: LocatedTarget;
-  readonly request: ResourceRequest;
-  readonly ruling: Ruling | undefined;
-  readonly holders: readonly ClaimEntry[];
-  /** Claims of those that the requester works for, which end when it is granted. */
-  readonly delegated: readonly ClaimEntry[];
-  readonly merged?: MergedFile;
-  /** What the call leaves in the file, where that is known. */
-  readonly text?: string;
-  /** What its session takes that for, where others' changes are merged into it. */
-  readonly proposed?: string;
-  readonly look: FileLook | undefined;
-  /** Somebody else's call that changes it and has not ended. */
-  readonly underWay?: CallUnderWay;
-  /** What a plugin said of it, for the model that asked. */
-  readonly said?: string;
-  /** Plugins are to be asked first. */
-  readonly isUnasked?: true;
-  /** Kept so that later changes can be merged with it. */
-  readonly content?: ContentInput;
-}
+import type { ChangeUnderWay, WritesUnderWay } from "./writes-under-way.ts";
+import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 
 export interface AssessParts extends ArbiterParts, OppositionParts {
   readonly underWay: WritesUnderWay;

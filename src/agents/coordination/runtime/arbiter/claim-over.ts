@@ -4,7 +4,7 @@ import type { SettleReview } from "../../contracts/commands.ts";
 import { CoordinationError } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../contracts/ids.ts";
 import { approvedReviews } from "../../dispatch/conflict-questions.ts";
-import type { Arbitration } from "./arbiter-parts.ts";
+import type { Arbitration } from "./arbiter-state.ts";
 import { heldBy } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
 import { rulingAgain } from "./ruling-again.ts";

@@ -5,7 +5,7 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/ids.ts";
 import { shownName } from "../../contracts/resource-names.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import type { Assessed } from "./assess-call.ts";
+import type { Assessed } from "./assessed-target.ts";
 import type { Undetermined } from "./write-call.ts";
 import type { CallUnderWay } from "./writes-under-way.ts";
 

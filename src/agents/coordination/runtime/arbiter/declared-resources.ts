@@ -4,7 +4,7 @@ import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { Step } from "../../ledger/state.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
 import type { Participant } from "./participants.ts";
-import type { IndexedGraph, PlanSource } from "../plan-source.ts";
+import type { IndexedGraph, PlanSource } from "../log/plan-source.ts";
 
 export interface DeclaredResources {
   /** The steps at work that declare the resource, what is above it or what is below it. */

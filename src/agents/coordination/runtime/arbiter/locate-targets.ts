@@ -1,6 +1,6 @@
 /** Owns: which resources a call is about. */
-import type { Arbitration } from "./arbiter-parts.ts";
-import type { LocatedTarget } from "./assess-call.ts";
+import type { Arbitration } from "./arbiter-state.ts";
+import type { LocatedTarget } from "./assessed-target.ts";
 import type { Participant } from "./participants.ts";
 import type { Place, WriteCall } from "./write-call.ts";
 import type { Looked } from "./writes-under-way.ts";

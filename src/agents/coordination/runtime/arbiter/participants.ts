@@ -15,8 +15,8 @@ import type { RunEvent } from "../../contracts/run-event.ts";
 import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { childName } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
-import { openEntries } from "../open-runs.ts";
-import type { RunLog } from "../run-log.ts";
+import { openEntries } from "../log/open-runs.ts";
+import type { RunLog } from "../log/run-log.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 
 export interface Participant {

@@ -15,7 +15,7 @@ import type { ResourceContest } from "../../contracts/commands.ts";
 import { invariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
-import type { ContestSaid, ContestSide, PluginContest, PluginHooks } from "../plugin-hooks.ts";
+import type { ContestSaid, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { Participant } from "./participants.ts";
 

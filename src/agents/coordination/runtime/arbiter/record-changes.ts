@@ -1,20 +1,13 @@
 /** Owns: what is recorded when a call has ended, and what its session knows then. */
 import type { Command } from "../../contracts/commands.ts";
 import { isCoordinationError, type ErrorCode } from "../../contracts/errors.ts";
-import type { CoordinationId } from "../../contracts/ids.ts";
 import { isFile } from "../../contracts/resource-names.ts";
-import type { Arbitration } from "./arbiter-parts.ts";
+import type { Arbitration } from "./arbiter-state.ts";
 import type { CallUnderWay, ChangeUnderWay } from "./writes-under-way.ts";
 
 export interface Ending {
   /** The tool failed, or was not run. */
   readonly hasFailed: boolean;
-}
-
-/** What one call left behind and the ledger has not heard of yet. */
-export interface Unrecorded {
-  readonly runId: CoordinationId;
-  readonly commands: readonly Command[];
 }
 
 /** Calls; beyond them the oldest is given up. */

@@ -7,10 +7,11 @@ import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import { isContested, openQuestion, sameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import type { Arbitration } from "./arbiter-parts.ts";
+import type { Arbitration } from "./arbiter-state.ts";
 import { recordChanges } from "./record-changes.ts";
 import { rulingAgain } from "./ruling-again.ts";
-import { contentOf, type Assessed } from "./assess-call.ts";
+import { contentOf } from "./assess-call.ts";
+import { type Assessed } from "./assessed-target.ts";
 import {
   askedSentence,
   recordRefusedSentence,
@@ -21,7 +22,7 @@ import {
 import { openQuestionOn } from "../../dispatch/conflict-questions.ts";
 import { approvalOf, claimOver, endWithin } from "./claim-over.ts";
 import type { Participant } from "./participants.ts";
-import type { Submitted } from "../run-log.ts";
+import type { Submitted } from "../log/run-log.ts";
 import type { ReviewAnswer, WriteAnswer, WriteCall } from "./write-call.ts";
 import type { ChangeUnderWay, Looked } from "./writes-under-way.ts";
 

@@ -1,6 +1,6 @@
 /** Owns: what happens to a call that may change something which nobody can name. */
 import { BOUNDS } from "../../contracts/bounds.ts";
-import type { Arbitration } from "./arbiter-parts.ts";
+import type { Arbitration } from "./arbiter-state.ts";
 import { undeterminedReview, undeterminedSentence } from "./conflict-sentence.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { Undetermined, WriteAnswer, WriteCall } from "./write-call.ts";

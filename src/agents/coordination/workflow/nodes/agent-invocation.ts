@@ -4,10 +4,14 @@
  * The order of events is that of the protocol: started, promptResolved, reasoned, (toolCalled toolReturned)*, decided, handoff,
  * completed. What the model says in later turns is in `coordination.agent_turned` only. I1 to I3 are those of `invocation.ts`.
  */
-import { AGENT_BOUNDS } from "../../contracts/agent-manifest.ts";
-import { type AskedCall, type BoundTool } from "../../contracts/agent-events.ts";
-import { REFUSED, type WorkflowDraft, type WorkflowPayloads } from "../../contracts/workflow-events.ts";
-import type { AgentOutcome } from "../agent-effects.ts";
+import { AGENT_BOUNDS } from "../../contracts/workflows/agent-manifest.ts";
+import { type AskedCall, type BoundTool } from "../../contracts/workflows/agent-events.ts";
+import {
+  REFUSED,
+  type WorkflowDraft,
+  type WorkflowPayloads,
+} from "../../contracts/workflows/workflow-events.ts";
+import type { AgentOutcome } from "../node-contract/agent-effects.ts";
 import {
   asInputs,
   HANDOFF,
@@ -16,12 +20,18 @@ import {
   noteIn,
   toolCalled,
   workflowIdOf,
-} from "../agent-tools.ts";
-import { callsMade, openCalls, type Invocation } from "../invocation.ts";
-import { of, type EffectOutcome, type NodeStep, type NodeType, type NodeView } from "../node-type.ts";
+} from "../node-contract/agent-tools.ts";
+import { callsMade, openCalls, type Invocation } from "../state/invocation.ts";
+import {
+  of,
+  type EffectOutcome,
+  type NodeStep,
+  type NodeType,
+  type NodeView,
+} from "../node-contract/node-type.ts";
 import { messagesOf } from "./agent-messages.ts";
 import { agentEffect, asksOf, agentOf, prepareEffect } from "./agent-node.ts";
-import { identityOf } from "../state.ts";
+import { identityOf } from "../state/workflow-state.ts";
 import { childEffect } from "./child-run.ts";
 import { failed } from "./ends.ts";
 

@@ -1,9 +1,9 @@
 /** Owns: what an agent's model is told: the task, and what it said and got so far, out of the log alone. */
-import { AGENT_BOUNDS } from "../../contracts/agent-manifest.ts";
-import type { AskedCall } from "../../contracts/agent-events.ts";
-import type { AgentMessage } from "../agent-effects.ts";
-import { textReturned, type Invocation } from "../invocation.ts";
-import { isRecord } from "../values.ts";
+import { AGENT_BOUNDS } from "../../contracts/workflows/agent-manifest.ts";
+import type { AskedCall } from "../../contracts/workflows/agent-events.ts";
+import type { AgentMessage } from "../node-contract/agent-effects.ts";
+import { textReturned, type Invocation } from "../state/invocation.ts";
+import { isRecord } from "../state/values.ts";
 
 export function messagesOf(invocation: Invocation): AgentMessage[] {
   return [

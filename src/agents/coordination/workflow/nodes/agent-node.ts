@@ -1,8 +1,8 @@
 /** Owns: which agent executes a node, on what task, and the effects of its invocation. */
-import type { AgentEffect } from "../agent-effects.ts";
-import type { Invocation } from "../invocation.ts";
-import type { NodeEffect, NodeView } from "../node-type.ts";
-import { inputsOf, variablesOf, type Values } from "../values.ts";
+import type { AgentEffect } from "../node-contract/agent-effects.ts";
+import type { Invocation } from "../state/invocation.ts";
+import type { NodeEffect, NodeView } from "../node-contract/node-type.ts";
+import { inputsOf, variablesOf, type Values } from "../state/values.ts";
 
 export interface NodeAgent {
   readonly agentId: string;

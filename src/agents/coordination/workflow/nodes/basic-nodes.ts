@@ -1,7 +1,7 @@
 /** Owns: the nodes that need nobody: they pass on, wait or fail. */
 import { addMs } from "../../contracts/ids.ts";
-import type { NodeType, NodeView } from "../node-type.ts";
-import { inputsOf } from "../values.ts";
+import type { NodeType, NodeView } from "../node-contract/node-type.ts";
+import { inputsOf } from "../state/values.ts";
 
 export const noop: NodeType = { step: () => ({ kind: "complete", outputs: {} }) };
 

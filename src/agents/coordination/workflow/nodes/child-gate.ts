@@ -8,9 +8,9 @@
  * Q4 what is merged and that it is are one append, and follow from it once.
  */
 import type { EventId } from "../../contracts/ids.ts";
-import { readChildGate, type ChildGate } from "../../contracts/child-gate.ts";
-import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflow-events.ts";
-import type { GraphNode } from "../graph.ts";
+import { readChildGate, type ChildGate } from "../../contracts/workflows/child-gate-config.ts";
+import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflows/workflow-events.ts";
+import type { GraphNode } from "../state/node-graph.ts";
 import {
   idOfDraft,
   of,
@@ -18,11 +18,11 @@ import {
   type NodeEffect,
   type NodeStep,
   type NodeView,
-} from "../node-type.ts";
-import { isAgreed } from "../review.ts";
-import { identityOf, type Answer, type Handoff, type RecordedVerdict } from "../state.ts";
-import { waitingFor } from "../suspension.ts";
-import { isRecord, type Values } from "../values.ts";
+} from "../node-contract/node-type.ts";
+import { isAgreed } from "../state/review.ts";
+import { identityOf, type Answer, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
+import { waitingFor } from "../node-contract/suspension.ts";
+import { isRecord, type Values } from "../state/values.ts";
 import { harvest, peerOf, type Mapping } from "./child-run.ts";
 import { held, holdsOf } from "./gate-question.ts";
 import { rulingOf, type Judged, type Ruling } from "./gate-ruling.ts";

@@ -1,8 +1,14 @@
 /** Owns: what goes into a child run and what comes back, for every node that starts one (RFC 0022). */
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { of, type EffectOutcome, type ChildEffect, type NodeEffect, type NodeView } from "../node-type.ts";
-import { identityOf } from "../state.ts";
-import { inputsOf, isRecord, variableOf, type Values } from "../values.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import {
+  of,
+  type EffectOutcome,
+  type ChildEffect,
+  type NodeEffect,
+  type NodeView,
+} from "../node-contract/node-type.ts";
+import { identityOf } from "../state/workflow-state.ts";
+import { inputsOf, isRecord, variableOf, type Values } from "../state/values.ts";
 
 /** Names of one side by names of the other. */
 export type Mapping = Readonly<Record<string, string>>;

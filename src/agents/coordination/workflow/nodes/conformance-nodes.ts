@@ -1,5 +1,5 @@
 /** Owns: nodes that test what a replay does again: one that waits, which is pure, and one that has an effect, which is not. */
-import type { NodeType } from "../node-type.ts";
+import type { NodeType } from "../node-contract/node-type.ts";
 import { delay, echo } from "./basic-nodes.ts";
 import { completed, failedBy } from "./ends.ts";
 

@@ -2,10 +2,10 @@
  * Owns: `core.dispatch` (RFC 0007): the workers of the newest decision, one after the other, each through the handoff
  * state machine (RFC 0037). A worker that fails or is cancelled is told to the supervisor and hands nothing over.
  */
-import type { OrchestratorDecision } from "../../contracts/workflow-events.ts";
-import type { NodeStep, NodeType, NodeView } from "../node-type.ts";
-import type { Handoff } from "../state.ts";
-import { isRecord } from "../values.ts";
+import type { OrchestratorDecision } from "../../contracts/workflows/workflow-events.ts";
+import type { NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
+import type { Handoff } from "../state/workflow-state.ts";
+import { isRecord } from "../state/values.ts";
 import { gateOutputs, gateProblems } from "./child-gate.ts";
 import { mappingOf, type Mapping } from "./child-run.ts";
 import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";

@@ -1,7 +1,7 @@
 /** Owns: the drafts with which nodes that asked the outside for something end. */
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { of, type EffectOutcome, type NodeError, type NodeView } from "../node-type.ts";
-import { variableOf, type Values } from "../values.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import { of, type EffectOutcome, type NodeError, type NodeView } from "../node-contract/node-type.ts";
+import { variableOf, type Values } from "../state/values.ts";
 
 export function changed(view: NodeView, name: string, next: unknown): WorkflowDraft {
   const previous = variableOf(view.run, view.graph, name);

@@ -1,8 +1,8 @@
 /** Owns: the nodes that wait for somebody: a person who approves or answers, or a system that tells of an event. */
 import { addMs } from "../../contracts/ids.ts";
-import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-type.ts";
-import { identityOf, type Answer } from "../state.ts";
-import { inputsOf, isRecord, type Values } from "../values.ts";
+import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
+import { identityOf, type Answer } from "../state/workflow-state.ts";
+import { inputsOf, isRecord, type Values } from "../state/values.ts";
 
 /** Asks once; the answer, or the end of the time, decides. `answered` says what an answer means. */
 function gate(

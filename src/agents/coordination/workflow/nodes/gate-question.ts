@@ -1,13 +1,13 @@
 /** Owns: why people are asked whether a child's outputs are merged, and what they are shown. */
-import type { ChildGate } from "../../contracts/child-gate.ts";
+import type { ChildGate } from "../../contracts/workflows/child-gate-config.ts";
 import type { EventId } from "../../contracts/ids.ts";
-import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { SUBRUN_ARTIFACT } from "../answer-interrupt.ts";
-import type { NewInterrupt, NodeView } from "../node-type.ts";
-import { identityOf, type Handoff, type RecordedVerdict } from "../state.ts";
-import { suspension } from "../suspension.ts";
-import type { Values } from "../values.ts";
+import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
+import type { NewInterrupt, NodeView } from "../node-contract/node-type.ts";
+import { identityOf, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
+import { suspension } from "../node-contract/suspension.ts";
+import type { Values } from "../state/values.ts";
 import type { Mapping } from "./child-run.ts";
 import type { Judged, Ruling } from "./gate-ruling.ts";
 

@@ -3,10 +3,10 @@
  *
  * G1 missing evidence never passes. A failure outweighs everything, a wish for a revision whatever is missing.
  */
-import type { ChildGate, VerifierConfig } from "../../contracts/child-gate.ts";
+import type { ChildGate, VerifierConfig } from "../../contracts/workflows/child-gate-config.ts";
 import type { VerificationFailure, Verdict } from "../../contracts/verification.ts";
-import type { EffectOutcome, Judgement, NodeView } from "../node-type.ts";
-import type { Handoff, RecordedVerdict } from "../state.ts";
+import type { EffectOutcome, Judgement, NodeView } from "../node-contract/node-type.ts";
+import type { Handoff, RecordedVerdict } from "../state/workflow-state.ts";
 
 export type Judged = EffectOutcome & { readonly kind: "child_judged" };
 

@@ -1,6 +1,6 @@
 /** Owns: how a node hands work over to a child run and takes it back: the handoff state machine (RFC 0037). */
 import type { EventId } from "../../contracts/ids.ts";
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   idOfDraft,
   of,
@@ -8,9 +8,9 @@ import {
   type EffectOutcome,
   type NodeStep,
   type NodeView,
-} from "../node-type.ts";
-import { identityOf, type Handoff } from "../state.ts";
-import type { Values } from "../values.ts";
+} from "../node-contract/node-type.ts";
+import { identityOf, type Handoff } from "../state/workflow-state.ts";
+import type { Values } from "../state/values.ts";
 import { gateOf, harvested, settleGate, stepGate, type GatePlace } from "./child-gate.ts";
 import { childEffect, givenUp, harvest, mappedInputs, type Mapping } from "./child-run.ts";
 import { overLoopLimit } from "./loop-limit.ts";

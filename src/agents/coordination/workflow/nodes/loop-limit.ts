@@ -1,7 +1,7 @@
 /** Owns: that a supervisor's loop ends (RFC 0058). Each decision is a turn, and each time that a worker is sent back. */
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import type { NodeView } from "../node-type.ts";
-import { stopped } from "../run-end.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import type { NodeView } from "../node-contract/node-type.ts";
+import { stopped } from "../node-contract/run-end.ts";
 
 /** Turn N + 1 is refused, and with it the run. `undefined`: the turn may be taken. */
 export function overLoopLimit({ run, settings, own }: NodeView): WorkflowDraft[] | undefined {

@@ -2,8 +2,8 @@
  * Owns: nodes that keep something in memory and read it again (RFC 0004, 0039, 0057). `core.identity` with a `memoryAction`
  * is how the protocol's suite looks at a host's memory; `openclaw.memory.write` and `.read` are for workflows.
  */
-import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   of,
   type MemoryNote,
@@ -11,9 +11,9 @@ import {
   type NodeStep,
   type NodeType,
   type NodeView,
-} from "../node-type.ts";
-import { identityOf } from "../state.ts";
-import { inputsOf, type Values } from "../values.ts";
+} from "../node-contract/node-type.ts";
+import { identityOf } from "../state/workflow-state.ts";
+import { inputsOf, type Values } from "../state/values.ts";
 import { echo } from "./basic-nodes.ts";
 import { changed, completed, failedBy } from "./ends.ts";
 

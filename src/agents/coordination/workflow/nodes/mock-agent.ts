@@ -1,8 +1,15 @@
 /** Owns: `core.conformance.mock-agent` (RFC 0023): an agent whose reasoning, tool calls, handoff and decision are scripted. */
 import type { EventId } from "../../contracts/ids.ts";
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { agentIdOf, idOfDraft, of, type NodeStep, type NodeType, type NodeView } from "../node-type.ts";
-import { isRecord, type Values } from "../values.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import {
+  agentIdOf,
+  idOfDraft,
+  of,
+  type NodeStep,
+  type NodeType,
+  type NodeView,
+} from "../node-contract/node-type.ts";
+import { isRecord, type Values } from "../state/values.ts";
 
 export const mockAgent: NodeType = {
   step: (view) => {

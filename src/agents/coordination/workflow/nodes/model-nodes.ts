@@ -1,8 +1,8 @@
 /** Owns: nodes that ask a model. What it answers is data of the run and decides nothing by itself. */
-import { REFUSED, type WorkflowDraft } from "../../contracts/workflow-events.ts";
-import { jsonIn } from "../json-in.ts";
-import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-type.ts";
-import { inputsOf, isRecord, type Values } from "../values.ts";
+import { REFUSED, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import { jsonIn } from "../node-contract/json-in.ts";
+import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-contract/node-type.ts";
+import { inputsOf, isRecord, type Values } from "../state/values.ts";
 import { completed, failed, failedBy } from "./ends.ts";
 
 const MAX_TOKENS = 4_000;

@@ -2,7 +2,7 @@
  * Owns: `core.subWorkflow`: one child run, whose variables come back where they are mapped (RFC 0022 §B). Where a gate stands
  * behind it (RFC 0063, RFC 0090), the child goes through the handoff state machine, as the worker of a dispatch does.
  */
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   of,
   type EffectOutcome,
@@ -10,10 +10,10 @@ import {
   type NodeStep,
   type NodeType,
   type NodeView,
-} from "../node-type.ts";
-import { isAgreed } from "../review.ts";
-import type { Answer, Handoff } from "../state.ts";
-import { isRecord, type Values } from "../values.ts";
+} from "../node-contract/node-type.ts";
+import { isAgreed } from "../state/review.ts";
+import type { Answer, Handoff } from "../state/workflow-state.ts";
+import { isRecord, type Values } from "../state/values.ts";
 import { gateOf, gateOutputs, gateProblems } from "./child-gate.ts";
 import { childEffect, givenUp, harvest, mappedInputs, mappingOf } from "./child-run.ts";
 import { completed, failed } from "./ends.ts";

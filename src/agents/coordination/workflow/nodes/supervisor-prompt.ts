@@ -1,10 +1,10 @@
 /** Owns: what a live model is asked as a supervisor, and how its answer is read. What it wrote is a proposal: the schema decides. */
-import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
-import { decisionSchema, type OrchestratorDecision } from "../../contracts/workflow-events.ts";
-import { jsonIn } from "../json-in.ts";
-import type { EffectOutcome, NodeEffect, NodeView } from "../node-type.ts";
-import type { TurnAsk } from "../turn-inputs.ts";
-import { isRecord, type Values } from "../values.ts";
+import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
+import { decisionSchema, type OrchestratorDecision } from "../../contracts/workflows/workflow-events.ts";
+import { jsonIn } from "../node-contract/json-in.ts";
+import type { EffectOutcome, NodeEffect, NodeView } from "../node-contract/node-type.ts";
+import type { TurnAsk } from "../node-contract/turn-inputs.ts";
+import { isRecord, type Values } from "../state/values.ts";
 import { memoryScopeOf } from "./memory-nodes.ts";
 
 const MAX_TOKENS = 2_000;

@@ -11,8 +11,8 @@ import {
   REFUSED,
   type OrchestratorDecision,
   type WorkflowDraft,
-} from "../../contracts/workflow-events.ts";
-import { DECISION_ARTIFACT } from "../answer-interrupt.ts";
+} from "../../contracts/workflows/workflow-events.ts";
+import { DECISION_ARTIFACT } from "../state/answer-interrupt.ts";
 import {
   agentIdOf,
   of,
@@ -21,11 +21,11 @@ import {
   type NodeStep,
   type NodeType,
   type NodeView,
-} from "../node-type.ts";
-import { isAgreed, unresolved } from "../review.ts";
-import { identityOf, type Answer } from "../state.ts";
-import { suspension, waitingFor } from "../suspension.ts";
-import { isRecord } from "../values.ts";
+} from "../node-contract/node-type.ts";
+import { isAgreed, unresolved } from "../state/review.ts";
+import { identityOf, type Answer } from "../state/workflow-state.ts";
+import { suspension, waitingFor } from "../node-contract/suspension.ts";
+import { isRecord } from "../state/values.ts";
 import { gateOf } from "./child-gate.ts";
 import { failed, failedBy } from "./ends.ts";
 import { overLoopLimit } from "./loop-limit.ts";

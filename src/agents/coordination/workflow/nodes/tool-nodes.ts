@@ -3,7 +3,7 @@
  * back is untrusted, and no authority.
  */
 import { canonicalJson } from "../../contracts/canonical-json.ts";
-import type { WorkflowDraft } from "../../contracts/workflow-events.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   agentIdOf,
   of,
@@ -12,10 +12,10 @@ import {
   type NodeStep,
   type NodeType,
   type NodeView,
-} from "../node-type.ts";
-import { identityOf } from "../state.ts";
+} from "../node-contract/node-type.ts";
+import { identityOf } from "../state/workflow-state.ts";
 import { completed, failed } from "./ends.ts";
-import { inputsOf, isRecord, variableOf, type Values } from "../values.ts";
+import { inputsOf, isRecord, variableOf, type Values } from "../state/values.ts";
 import { callPrompt } from "./model-nodes.ts";
 
 interface Target {

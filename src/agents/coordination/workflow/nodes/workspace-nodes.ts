@@ -2,11 +2,16 @@
  * Owns: nodes that read and write files of the workspace (RFC 0059): `openclaw.workspace.write` and `.read`. A run reads what was
  * there when it began, a loop what was there when the supervisor's turn began; what is written is for those that come later.
  */
-import { WORKFLOW_BOUNDS } from "../../contracts/workflow-bounds.ts";
-import { isContentType, WORKSPACE_CONTENT_TYPE, workspacePathProblem } from "../../contracts/workspace.ts";
-import { SUPERVISOR, type GraphNode } from "../graph.ts";
-import { of, type NodeError, type NodeType, type NodeView } from "../node-type.ts";
-import { inputsOf } from "../values.ts";
+import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
+import {
+  isContentType,
+  WORKSPACE_CONTENT_TYPE,
+  workspacePathProblem,
+} from "../../contracts/workflows/workspace.ts";
+import { SUPERVISOR } from "../state/graph.ts";
+import type { GraphNode } from "../state/node-graph.ts";
+import { of, type NodeError, type NodeType, type NodeView } from "../node-contract/node-type.ts";
+import { inputsOf } from "../state/values.ts";
 import { changed, completed, failedBy } from "./ends.ts";
 
 export const workspaceWrite: NodeType = {

@@ -1,0 +1,231 @@
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { escalationsSchema, gatesSchema } from "./gates-config.ts";
+import { agentIdSchema } from "../ids.ts";
+import { openWopSchema } from "./openwop-config.ts";
+import { arbiterPolicySchema, conflictStrategySchema } from "../plan.ts";
+import { programFields } from "../program-fields.ts";
+import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "../validation.ts";
+import { CoordinationError } from "../errors.ts";
+
+const ms = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
+
+const count = (max: number) => z.int().min(1).max(max);
+const concurrency = (otherwise: number, what: string) =>
+  count(BOUNDS.laneConcurrencyMax)
+    .default(otherwise)
+    .describe(`How many steps of plans run at once on the ${what} lane.`);
+
+const lanesSchema = z.strictObject({
+  control: concurrency(4, "control"),
+  data: concurrency(8, "data"),
+  escalation: concurrency(1, "escalation"),
+  queueMax: count(BOUNDS.laneQueueMax)
+    .default(256)
+    .describe("How many steps may wait for a place on each lane; the rest waits in the ledger."),
+  perSessionMax: count(BOUNDS.laneConcurrencyMax)
+    .optional()
+    .describe("How many steps of plans of one owner session run at once."),
+  perAgentMax: count(BOUNDS.laneConcurrencyMax)
+    .optional()
+    .describe("How many steps of plans run at once on one agent."),
+  agingMs: ms(1_000)
+    .default(60_000)
+    .describe("Waiting this long counts as much as one level of priority, in milliseconds."),
+  spawnsMax: count(BOUNDS.laneConcurrencyMax)
+    .default(256)
+    .describe("How many spawns of models may be open at once; more are delayed, then refused."),
+  spawnsPerSessionMax: count(BOUNDS.laneConcurrencyMax)
+    .optional()
+    .describe("How many spawns of one session may be open at once."),
+});
+export type LanesConfig = z.output<typeof lanesSchema>;
+
+/** A program that speaks the Agent Client Protocol over stdio. Only an operator can name one. */
+const acpAgentSchema = z.strictObject({
+  ...programFields,
+  cwd: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .optional()
+    .describe("The folder that the agent works in. Absent: the workspace of the host's agent of this name."),
+  permissions: z
+    .enum(["deny", "allow"])
+    .default("deny")
+    .describe("What the agent is answered when it asks for permission."),
+});
+export type AcpAgentConfig = z.output<typeof acpAgentSchema>;
+
+const resourceNames = (what: string) =>
+  z
+    .array(z.string().min(1).max(BOUNDS.resourceCharsMax))
+    .max(BOUNDS.policyOverridesMax)
+    .optional()
+    .describe(what);
+
+/** What a call of a tool changes, read off its parameters. A parameter is named by its path, such as `output.path`. */
+const watchedToolSchema = z.strictObject({
+  paths: resourceNames("Parameters that hold a path, or a list of paths."),
+  sessions: resourceNames("Parameters that hold a session key."),
+  queues: resourceNames("Parameters that hold the name of a queue."),
+  cwd: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .optional()
+    .describe(
+      "The parameter that holds the folder which relative paths are in. Absent: the agent's workspace.",
+    ),
+});
+export type WatchedTool = z.output<typeof watchedToolSchema>;
+
+/** Tools of the host whose calls are read as they are; an entry of `tools` has no effect on them. */
+export const HOST_TOOLS = [
+  "read",
+  "write",
+  "edit",
+  "apply_patch",
+  "nodes",
+  "exec",
+  "bash",
+  "process",
+  "terminal",
+  "sessions_send",
+] as const;
+
+/** What a shell command changes. Only an operator can declare it. */
+const declaredCommandSchema = z.strictObject({
+  command: z
+    .string()
+    .min(1)
+    .max(BOUNDS.resourceCharsMax)
+    .describe("The command line; `*` stands for anything."),
+  outputs: z
+    .array(z.string().min(1).max(BOUNDS.resourceCharsMax))
+    .max(BOUNDS.resourcesPerStepMax)
+    .describe(
+      "Files and folders that it changes, from its working directory. An empty list: it changes nothing.",
+    ),
+});
+
+const conflictsSchema = arbiterPolicySchema.extend({
+  strategy: conflictStrategySchema
+    .default("owner_wins")
+    .describe("Who gets a resource that several steps want to change, where nothing else is said."),
+  enabled: z
+    .boolean()
+    .default(true)
+    .describe("Rule on writes of several steps to one resource, before the tool call happens."),
+  leaseMs: ms(BOUNDS.leaseMsMin)
+    .default(5 * 60_000)
+    .describe("How long a step holds what it wrote without writing it again, in milliseconds."),
+  onConflict: z
+    .enum(["refuse", "wait"])
+    .default("refuse")
+    .describe(
+      "Whether the loser's call is refused at once, or first waits up to `waitMs` for the lease to end.",
+    ),
+  waitMs: z
+    .int()
+    .min(0)
+    .max(BOUNDS.waitMsMax)
+    .default(5_000)
+    .describe("How long a call waits where `onConflict` is `wait`, in milliseconds."),
+  reviewMs: z
+    .int()
+    .min(1_000)
+    .max(BOUNDS.reviewMsMax)
+    .default(120_000)
+    .describe("How long a person may take to approve a contested write, in milliseconds."),
+  unknownWrites: z
+    .enum(["allow", "review", "deny"])
+    .default("allow")
+    .describe("What happens to a shell command that declares no outputs, and to a call that cannot be read."),
+  tools: z
+    .record(z.string().min(1).max(BOUNDS.nameCharsMax), watchedToolSchema)
+    .refine((tools) => Object.keys(tools).length <= BOUNDS.watchedToolsMax)
+    .default({})
+    .describe("What other tools change, by the name of the tool."),
+  commands: z
+    .array(declaredCommandSchema)
+    .max(BOUNDS.policyOverridesMax)
+    .default([])
+    .describe("What shell commands change; the first entry that fits a command counts."),
+});
+export type ConflictsConfig = z.output<typeof conflictsSchema>;
+
+/** `plugins.entries.coordination.config.coordination.phase1`. */
+const phase1Schema = z.strictObject({
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe("Coordinate subagent spawns. Off: the plugin registers its CLI and nothing else."),
+  strict: z
+    .boolean()
+    .default(false)
+    .describe(
+      "Refuse a spawn that cannot be recorded or comes with a malformed envelope, instead of letting it go on.",
+    ),
+  agents: z
+    .array(agentIdSchema)
+    .max(BOUNDS.policyOverridesMax)
+    .optional()
+    .describe("Only coordinate spawns of these agents. Absent: of all agents."),
+  stepTimeoutMs: ms(1_000)
+    .default(24 * 3_600_000)
+    .describe("How long a step may run when the spawn names no runTimeoutSeconds, in milliseconds."),
+  settleMs: ms(0)
+    .default(3_000)
+    .describe("Quiet time after which a coordination without open steps ends, in milliseconds."),
+  acknowledgeMs: ms(1_000)
+    .default(30_000)
+    .describe("How long a spawn may stay unconfirmed by the host before it is looked up, in milliseconds."),
+  sweepMs: ms(1_000)
+    .default(15_000)
+    .describe("How often open steps are compared with the host's own records, in milliseconds."),
+  contentRetentionDays: z
+    .int()
+    .min(0)
+    .max(3_650)
+    .default(7)
+    .describe("How long objectives and tasks are kept beside the ledger, in days. 0 keeps none."),
+  escalateMs: ms(1_000)
+    .default(24 * 3_600_000)
+    .describe("How long a question to people stays open before its default is taken, in milliseconds."),
+  lanes: lanesSchema.prefault({}),
+  conflicts: conflictsSchema.prefault({}),
+  gates: gatesSchema.prefault({}),
+  escalations: escalationsSchema.prefault({}),
+  acpAgents: z
+    .record(agentIdSchema, acpAgentSchema)
+    .refine((agents) => Object.keys(agents).length <= BOUNDS.acpAgentsMax)
+    .default({})
+    .describe("Agents of plan steps that are programs speaking the Agent Client Protocol over stdio, by id."),
+  openwop: openWopSchema.prefault({}),
+});
+
+/** The plugin's configuration, `plugins.entries.coordination.config`. The manifest's JSON Schema is generated from it. */
+export const pluginConfigSchema = z.strictObject({
+  coordination: z.strictObject({ phase1: phase1Schema.prefault({}) }).prefault({}),
+});
+
+export type Phase1Config = z.output<typeof phase1Schema>;
+
+/** @throws CoordinationError `CONFIG_INVALID` */
+export function parsePluginConfig(value: unknown): Phase1Config {
+  const parsed: Parsed<z.output<typeof pluginConfigSchema>> = parseBounded(pluginConfigSchema, value ?? {}, {
+    charsMax: BOUNDS.configCharsMax,
+    depthMax: BOUNDS.configDepthMax,
+  });
+  if (parsed.ok) return parsed.value.coordination.phase1;
+  throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(withoutSecrets)));
+}
+
+const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop"];
+
+/** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
+function withoutSecrets(problem: ValidationProblem): ValidationProblem {
+  const mayHold = SECRETS.some((name) => problem.path.includes(name));
+  return mayHold ? { ...problem, received: "something else" } : problem;
+}

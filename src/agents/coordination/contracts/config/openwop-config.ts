@@ -1,0 +1,176 @@
+/** Owns: what operators say about the OpenWOP host in the gateway. Part of the plugin's configuration (`config.ts`). */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import { WORKFLOW_BOUNDS } from "../workflows/workflow-bounds.ts";
+
+export const DAY_MS = 24 * 3_600_000;
+export const REPLAY_RETENTION_DAYS_MAX = 3_650;
+
+const TOKEN_CHARS_MIN = 16;
+const VARIABLE = String.raw`\$\{[A-Za-z_][A-Za-z0-9_]*\}`;
+
+const secret = z
+  .string()
+  .max(BOUNDS.resourceCharsMax)
+  .regex(new RegExp(`^(?:${VARIABLE}|[\\x21-\\x7e]{${TOKEN_CHARS_MIN},})$`));
+
+const tenant = z
+  .string()
+  .max(BOUNDS.idCharsMax)
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]*$/);
+const origin = z
+  .string()
+  .max(BOUNDS.resourceCharsMax)
+  .regex(/^https?:\/\/[^/?#\s@]+$/);
+
+const tokenSchema = z.strictObject({
+  token: secret.describe(
+    `At least ${TOKEN_CHARS_MIN} visible ASCII characters; may be given as \`\${VARIABLE}\`.`,
+  ),
+  tenant: tenant.default("default").describe("Whose runs its holder starts and sees."),
+  principal: z
+    .string()
+    .min(1)
+    .max(BOUNDS.idCharsMax)
+    .optional()
+    .describe("Names the holder in runs and logs. Absent: a fingerprint of the token."),
+  scopes: z
+    .array(z.string().min(1).max(BOUNDS.idCharsMax))
+    .max(BOUNDS.openWopOriginsMax)
+    .optional()
+    .describe("What its holder's agents may use tools for that ask for it (`toolScopes`). Absent: nothing."),
+});
+export type OpenWopToken = z.output<typeof tokenSchema>;
+
+const MENTION_WAIT_SECONDS_MAX = 600;
+
+const mentionsSchema = z.strictObject({
+  senders: z
+    .array(
+      z
+        .string()
+        .max(BOUNDS.resourceCharsMax)
+        .regex(/^[^:\s]+:\S+$/),
+    )
+    .max(BOUNDS.openWopSendersMax)
+    .optional()
+    .describe(
+      "Who may call these agents in a chat: `CHANNEL:SENDER`, or `CHANNEL:*`. Absent: clients of the gateway, and by `/coordination ask` those whom their channel authorises. An empty list: nobody.",
+    ),
+  scopes: z
+    .array(z.string().min(1).max(BOUNDS.idCharsMax))
+    .max(BOUNDS.openWopOriginsMax)
+    .default([])
+    .describe("What agents that are called in a chat may use tools for that ask for it (`toolScopes`)."),
+  waitSeconds: z
+    .number()
+    .min(1)
+    .max(MENTION_WAIT_SECONDS_MAX)
+    .default(60)
+    .describe(
+      "How long a chat waits for the agent's answer before it is told that the agent is still at work.",
+    ),
+});
+export type MentionsConfig = z.output<typeof mentionsSchema>;
+
+export const openWopSchema = z
+  .strictObject({
+    enabled: z
+      .boolean()
+      .default(false)
+      .describe("Serve OpenWOP below `/coordination/openwop` of the gateway. Off: nothing of it is loaded."),
+    tokens: z
+      .array(tokenSchema)
+      .max(BOUNDS.openWopTokensMax)
+      .default([])
+      .describe("Who may ask: bearer tokens. Without one nobody could be let in, and `enabled` is refused."),
+    workflows: z
+      .array(z.string().min(1).max(BOUNDS.resourceCharsMax))
+      .max(BOUNDS.openWopFoldersMax)
+      .default([])
+      .describe(
+        "Folders with workflow definitions, one JSON or YAML file for each; relative ones are in OpenClaw's state folder.",
+      ),
+    agents: z
+      .array(z.string().min(1).max(BOUNDS.resourceCharsMax))
+      .max(BOUNDS.openWopFoldersMax)
+      .default([])
+      .describe(
+        "Folders with packs of agents (`pack.json` with `agents`), or one manifest file for each agent; relative ones are in OpenClaw's state folder.",
+      ),
+    modelClasses: z
+      .record(z.string().min(1).max(BOUNDS.idCharsMax), z.string().min(1).max(BOUNDS.idCharsMax))
+      .default({})
+      .describe(
+        "Models of these agents by the class that their manifests name, such as `reasoning`. Others get OpenClaw's own.",
+      ),
+    mcpServers: z
+      .record(
+        z
+          .string()
+          .max(BOUNDS.openWopServerCharsMax)
+          .regex(/^[A-Za-z0-9_-]+$/),
+        z.url().max(BOUNDS.resourceCharsMax),
+      )
+      .refine((servers) => Object.keys(servers).length <= BOUNDS.openWopOriginsMax)
+      .default({})
+      .describe("MCP servers, by name, whose tools these agents may be allowed as `mcp:<tool>`."),
+    toolScopes: z
+      .record(
+        z.string().min(1).max(BOUNDS.idCharsMax),
+        z.array(z.string().min(1).max(BOUNDS.idCharsMax)).max(BOUNDS.openWopOriginsMax),
+      )
+      .default({})
+      .describe("Scopes that a token needs for a tool of these agents, by the tool's id."),
+    mentions: mentionsSchema.prefault({}),
+    coordinationsTenant: tenant
+      .default("default")
+      .describe("Holders of this tenant's tokens see the coordinations of OpenClaw's agents as runs."),
+    baseUrl: z
+      .url()
+      .max(BOUNDS.resourceCharsMax)
+      .optional()
+      .describe("Where clients and peers reach it. Absent: the gateway's port on the loopback address."),
+    hostId: z
+      .string()
+      .min(1)
+      .max(BOUNDS.idCharsMax)
+      .optional()
+      .describe("How this host names itself to others. Absent: its base URL."),
+    allowPrivate: z
+      .array(origin)
+      .max(BOUNDS.openWopOriginsMax)
+      .default([])
+      .describe(
+        "Origins of peers and tools that may be private or without TLS, such as `http://127.0.0.1:4096`.",
+      ),
+    replayReinvokesModels: z
+      .boolean()
+      .default(false)
+      .describe(
+        "A replay of a run asks the model again, and fails where it refuses what it answered, or answers what it refused. Off: recorded answers only.",
+      ),
+    replayRetentionDays: z
+      .number()
+      .min(0)
+      .max(REPLAY_RETENTION_DAYS_MAX)
+      .default(WORKFLOW_BOUNDS.replayRetentionMs / DAY_MS)
+      .describe(
+        "For how many days after its end a run can be forked or replayed. What expired in its memory longer ago is deleted.",
+      ),
+    peerTokens: z
+      .record(origin, secret)
+      .refine((tokens) => Object.keys(tokens).length <= BOUNDS.openWopOriginsMax)
+      .default({})
+      .describe("Bearer tokens for peers, by their origin; may be given as `${VARIABLE}`."),
+  })
+  .superRefine(({ enabled, tokens }, context) => {
+    if (enabled && tokens.length === 0)
+      context.addIssue({
+        code: "custom",
+        path: ["tokens"],
+        message:
+          "at least one token where openwop.enabled is true, because nobody could be let in without one",
+      });
+  });
+export type OpenWopConfig = z.output<typeof openWopSchema>;

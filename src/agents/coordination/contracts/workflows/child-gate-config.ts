@@ -1,0 +1,143 @@
+/**
+ * Owns: what a node may ask for before the outputs of its child run are merged: a verdict (OpenWOP RFC 0090), a checksum and
+ * people's approval (RFC 0063). Workflows come from callers over a network: nothing here names a program or a file.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../bounds.ts";
+import {
+  criterionKeySchema,
+  remoteCheckSchema,
+  verdictSchema,
+  type Check,
+  type Verdict,
+} from "../verification.ts";
+import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
+
+const name = z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax);
+const share = z.number().min(0).max(1);
+const keys = z
+  .array(name)
+  .max(BOUNDS.criteriaMax)
+  .transform((given) => [...new Set(given)]);
+const waitMs = z.int().min(1).max(BOUNDS.durationMsMax);
+
+/** How long checks may take together where the node does not say. */
+const VERIFY_MS = 60_000;
+const SCRIPT_MAX = 1_000;
+const PROMPT_CHARS_MAX = 20_000;
+
+/** A verdict alone, or with what else a critic may say. */
+const scriptedVerdictSchema = z.union([
+  verdictSchema.transform((verdict): ScriptedVerdict => ({ verdict })),
+  z.object({ verdict: verdictSchema, criteria: keys.optional(), confidence: share.optional() }),
+]);
+
+export interface ScriptedVerdict {
+  readonly verdict: Verdict;
+  readonly criteria?: readonly string[] | undefined;
+  readonly confidence?: number | undefined;
+}
+
+const verifierSchema = z
+  .object({
+    /** Whose verdict it is. */
+    agentId: z.string().min(3).max(WORKFLOW_BOUNDS.nameCharsMax),
+    /** Keys of what is looked at. */
+    criteria: keys.default([]),
+    /** In place of asking anybody: the verdict of each completed child, in their order; the last one repeats. */
+    mockVerdicts: z.array(scriptedVerdictSchema).min(1).max(SCRIPT_MAX).optional(),
+    /** Checks by key. Without any, and without a script, a critic model rules on the criteria. */
+    checks: z
+      .record(criterionKeySchema, remoteCheckSchema)
+      .refine((checks) => Object.keys(checks).length <= BOUNDS.checksPerStepMax, "too many checks")
+      .optional(),
+    /** Of the critic. */
+    model: name.optional(),
+    /** What the critic rules by. With checks beside it, the critic is asked as well. */
+    systemPrompt: z.string().min(1).max(PROMPT_CHARS_MAX).optional(),
+    /** For all checks together; then there is no verdict. */
+    timeoutMs: waitMs.default(VERIFY_MS),
+    /** How often a worker may be sent back before people are asked; the loop's own limit holds in any case. */
+    revisionsMax: z.int().min(0).max(SCRIPT_MAX).optional(),
+    /** The input by which a worker that is sent back learns the keys of what it did not meet. */
+    revisionInput: name.default("revisionCriteria"),
+    /** The agent that did the work may rule on it. */
+    allowSelfVerification: z.boolean().default(false),
+    /** When nobody has answered, the answer is no. Absent: people are waited for. */
+    approvalTimeoutMs: waitMs.optional(),
+    /** What becomes of a run that would end although a verdict was not met: people are asked, or it fails. */
+    onUnresolved: z.enum(["ask", "fail"]).default("ask"),
+  })
+  .refine(
+    ({ criteria, mockVerdicts }) =>
+      mockVerdicts !== undefined || criteria.every((key) => criterionKeySchema.safeParse(key).success),
+    "a critic's criteria are named by letters, digits and ._:@/-",
+  );
+export type VerifierConfig = z.output<typeof verifierSchema>;
+
+const attestationSchema = z.object({
+  checksum: z.boolean().default(false),
+  algorithm: z.literal("sha256").default("sha256"),
+  requireApproval: z.boolean().default(false),
+  /** Scopes that the child run has at most. */
+  principalScope: z.array(name).max(BOUNDS.criteriaMax).optional(),
+  approvalTimeoutMs: waitMs.optional(),
+});
+export type AttestationConfig = z.output<typeof attestationSchema>;
+
+/** What stands between a completed child and its outputs in the parent. */
+export interface ChildGate {
+  readonly verifier?: VerifierConfig;
+  readonly attestation?: AttestationConfig;
+}
+
+const gateSchema = z.object({
+  verifier: verifierSchema.optional(),
+  outputAttestation: attestationSchema.optional(),
+});
+
+export type GateReading =
+  | { readonly ok: true; readonly gate: ChildGate | undefined }
+  /** A gate that was misunderstood would open too early. */
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** The gate that a node's configuration asks for. */
+export function readChildGate(config: Readonly<Record<string, unknown>>): GateReading {
+  const { verifier, outputAttestation } = config;
+  const parsed = gateSchema.safeParse({ verifier, outputAttestation });
+  if (!parsed.success)
+    return {
+      ok: false,
+      problems: parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`),
+    };
+  const { verifier: read, outputAttestation: attestation } = parsed.data;
+  const gate = { ...(read && { verifier: read }), ...(attestation && { attestation }) };
+  return { ok: true, gate: read || attestation ? gate : undefined };
+}
+
+/** What a critic is asked where nothing says what it is to look at. */
+const ANY_CRITERION = "acceptable";
+const RUBRIC = "Rule whether these outputs of a run are what a careful person would accept and build on.";
+
+/** The checks that are made, by key; none where the verdicts are scripted. */
+export function checksOf({
+  agentId,
+  criteria,
+  checks = {},
+  mockVerdicts,
+  systemPrompt,
+}: VerifierConfig): Readonly<Record<string, Check>> {
+  if (mockVerdicts) return {};
+  const stated = Object.entries(checks).map(([key, check]): [string, Check] => [
+    key,
+    check.kind === "model" ? { ...check, agent: agentId } : check,
+  ]);
+  if (stated.length > 0 && systemPrompt === undefined) return Object.fromEntries(stated);
+  const critic: Check = {
+    ...{ kind: "model", agent: agentId, rubric: systemPrompt ?? RUBRIC },
+    criteria: criteria.length > 0 ? criteria : [ANY_CRITERION],
+  };
+  return Object.fromEntries([...stated, [CRITIC_KEY, critic]]);
+}
+
+const CRITIC_KEY = "critic";

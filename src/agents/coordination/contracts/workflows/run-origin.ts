@@ -1,0 +1,36 @@
+/** Owns: where the log of a forked run comes from, and whose ids its events have (docs/adr/0013). */
+import { z } from "zod";
+import { coordinationIdSchema, eventIdAt, type CoordinationId, type EventId } from "../ids.ts";
+import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
+
+export const forkModeSchema = z.enum(["replay", "branch"]);
+export type ForkMode = z.infer<typeof forkModeSchema>;
+
+const sequence = z.int().min(0);
+
+export const runOriginSchema = z.strictObject({
+  mode: forkModeSchema,
+  sourceRunId: coordinationIdSchema,
+  /** The first event that is not simply the source's. */
+  fromSeq: sequence,
+  /** Events below it come from the source's log: of a branch `fromSeq`, of a replay the source's length when it was forked. */
+  until: sequence,
+  /** The run that stands in recorded values. Of a replay that of its source: its log is equal. Of a branch the run itself. */
+  identity: coordinationIdSchema,
+  /** Whose ids the events have, by rising `before`: those below it. From the last one on, they are the run's own. */
+  ids: z
+    .array(z.strictObject({ before: sequence, runId: coordinationIdSchema }))
+    .max(WORKFLOW_BOUNDS.forksMax),
+  /** Who asked for it: the owner is its source's. */
+  by: z.string().min(1).max(WORKFLOW_BOUNDS.nameCharsMax).optional(),
+  /** What a branch's caller put in place of the source's options. */
+  configurable: z.record(z.string(), z.unknown()).optional(),
+});
+
+export type RunOrigin = z.infer<typeof runOriginSchema>;
+
+/** The id of the event at a place in a run's log, which is its source's for what was taken from there. */
+export function eventIdIn(runId: CoordinationId, origin: RunOrigin | undefined, at: number): EventId {
+  const owner = origin?.ids.find(({ before }) => at < before)?.runId ?? runId;
+  return eventIdAt(owner, at);
+}

@@ -1,0 +1,33 @@
+import type { ParentRun } from "./workflow-events.ts";
+import type { EpochMs } from "../ids.ts";
+
+/** run-snapshot.schema.json. */
+export const WORKFLOW_STATUSES = [
+  "pending",
+  "running",
+  "paused",
+  "waiting-approval",
+  "waiting-input",
+  "waiting-external",
+  "completed",
+  "failed",
+  "cancelling",
+  "cancelled",
+] as const;
+export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number];
+
+/** What is kept beside the log of a workflow run, so that finding one folds nothing. */
+export interface WorkflowSummary {
+  readonly kind: "workflow";
+  readonly status: WorkflowStatus;
+  readonly tenant: string;
+  readonly workflowId: string;
+  readonly createdAtMs: EpochMs;
+  /** The process that drives it, while it has not ended. */
+  readonly driver: string;
+  readonly parent?: ParentRun;
+}
+
+export function hasRunEnded(status: WorkflowStatus): boolean {
+  return status === "completed" || status === "failed" || status === "cancelled";
+}

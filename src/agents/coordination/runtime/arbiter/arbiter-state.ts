@@ -1,0 +1,23 @@
+/** Owns: what one arbiter keeps between calls. */
+import type { CoordinationId } from "../../contracts/ids.ts";
+import type { Command } from "../../contracts/commands.ts";
+import type { AssessParts } from "./assess-call.ts";
+import type { Participants } from "./participants.ts";
+import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
+
+/** What one arbiter is made of. */
+export interface Arbitration extends AssessParts {
+  readonly participants: Participants;
+  readonly unanswerable: UnanswerableSessions;
+  /** Changes that are not on disk yet, the oldest first. */
+  readonly unrecorded: Unrecorded[];
+  readonly inRecordingTurn: InTurn;
+  readonly inTurn: InTurn;
+}
+/** Runs `work` after all earlier work. */
+export type InTurn = <T>(work: () => Promise<T>) => Promise<T>;
+/** What one call left behind and the ledger has not heard of yet. */
+export interface Unrecorded {
+  readonly runId: CoordinationId;
+  readonly commands: readonly Command[];
+}

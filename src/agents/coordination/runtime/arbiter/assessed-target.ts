@@ -1,0 +1,38 @@
+/** Owns: what is known of one target of a call before it is ruled on. */
+import type { FileLook } from "../../ports/resource-files.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { ResourceRequest } from "../../contracts/commands.ts";
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
+import type { Ruling } from "../../arbitration/arbitrate.ts";
+import type { MergedFile, WriteTarget } from "./write-call.ts";
+import type { CallUnderWay } from "./writes-under-way.ts";
+
+/** A target that is known by its resource, with its place in the call. */
+export interface LocatedTarget {
+  readonly resource: string;
+  readonly index: number;
+  readonly propose: WriteTarget["propose"];
+  readonly replaces: boolean;
+}
+export interface Assessed {
+  readonly target: LocatedTarget;
+  readonly request: ResourceRequest;
+  readonly ruling: Ruling | undefined;
+  readonly holders: readonly ClaimEntry[];
+  /** Claims of those that the requester works for, which end when it is granted. */
+  readonly delegated: readonly ClaimEntry[];
+  readonly merged?: MergedFile;
+  /** What the call leaves in the file, where that is known. */
+  readonly text?: string;
+  /** What its session takes that for, where others' changes are merged into it. */
+  readonly proposed?: string;
+  readonly look: FileLook | undefined;
+  /** Somebody else's call that changes it and has not ended. */
+  readonly underWay?: CallUnderWay;
+  /** What a plugin said of it, for the model that asked. */
+  readonly said?: string;
+  /** Plugins are to be asked first. */
+  readonly isUnasked?: true;
+  /** Kept so that later changes can be merged with it. */
+  readonly content?: ContentInput;
+}

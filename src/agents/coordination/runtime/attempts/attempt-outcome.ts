@@ -1,0 +1,151 @@
+/** Owns: which commands follow from how the child of a planned step ended. */
+import type { Command, StatedConfidence } from "../../contracts/commands.ts";
+import {
+  stepError,
+  usageSchema,
+  type ContentRef,
+  type StepError,
+  type Usage,
+} from "../../contracts/fact-fields.ts";
+import { unreachable } from "../../contracts/errors.ts";
+import type { StepId } from "../../contracts/ids.ts";
+import type { ChildEnding } from "../../contracts/observation.ts";
+import { heldBackIn, isNothingElse, withHeldBack } from "../../gates/placeholder.ts";
+import { statedConfidence } from "../../gates/stated-confidence.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import { outputsFromReply } from "../../plan/read-outputs.ts";
+import type { JsonObject } from "../../plan/step-graph.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+export interface Outcome {
+  readonly commands: readonly Command[];
+  readonly contents: readonly ContentInput[];
+}
+
+type OutcomeParts = Pick<RuntimeParts, "plans" | "contract" | "refOf" | "content" | "withheld">;
+
+interface About {
+  readonly stepId: StepId;
+  readonly attempt: number;
+}
+
+export async function outcomeOf(
+  parts: OutcomeParts,
+  { state, step }: { readonly state: OpenCoordination; readonly step: Step },
+  given: ChildEnding,
+): Promise<Outcome> {
+  const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
+  const ending = { ...given, ...cleanUsage(given.usage) };
+  switch (ending.outcome) {
+    case "completed":
+      return completion(parts, { state, step }, ending);
+    case "timed_out":
+      return only({ type: "timeOutStep", ...about, via: "runner" });
+    case "failed":
+      return failure(about, stepError("child_failed", ending.message ?? "the agent failed"), ending);
+    case "cancelled":
+      return failure(
+        about,
+        stepError("child_cancelled", ending.message ?? "the agent was cancelled"),
+        ending,
+      );
+    default:
+      return unreachable(ending.outcome, "child outcome");
+  }
+}
+
+/** What cannot be is not known: an event that breaks a bound could not be recorded at all. */
+function cleanUsage(usage: Usage | undefined): { usage?: Usage } {
+  const parsed = usageSchema.safeParse(usage);
+  return { ...(parsed.success ? { usage: parsed.data } : { usage: {} }) };
+}
+
+interface Ended {
+  readonly state: OpenCoordination;
+  readonly step: Step;
+}
+
+/** What the child reported counts; one that reported nothing is taken at its last words. */
+async function completion(
+  parts: OutcomeParts,
+  { state, step }: Ended,
+  ending: ChildEnding,
+): Promise<Outcome> {
+  const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
+  const { report } = step;
+  if (report?.outcome === "failed")
+    return failure(about, stepError("reported_failed", "the agent reported that it could not do it"), ending);
+  const reply = await saidIn(parts, step, ending.reply ?? "");
+  if (reply === undefined)
+    return failure(about, stepError("result_lost", "what the agent said was held back and is lost"), ending);
+  const stated = statedConfidence(reply);
+  if (report) return completed(about, report.output, { ...ending, stated });
+  const read = await outputsIn(parts, { state, step }, reply);
+  if (read.kind === "unusable") return failure(about, stepError("output_invalid", read.why), ending);
+  const { ref } = read.content;
+  return { ...completed(about, ref, { ...ending, stated }), contents: [read.content] };
+}
+
+/** The words of the agent, also where the host has only what stands for them; `undefined` where they are lost. */
+async function saidIn(
+  { content, withheld }: OutcomeParts,
+  { withheld: kept, phase }: Step,
+  reply: string,
+): Promise<string | undefined> {
+  const session = sessionOf(phase);
+  const said = session
+    ? withHeldBack(reply, (sha256, shown) => withheld.textOf(session, sha256) ?? shown)
+    : reply;
+  if (heldBackIn(said) === undefined) return said;
+  if (kept?.attempt === phase.attempt) return content.get(kept.text.sha256);
+  // What stands for a text of another session is only quoted.
+  return isNothingElse(said) ? undefined : said;
+}
+
+function completed(
+  about: About,
+  output: ContentRef,
+  { usage, stated }: ChildEnding & { readonly stated: StatedConfidence },
+): Outcome {
+  const used = usage ? { usage } : {};
+  return only({ type: "completeStep", ...about, via: "runner", output, stated, ...used });
+}
+
+type RepliedOutputs =
+  | { readonly kind: "outputs"; readonly content: ContentInput }
+  /** `why` begins with the path. */
+  | { readonly kind: "unusable"; readonly why: string };
+
+async function outputsIn(
+  parts: OutcomeParts,
+  { state, step }: Ended,
+  reply: string,
+): Promise<RepliedOutputs> {
+  const { stepId } = step.spec;
+  const schema =
+    isDelivery(step) || !step.spec.planned
+      ? undefined
+      : (await parts.plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
+  const read = outputsFromReply(reply, schema !== undefined);
+  if (read.kind === "unreadable") return { kind: "unusable", why: `${read.path}: ${read.message}` };
+  const [problem] = schema ? (await parts.contract()).check(schema, read.outputs) : [];
+  if (problem) return { kind: "unusable", why: `${problem.path}: ${problem.message}` };
+  return { kind: "outputs", content: outputContent(parts, read.outputs) };
+}
+
+/** Outputs as they are kept: other steps may need them as long as the plan runs. */
+export function outputContent({ refOf }: Pick<OutcomeParts, "refOf">, outputs: JsonObject): ContentInput {
+  const text = JSON.stringify(outputs);
+  return { ref: refOf(text), text, keepWhileRunning: true };
+}
+
+export function failure(about: About, error: StepError, { usage }: Pick<ChildEnding, "usage"> = {}): Outcome {
+  const cancelled = error.code === "child_cancelled";
+  return only({ type: "failStep", ...about, error, cancelled, via: "runner", ...(usage && { usage }) });
+}
+
+function only(command: Command): Outcome {
+  return { commands: [command], contents: [] };
+}

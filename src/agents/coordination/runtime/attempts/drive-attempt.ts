@@ -1,0 +1,375 @@
+/**
+ * Owns: bringing one attempt of a planned step from its dispatch to its end. The work may be cut off at any line and taken
+ * up again from the ledger.
+ *
+ * D1 the dispatch is on disk before the agent is started, and its outcome after it. D2 an attempt whose start is unknown is
+ * started again under the same key, and only when the host surely has no record of it.
+ */
+import type { Command } from "../../contracts/commands.ts";
+import { stepError } from "../../contracts/fact-fields.ts";
+import { addMs, type CoordinationId, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import type { ChildEnding, Observation } from "../../contracts/observation.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import type { OpenCoordination, Step } from "../../ledger/state.ts";
+import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import { failure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
+import { boundedAnswer, pause } from "../log/bounded-answer.ts";
+import { cancelNested, nestedPlan, withNested } from "./nested-plans.ts";
+import {
+  attemptOf,
+  messageAgain,
+  messageFor,
+  orderFor,
+  sessionFor,
+  type Message,
+} from "./prepare-attempt.ts";
+import type { Submitted } from "../log/run-log.ts";
+import { runnerFor, type RuntimeParts } from "../environment/runtime-parts.ts";
+
+/** A start that has not answered by then, beyond what the host is given to acknowledge, may have happened. */
+const START_GRACE_MS = 15_000;
+/** A host that has not answered by then has not answered. */
+const ANSWER_MS_MAX = 10_000;
+/** Between two questions about an attempt that the host does not know of yet. */
+const ASK_AGAIN_MS = 1_000;
+/** The host may be writing the record of a run that it has only just accepted. */
+const ABSENCES_MIN = 2;
+
+export interface DrivenAttempt {
+  readonly runId: CoordinationId;
+  readonly stepId: StepId;
+  readonly attempt: number;
+  /** Where the newest start that the host was asked for is kept. */
+  readonly starts: { starting?: Promise<unknown> };
+}
+
+interface Drive extends DrivenAttempt {
+  readonly parts: RuntimeParts;
+  /** Aborted when the attempt is over for other reasons, or the coordinator stops. */
+  readonly signal: AbortSignal;
+  /** Resolves when this process does no more for the attempt. */
+  readonly over: Promise<unknown>;
+}
+
+interface Current {
+  readonly state: OpenCoordination;
+  readonly step: Step;
+  readonly attempt: Attempt;
+  readonly runner: AgentRunner;
+}
+
+/** @throws CoordinationError when the ledger cannot be read or written. */
+export async function driveAttempt(
+  parts: RuntimeParts,
+  driven: DrivenAttempt,
+  signal: AbortSignal,
+): Promise<void> {
+  const over = Promise.withResolvers<undefined>();
+  const begun = await begin({ ...driven, parts, signal, over: over.promise });
+  if (!begun || !("deadlineAtMs" in begun.step.phase)) return;
+  const deadline = new AbortController();
+  const cancel = parts.clock.wakeAt(begun.step.phase.deadlineAtMs, () => deadline.abort());
+  const ended = new AbortController();
+  const drive: Drive = {
+    ...{ ...driven, parts, over: over.promise },
+    signal: AbortSignal.any([signal, deadline.signal, ended.signal]),
+  };
+  try {
+    if (begun.message !== undefined) await start(drive, begun.message);
+    await follow(drive);
+    if (deadline.signal.aborted && !signal.aborted) await timeOut(drive);
+  } finally {
+    cancel();
+    ended.abort();
+    over.resolve(undefined);
+  }
+}
+
+/** The attempt as the ledger has it now; `undefined` once it is over. */
+async function current({ parts, runId, stepId, attempt: number }: Drive): Promise<Current | undefined> {
+  const state = await parts.runs.state(runId);
+  if (state.kind !== "open") return undefined;
+  const step = state.steps.get(stepId);
+  if (!step || step.phase.attempt !== number || !isAtWork(step)) return undefined;
+  const attempt = attemptOf(state, step);
+  return attempt && { state, step, attempt, runner: runnerFor(parts, step.spec) };
+}
+
+function isAtWork({ phase }: Step): boolean {
+  return phase.status === "dispatched" || phase.status === "running";
+}
+
+async function submit(
+  { parts, runId }: Drive,
+  commands: readonly Command[],
+  contents: readonly ContentInput[] = [],
+): Promise<Submitted> {
+  const submitted = await parts.runs.submit(runId, commands, contents);
+  if (submitted.kind === "refused")
+    parts.logger.info(
+      { runId, refusal: submitted.code, command: commands[0]?.type },
+      `refused: ${submitted.reason}`,
+    );
+  return submitted;
+}
+
+interface Begun {
+  readonly step: Step;
+  /** What to start the agent with; absent where an earlier process may have started it. */
+  readonly message?: string;
+}
+
+/** D1: records the dispatch, or finds it recorded. */
+async function begin(drive: Drive): Promise<Begun | undefined> {
+  const known = await current(drive);
+  if (known) return { step: known.step };
+  const state = await drive.parts.runs.state(drive.runId);
+  const step = state.kind === "open" ? state.steps.get(drive.stepId) : undefined;
+  if (!step || state.kind !== "open" || step.phase.attempt + 1 !== drive.attempt) return undefined;
+  const message = await messageFor(drive.parts, state, step);
+  const submitted = await submit(drive, dispatching(drive, { state, step, message }), keptOf(message));
+  if (submitted.kind === "refused" || message.kind === "unfillable") return undefined;
+  const dispatched = await current(drive);
+  return dispatched && { step: dispatched.step, message: message.text };
+}
+
+function keptOf(message: Message): ContentInput[] {
+  if (message.kind !== "message" || !message.isPassing) return [];
+  return [{ ref: message.ref, text: message.text, keepWhileRunning: true }];
+}
+
+function dispatching(
+  { parts, stepId, attempt }: Drive,
+  {
+    state,
+    step,
+    message,
+  }: { readonly state: OpenCoordination; readonly step: Step; readonly message: Message },
+): Command[] {
+  const dispatch: Command = {
+    type: "dispatchStep",
+    stepId,
+    attempt,
+    targetSession: sessionFor(parts, state, step, attempt),
+    ...(message.kind === "message" && { message: message.ref }),
+  };
+  if (message.kind === "message") return [dispatch];
+  return [dispatch, ...failure({ stepId, attempt }, stepError("input_unavailable", message.why)).commands];
+}
+
+async function start(drive: Drive, message: string): Promise<void> {
+  const now = await current(drive);
+  const order = now && (await orderFor(drive.parts, now.state, { step: now.step, message }));
+  const { parts, signal } = drive;
+  if (!now || !order || signal.aborted) return;
+  const waitMs = now.state.created.acknowledgeMs + START_GRACE_MS;
+  const starting = Promise.resolve(order).then((it) => now.runner.start(it));
+  drive.starts.starting = starting;
+  const unknown: Start = { kind: "unknown", message: "the runner did not answer in time" };
+  const started = await boundedAnswer({ ...parts, waitMs, signal }, () => starting, unknown);
+  void starting.then(
+    () => stopIfOver(drive, now),
+    () => undefined,
+  );
+  await record(drive, now, started);
+}
+
+/** An agent that came to life after its attempt was given up must not go on. */
+async function stopIfOver(drive: Drive, { runner, attempt, step }: Current): Promise<void> {
+  if (!drive.signal.aborted || isDelivery(step)) return;
+  await drive.over;
+  try {
+    await drive.parts.runs.settled(drive.runId);
+    if (!(await current(drive))) await runner.cancel(attempt);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    drive.parts.logger.warn(
+      { runId: drive.runId, stepId: drive.stepId },
+      `could not stop a late agent: ${message}`,
+    );
+  }
+}
+
+/** What the runner answered becomes facts; of an unknown start nothing is concluded. */
+async function record(drive: Drive, now: Current, started: Start): Promise<void> {
+  const about = { stepId: drive.stepId, attempt: drive.attempt };
+  if (started.kind === "unknown") return;
+  if (started.kind === "refused") {
+    await conclude(drive, failure(about, stepError("spawn_refused", started.message)));
+    return;
+  }
+  if (started.child.childSessionKey !== now.attempt.childSessionKey) {
+    drive.parts.logger.warn(
+      { runId: drive.runId, stepId: drive.stepId },
+      "a runner answered for another session",
+    );
+    return;
+  }
+  const acknowledged: Command = { type: "acknowledgeStep", ...about, ...started.child, via: "runner" };
+  const outcome = started.ending && (await newestOutcome(drive, now, started.ending));
+  const submitted = await submit(drive, [acknowledged, ...(outcome?.commands ?? [])], outcome?.contents);
+  // D3: what came too late is recorded, too.
+  if (submitted.kind === "refused" && outcome) await conclude(drive, outcome);
+}
+
+/** The agent may have reported while its end was waited for: the newest report counts. */
+async function newestOutcome(drive: Drive, known: Current, ending: ChildEnding): Promise<Outcome> {
+  // What it said last may still be on its way to the disk.
+  await drive.parts.withheld.settled(known.attempt.childSessionKey);
+  for (let now = (await current(drive)) ?? known; ;) {
+    const outcome = await outcomeOf(drive.parts, now, ending);
+    const latest = await current(drive);
+    if (!latest || latest.step.report === now.step.report) return outcome;
+    now = latest;
+  }
+}
+
+function conclude(drive: Drive, { commands, contents }: Outcome): Promise<Submitted> {
+  return submit(drive, commands, contents);
+}
+
+/** Until the attempt is over: waits for its end, and asks now and then whether the host still knows of it. */
+async function follow(drive: Drive): Promise<void> {
+  const { parts, signal } = drive;
+  const waitForEnd = oneWait(drive);
+  let absences = 0;
+  for (let now = await current(drive); now; now = await current(drive)) {
+    const askedAtMs = parts.clock.now();
+    const seen = await see(drive, now, waitForEnd);
+    if (signal.aborted) return;
+    absences = seen.kind === "absent" ? absences + 1 : 0;
+    if (seen.kind === "ended") await ended(drive, now, seen);
+    else if (absences >= ABSENCES_MIN) {
+      await lost(drive, now);
+      absences = 0;
+      // A host that neither takes the start nor knows of it is not asked for it again and again.
+      await pause({ ...parts, waitMs: ASK_AGAIN_MS, signal });
+    } else if (seen.kind === "running" && now.step.phase.status === "dispatched")
+      await acknowledge(drive, seen);
+    else if (parts.clock.now() < addMs(askedAtMs, ASK_AGAIN_MS))
+      await pause({ ...parts, waitMs: ASK_AGAIN_MS, signal });
+  }
+}
+
+type WaitForEnd = (now: Current) => Promise<Observation>;
+
+/** The runner is asked to wait once, however many heartbeats pass meanwhile. */
+function oneWait({ parts, signal, runId, stepId }: Drive): WaitForEnd {
+  let waiting: Promise<Observation> | undefined;
+  const wait = async ({ runner, attempt }: Current): Promise<Observation> => {
+    try {
+      return await runner.follow(attempt, signal);
+    } catch (error) {
+      const message = error instanceof Error ? error.message : String(error);
+      parts.logger.warn({ runId, stepId }, `the runner cannot wait for the agent: ${message}`);
+      return { kind: "unknown" };
+    } finally {
+      waiting = undefined;
+    }
+  };
+  return (now) => (waiting ??= wait(now));
+}
+
+/** A dispatched attempt is asked about; a running one is waited for, and asked about with every heartbeat. */
+async function see(drive: Drive, now: Current, waitForEnd: WaitForEnd): Promise<Observation> {
+  const { parts, signal } = drive;
+  const unknown: Observation = { kind: "unknown" };
+  if (now.step.phase.status === "running") {
+    const beat = { ...parts, waitMs: parts.settings.sweepMs, signal };
+    const seen = ofAttempt(now.attempt, await boundedAnswer(beat, () => waitForEnd(now), unknown));
+    // That an owner was told is known long before it has answered; the deadline ends the waiting.
+    if (seen.kind === "ended" || signal.aborted || isDelivery(now.step)) return seen;
+  }
+  const asked = { ...parts, waitMs: ANSWER_MS_MAX, signal };
+  return ofAttempt(now.attempt, await boundedAnswer(asked, () => now.runner.observe(now.attempt), unknown));
+}
+
+/** An answer about another session says nothing. */
+export function ofAttempt({ childSessionKey }: Attempt, seen: Observation): Observation {
+  const isOther = "childSessionKey" in seen && seen.childSessionKey !== childSessionKey;
+  return isOther ? { kind: "unknown" } : seen;
+}
+
+async function acknowledge(drive: Drive, seen: Observation & { kind: "running" | "ended" }): Promise<void> {
+  const { stepId, attempt } = drive;
+  const { childSessionKey, childRunId } = seen;
+  await submit(drive, [
+    { type: "acknowledgeStep", stepId, attempt, childSessionKey, childRunId, via: "reconciled" },
+  ]);
+}
+
+async function ended(drive: Drive, now: Current, seen: Observation & { kind: "ended" }): Promise<void> {
+  if (now.step.phase.status === "dispatched") {
+    await acknowledge(drive, seen);
+    return;
+  }
+  if (await waitsForPeople(drive, now)) return;
+  const around = { ...drive, session: now.attempt.childSessionKey };
+  if (seen.outcome !== "completed") await cancelNested(drive.parts, around);
+  const nested = await nestedPlan(drive.parts, around);
+  if (nested?.kind === "open" && seen.outcome === "completed") {
+    drive.parts.giveBack(drive.runId, drive.stepId);
+    await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
+    return;
+  }
+  const ending = nested?.kind === "ended" ? withNested(seen, nested) : seen;
+  await conclude(drive, await newestOutcome(drive, now, ending));
+}
+
+/** What its agent asked people, and was not told yet: it goes on with the answer, in its session. */
+async function waitsForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
+  if (!hasAsked(state, attempt.childSessionKey)) return false;
+  drive.parts.giveBack(drive.runId, step.spec.stepId);
+  await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
+  return true;
+}
+
+function hasAsked({ openQuestions, escalations, tellings }: OpenCoordination, session: SessionKey): boolean {
+  const isAsked = openQuestions.keySeq().some((id) => {
+    const question = escalations.get(id);
+    return question?.cause === "agent" && question.askedBy === session;
+  });
+  return isAsked || tellings.some((telling) => telling.session === session && telling.of.kind === "answer");
+}
+
+/** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */
+async function lost(drive: Drive, { step, state, attempt }: Current): Promise<void> {
+  const about = { stepId: drive.stepId, attempt: drive.attempt };
+  if (step.phase.status === "running") {
+    await cancelNested(drive.parts, { ...drive, session: attempt.childSessionKey });
+    const gone = stepError("child_lost", "the host no longer knows the agent's run");
+    await conclude(drive, failure(about, gone));
+    return;
+  }
+  if (step.spec.deliveryMode === "best_effort") {
+    const unconfirmed = stepError(
+      "spawn_not_confirmed",
+      "the host has no record of the start, and it is sent only once",
+    );
+    await conclude(drive, failure(about, unconfirmed));
+    return;
+  }
+  const message = await messageAgain(drive.parts, state, step);
+  if (message.kind === "message") await start(drive, message.text);
+  else await conclude(drive, failure(about, stepError("input_unavailable", message.why)));
+}
+
+/** The deadline passed. Of a delivery it is asked once more, because it may have arrived. */
+async function timeOut(drive: Drive): Promise<void> {
+  const now = await current(drive);
+  if (!now) return;
+  const open = { ...drive, signal: new AbortController().signal };
+  if (isDelivery(now.step)) {
+    const asked = { ...drive.parts, waitMs: ANSWER_MS_MAX, signal: open.signal };
+    const answer = await boundedAnswer(asked, () => now.runner.observe(now.attempt), { kind: "unknown" });
+    const seen = ofAttempt(now.attempt, answer);
+    if (seen.kind === "ended") {
+      if (now.step.phase.status === "dispatched") await acknowledge(open, seen);
+      await conclude(open, await newestOutcome(open, now, seen));
+      return;
+    }
+  }
+  const { stepId, attempt } = drive;
+  await submit(open, [{ type: "timeOutStep", stepId, attempt, via: "deadline" }]);
+}

@@ -1,0 +1,69 @@
+/**
+ * Owns: the plan that the child of a step submitted. The step goes on as long as that plan runs, and the plan ends with
+ * the attempt whose child submitted it.
+ */
+import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { ChildEnding } from "../../contracts/observation.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import type { KnownCoordination, Spent } from "../../ledger/state.ts";
+import { nestedName } from "../../ledger/summary.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+type NestedParts = Pick<RuntimeParts, "store" | "runs" | "content">;
+
+/** The attempt whose child may have submitted a plan. */
+interface Around {
+  readonly runId: CoordinationId;
+  readonly stepId: StepId;
+  /** D3: what the child of another attempt submitted is not of this one. */
+  readonly session: SessionKey;
+}
+
+export type Nested = { readonly kind: "open" } | NestedEnd;
+
+export interface NestedEnd {
+  readonly kind: "ended";
+  /** What the child said when it was told the result. */
+  readonly reply?: string;
+  readonly spent: Spent;
+}
+
+export async function nestedPlan(parts: NestedParts, around: Around): Promise<Nested | undefined> {
+  const state = await nestedState(parts, around);
+  if (!state?.plan) return undefined;
+  if (state.kind === "open") return { kind: "open" };
+  const told = [...state.steps.values()].find(isDelivery)?.phase;
+  const output = told?.status === "completed" ? told.output : undefined;
+  const text = output && (await parts.content.get(output.sha256));
+  const { spent } = state.plan;
+  return { kind: "ended", spent, ...(text !== undefined && { reply: repliedIn(text) }) };
+}
+
+/** What the child said last counts, and what its plan used is used by its step. */
+export function withNested<E extends ChildEnding>(ending: E, { reply, spent }: NestedEnd): E {
+  const { tokens = 0, costMicroUsd = 0 } = ending.usage ?? {};
+  const usage = { tokens: tokens + spent.tokens, costMicroUsd: costMicroUsd + spent.costMicroUsd };
+  return { ...ending, usage, ...(reply !== undefined && { reply }) };
+}
+
+/** The attempt is over, so nobody waits for what its child submitted. */
+export async function cancelNested(parts: NestedParts, around: Around): Promise<void> {
+  const state = await nestedState(parts, around);
+  if (state?.kind !== "open") return;
+  await parts.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
+}
+
+async function nestedState(
+  { store, runs }: NestedParts,
+  { runId, stepId, session }: Around,
+): Promise<KnownCoordination | undefined> {
+  const found = await store.find(nestedName(runId, stepId));
+  if (!found) return undefined;
+  const state = await runs.state(found.runId);
+  return state.kind !== "unopened" && state.created.ownerSession === session ? state : undefined;
+}
+
+function repliedIn(json: string): string {
+  const outputs = JSON.parse(json) as { text?: unknown };
+  return typeof outputs.text === "string" ? outputs.text : json;
+}

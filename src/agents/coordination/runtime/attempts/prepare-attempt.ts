@@ -1,0 +1,204 @@
+/** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
+import type { ContentRef } from "../../contracts/fact-fields.ts";
+import { idempotencyKey, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import { invariant, isCoordinationError } from "../../contracts/errors.ts";
+import { envelopeOf } from "../../dispatch/envelope-of.ts";
+import { isPlanned, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import { childOf, sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import { fillInput } from "../../plan/fill-input.ts";
+import { instructionOf } from "../../plan/instruction.ts";
+import { referencesIn } from "../../plan/read-bindings.ts";
+import type { CompiledStep, Json } from "../../plan/step-graph.ts";
+import type { Attempt, Order } from "../../ports/agent-runner.ts";
+import { deliveryMessage, toldSteps } from "./delivery-message.ts";
+import { revisionMessage } from "./revision-message.ts";
+import type { IndexedGraph } from "../log/plan-source.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+export type Message =
+  | {
+      readonly kind: "message";
+      readonly text: string;
+      readonly ref: ContentRef;
+      /** It would come out differently once other steps have completed. */
+      readonly isPassing?: boolean;
+    }
+  /** The input cannot be filled in; `why` says where. */
+  | { readonly kind: "unfillable"; readonly why: string };
+
+type MessageParts = Pick<RuntimeParts, "plans" | "content" | "refOf" | "runs">;
+
+export async function messageFor(parts: MessageParts, state: OpenCoordination, step: Step): Promise<Message> {
+  const revision = await revisionFor(parts, step);
+  if (revision && keepsSession(step)) return revision;
+  if (!isPlanned(state))
+    return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
+  if (isDelivery(step)) return said(parts, await deliveryText(parts, state));
+  const instruction = await instructionFor(parts, state, step);
+  if (instruction.kind !== "message" || !revision) return instruction;
+  return { ...said(parts, `${instruction.text}\n\n${revision.text}`), isPassing: true };
+}
+
+/** What is to be different this time; the keys of what was not met, and what the result was. */
+async function revisionFor(
+  parts: MessageParts,
+  { phase, spec }: Step,
+): Promise<(Message & { readonly kind: "message" }) | undefined> {
+  if (phase.status !== "backoff" || !phase.revision) return undefined;
+  const { criteria, output } = phase.revision;
+  const before = output && !keepsSession({ spec }) ? await parts.content.get(output.sha256) : undefined;
+  return { ...said(parts, revisionMessage(criteria, before)), isPassing: true };
+}
+
+/** The host's agents go on in their session; a program is started anew. */
+function keepsSession({ spec }: Pick<Step, "spec">): boolean {
+  return spec.runner === "subagent";
+}
+
+async function instructionFor(parts: MessageParts, state: PlannedCoordination, step: Step): Promise<Message> {
+  const graph = await graphIfKept(parts, state);
+  if (!graph) return { kind: "unfillable", why: "the text of the plan is not kept any more" };
+  const compiled = graph.stepOf.get(step.spec.stepId);
+  invariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
+  if (compiled.bindings.length === 0) return said(parts, instructionOf(compiled.task, compiled.input));
+  // Outputs can be read once they are on disk.
+  await parts.runs.settled(state.coordinationId);
+  const sources = sourcesOf(compiled);
+  const outputs = await outputsOf(parts, state, sources);
+  const lost = sources.find((stepId) => hasOutput(state, stepId) && !outputs.has(stepId));
+  if (lost !== undefined) return { kind: "unfillable", why: `what ${lost} came to is not kept any more` };
+  const filled = fillInput(compiled, (stepId) => outputs.get(stepId));
+  if (filled.kind === "unfillable") return { kind: "unfillable", why: `${filled.path}: ${filled.message}` };
+  const isPassing = sources.some((stepId) => !outputs.has(stepId));
+  return { ...said(parts, instructionOf(compiled.task, filled.input)), ...(isPassing && { isPassing }) };
+}
+
+/** From the log, so that an owner is told also where the plan's text is gone. */
+async function deliveryText(parts: MessageParts, state: PlannedCoordination): Promise<string> {
+  await parts.runs.settled(state.coordinationId);
+  const outputs = await outputsOf(parts, state, toldSteps(state));
+  const objective = await parts.content.get(state.created.objective.sha256);
+  return deliveryMessage(state, objective ?? "(not kept)", outputs);
+}
+
+/** A plan that an upgrade no longer compiles, or whose text was lost, fails its steps and does not hang. */
+async function graphIfKept(
+  { plans }: MessageParts,
+  state: PlannedCoordination,
+): Promise<IndexedGraph | undefined> {
+  try {
+    return await plans.graphOf(state);
+  } catch (error) {
+    if (isCoordinationError(error) && error.code === "LEDGER_CORRUPT") return undefined;
+    throw error;
+  }
+}
+
+/** D2: what is started again under the same key is told the same. */
+export async function messageAgain(
+  parts: MessageParts,
+  state: OpenCoordination,
+  step: Step,
+): Promise<Message> {
+  const ref = step.phase.status === "dispatched" ? step.phase.message : undefined;
+  const text = ref && (await parts.content.get(ref.sha256));
+  return ref && text !== undefined ? { kind: "message", text, ref } : messageFor(parts, state, step);
+}
+
+function said({ refOf }: Pick<MessageParts, "refOf">, text: string): Message & { readonly kind: "message" } {
+  return { kind: "message", text, ref: refOf(text) };
+}
+
+function sourcesOf({ bindings }: CompiledStep): StepId[] {
+  return [...new Set(bindings.flatMap(({ value }) => referencesIn(value).map(({ stepId }) => stepId)))];
+}
+
+/** One that has not completed has none, which is no loss. */
+function hasOutput({ steps }: PlannedCoordination, stepId: StepId): boolean {
+  const phase = steps.get(stepId)?.phase;
+  return phase?.status === "completed" && phase.output !== undefined;
+}
+
+/** The outputs of those that have completed, as far as they are kept. */
+async function outputsOf(
+  { content }: Pick<MessageParts, "content">,
+  { steps }: PlannedCoordination,
+  stepIds: readonly StepId[],
+): Promise<ReadonlyMap<StepId, Json>> {
+  const hashes = stepIds.flatMap((stepId) => {
+    const phase = steps.get(stepId)?.phase;
+    return phase?.status === "completed" && phase.output ? [[stepId, phase.output.sha256] as const] : [];
+  });
+  const texts = await content.getMany([...new Set(hashes.map(([, sha256]) => sha256))]);
+  return new Map(
+    hashes.flatMap(([stepId, sha256]) => {
+      const text = texts.get(sha256);
+      return text === undefined ? [] : [[stepId, JSON.parse(text) as Json] as const];
+    }),
+  );
+}
+
+/** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
+export function sessionFor(
+  { refOf }: Pick<RuntimeParts, "refOf">,
+  state: OpenCoordination,
+  { spec, phase }: Step,
+  attempt: number,
+): SessionKey {
+  if (spec.runner === "owner") return spec.sourceSession;
+  const isRevised =
+    phase.status === "backoff" && phase.revision !== undefined && attempt === phase.attempt + 1;
+  if (isRevised && phase.child && keepsSession({ spec })) return phase.child.childSessionKey;
+  const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
+  const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
+  return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;
+}
+
+/** The newest attempt of a step, as runners know it; `undefined` before its dispatch. */
+export function attemptOf({ coordinationId }: OpenCoordination, { spec, phase }: Step): Attempt | undefined {
+  const childSessionKey = sessionOf(phase);
+  if (!childSessionKey || !("dispatchedAtMs" in phase)) return undefined;
+  const childRunId = childOf(phase)?.childRunId;
+  return {
+    idempotencyKey: idempotencyKey(coordinationId, spec.stepId, phase.attempt),
+    agentId: spec.agentId,
+    childSessionKey,
+    ...(childRunId && { childRunId }),
+    dispatchedAtMs: phase.dispatchedAtMs,
+  };
+}
+
+export async function orderFor(
+  parts: MessageParts,
+  state: OpenCoordination,
+  { step, message }: { readonly step: Step; readonly message: string },
+): Promise<Order | undefined> {
+  const attempt = attemptOf(state, step);
+  const envelope = envelopeOf(state, step.spec.stepId);
+  if (!attempt || !envelope || step.phase.status !== "dispatched") return undefined;
+  const graph = isDelivery(step) || !step.spec.planned ? undefined : await parts.plans.graphOf(state);
+  const outputSchema = graph?.stepOf.get(step.spec.stepId)?.outputSchema;
+  const spanId = parts.refOf(attempt.idempotencyKey).sha256.slice(0, 16);
+  return {
+    ...attempt,
+    envelope,
+    lane: step.spec.lane,
+    message,
+    ...(outputSchema && { outputSchema }),
+    deadlineAtMs: step.phase.deadlineAtMs,
+    traceparent: `00-${traceIdOf(parts, state)}-${spanId}-01`,
+  };
+}
+
+const TRACE_ID = /^[0-9a-f]{32}$/u;
+
+function traceIdOf(
+  { refOf }: Pick<MessageParts, "refOf">,
+  { created, coordinationId }: OpenCoordination,
+): string {
+  const { traceId } = created.trace;
+  return traceId !== undefined && TRACE_ID.test(traceId)
+    ? traceId
+    : refOf(coordinationId).sha256.slice(0, 32);
+}

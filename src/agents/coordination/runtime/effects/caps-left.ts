@@ -1,0 +1,33 @@
+import type { AgentId, SessionKey } from "../../contracts/ids.ts";
+import type { Allowance } from "../../lanes/pick-best.ts";
+
+/** What was handed to the lanes and has not given its place back. */
+export interface Held {
+  readonly session: SessionKey;
+  readonly agentId: AgentId;
+  readonly isReleased?: boolean;
+}
+
+interface Caps {
+  readonly perSessionMax?: number;
+  readonly perAgentMax?: number;
+}
+
+/** What the caps per session and per agent leave; `undefined` without caps. */
+export function capsLeft(
+  { perSessionMax, perAgentMax }: Caps,
+  handedIn: Iterable<Held>,
+): Allowance | undefined {
+  if (perSessionMax === undefined && perAgentMax === undefined) return undefined;
+  const held = [...handedIn].filter(({ isReleased }) => !isReleased);
+  const ofSession = Map.groupBy(held, ({ session }) => session);
+  const ofAgent = Map.groupBy(held, ({ agentId }) => agentId);
+  return {
+    ...(perSessionMax !== undefined && {
+      ofSession: (session) => perSessionMax - (ofSession.get(session)?.length ?? 0),
+    }),
+    ...(perAgentMax !== undefined && {
+      ofAgent: (agentId) => perAgentMax - (ofAgent.get(agentId)?.length ?? 0),
+    }),
+  };
+}

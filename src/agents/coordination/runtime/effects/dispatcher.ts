@@ -1,0 +1,382 @@
+/**
+ * Owns: acting on what `planDispatch` says, when it is due. Timers follow from the states; the effects under way are
+ * remembered only so that one process does not do the same thing twice at once.
+ */
+import {
+  addMs,
+  idempotencyKey,
+  type CoordinationId,
+  type EpochMs,
+  type IdempotencyKey,
+} from "../../contracts/ids.ts";
+import { isCoordinationError } from "../../contracts/errors.ts";
+import { nextDeadline, planDispatch, planRecovery, type Effect } from "../../dispatch/plan-dispatch.ts";
+import { type Capacity } from "../../dispatch/capacity.ts";
+import type { RunStep } from "../../dispatch/plan-effects.ts";
+import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
+import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
+import { boundedAnswer } from "../log/bounded-answer.ts";
+import { driveAttempt } from "../attempts/drive-attempt.ts";
+import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
+import { capsLeft, type Held } from "./caps-left.ts";
+import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
+import { openRuns } from "../log/open-runs.ts";
+import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
+import { performPlanEffect } from "./perform-plan-effect.ts";
+import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
+import type { SpawnGate } from "../spawns/spawn-gate.ts";
+
+/** A start that has not answered by then is not waited for before its agent is stopped. */
+const START_MS_MAX = 10_000;
+
+export interface DispatcherParts extends Omit<EffectParts, "stopping" | "watch" | "giveBack" | "halt"> {
+  readonly lanes: LaneRunner;
+  readonly gate: SpawnGate;
+  /** Hears at every sweep of each coordination that is open, whoever opened it. */
+  readonly onOpen: (state: OpenCoordination) => void;
+}
+
+export interface Dispatcher {
+  /** Looks at the coordination again when its state says so. */
+  readonly watch: (state: Coordination) => void;
+  /** Looks at a plan at once: something may begin, and its record shares the transaction of what let it begin. */
+  readonly changed: (state: Coordination) => void;
+  /** A step's child waits for other work: its place in the lane is free. */
+  readonly giveBack: (runId: CoordinationId, stepId: string) => void;
+  start(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** An attempt that this process brings to its end. */
+interface Driven extends Held {
+  readonly runId: CoordinationId;
+  readonly stepId: string;
+  readonly over: AbortController;
+  /** The newest start that the host was asked for. */
+  starting?: Promise<unknown>;
+  slot?: LaneSlot;
+  /** Its place is free though it goes on. */
+  isReleased?: boolean;
+}
+
+/** What one dispatcher remembers between two looks; nothing of it is a fact. */
+interface Memory {
+  readonly wakes: Map<CoordinationId, () => void>;
+  readonly underway: Set<string>;
+  /** Attempts under way or waiting for their lane, by the id of their effect. */
+  readonly driven: Map<string, Driven>;
+  /** Coordinations being looked at, and whether they are to be looked at again. */
+  readonly looking: Map<CoordinationId, { again: boolean }>;
+  /** Coordinations whose steps found a lane full. */
+  readonly starved: Set<CoordinationId>;
+  /** Looks, sweeps and attempts under way. */
+  readonly working: Set<Promise<void>>;
+  readonly stopping: AbortController;
+  cancelSweep: () => void;
+}
+
+interface Dispatching {
+  readonly parts: DispatcherParts;
+  readonly memory: Memory;
+  readonly effectParts: EffectParts;
+}
+
+type Plan = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
+
+export function createDispatcher(parts: DispatcherParts): Dispatcher {
+  const memory = newMemory();
+  const watch = (state: Coordination): void => {
+    const due = nextDeadline(state);
+    const { coordinationId: runId } = state;
+    if (due !== undefined) wakeAt(it, { runId, atMs: laterOf(due, addMs(parts.clock.now(), PAUSE_MS_MIN)) });
+  };
+  const changed = (state: Coordination): void => {
+    if (state.kind !== "unopened" && state.plan) lookSoon(it, state.coordinationId);
+  };
+  const giveBack = (runId: CoordinationId, stepId: string): void => {
+    for (const driven of memory.driven.values())
+      if (driven.runId === runId && driven.stepId === stepId) release(driven);
+    feed(it);
+  };
+  const halt: EffectParts["halt"] = (key) => haltAttempt(it, key);
+  const effectParts: EffectParts = { ...parts, stopping: memory.stopping.signal, watch, giveBack, halt };
+  const it: Dispatching = { parts, memory, effectParts };
+  const endOfRoom = parts.lanes.onRoom(() => feed(it));
+  return {
+    watch,
+    changed,
+    giveBack,
+    start: async () => {
+      await working(memory, sweep(it));
+      await working(memory, logged(it, "recent plans", tellRecentPlans(parts)));
+    },
+    stop: async () => {
+      endOfRoom();
+      memory.stopping.abort();
+      memory.cancelSweep();
+      for (const cancel of memory.wakes.values()) cancel();
+      memory.wakes.clear();
+      for (const { over } of memory.driven.values()) over.abort();
+      while (memory.working.size > 0) await Promise.all(memory.working);
+      await parts.lanes.idle();
+    },
+  };
+}
+
+/** Looks again at those whose steps found no place. */
+function feed(it: Dispatching): void {
+  const starved = [...it.memory.starved];
+  it.memory.starved.clear();
+  for (const runId of starved) lookSoon(it, runId);
+}
+
+/** Also before it has its place: then it keeps none. */
+function release(driven: Driven): void {
+  driven.isReleased = true;
+  driven.slot?.release();
+}
+
+function newMemory(): Memory {
+  return {
+    wakes: new Map(),
+    underway: new Set(),
+    driven: new Map(),
+    looking: new Map(),
+    starved: new Set(),
+    working: new Set(),
+    stopping: new AbortController(),
+    cancelSweep: () => undefined,
+  };
+}
+
+/** Remembers work until it is through, for `stop` to wait for. Looks, sweeps and attempts do not reject. */
+async function working(memory: Memory, work: Promise<void>): Promise<void> {
+  memory.working.add(work);
+  await work;
+  memory.working.delete(work);
+}
+
+function isStopped({ stopping }: Memory): boolean {
+  return stopping.signal.aborted;
+}
+
+function wakeAt(
+  it: Dispatching,
+  { runId, atMs }: { readonly runId: CoordinationId; readonly atMs: EpochMs },
+): void {
+  const { parts, memory } = it;
+  memory.wakes.get(runId)?.();
+  memory.wakes.delete(runId);
+  if (isStopped(memory)) return;
+  const wake = (): void => {
+    memory.wakes.delete(runId);
+    lookSoon(it, runId);
+  };
+  memory.wakes.set(runId, parts.clock.wakeAt(atMs, wake));
+}
+
+/** Looks once for all changes that come while another look is under way. */
+function lookSoon(it: Dispatching, runId: CoordinationId): void {
+  const { memory } = it;
+  if (isStopped(memory)) return;
+  const looking = memory.looking.get(runId);
+  if (looking) looking.again = true;
+  else void working(memory, lookUntilQuiet(it, runId));
+}
+
+async function lookUntilQuiet(it: Dispatching, runId: CoordinationId): Promise<void> {
+  const looking = { again: true };
+  it.memory.looking.set(runId, looking);
+  while (looking.again) {
+    looking.again = false;
+    await look(it, { runId, plan: planDispatch });
+  }
+  it.memory.looking.delete(runId);
+}
+
+async function look(
+  it: Dispatching,
+  { runId, plan }: { readonly runId: CoordinationId; readonly plan: Plan },
+): Promise<void> {
+  const { parts, memory } = it;
+  if (isStopped(memory)) return;
+  try {
+    const state = await parts.runs.state(runId);
+    tellPlan(parts, state);
+    const effects = plan(state, parts.clock.now(), capacityOf(it, runId));
+    await Promise.all(effects.map((effect) => act(it, { state, effect })));
+    const atMs = lookAgainAt(parts, await parts.runs.state(runId));
+    if (atMs !== undefined) wakeAt(it, { runId, atMs });
+  } catch (error) {
+    const { code, message } = describe(error);
+    parts.logger.error({ runId, code }, `could not move the coordination on: ${message}`);
+    wakeAt(it, { runId, atMs: addMs(parts.clock.now(), parts.settings.sweepMs) });
+  }
+}
+
+function capacityOf({ parts, memory }: Dispatching, runId: CoordinationId): Capacity {
+  const { lanes, settings } = parts;
+  const room = {
+    control: lanes.room("control"),
+    data: lanes.room("data"),
+    escalation: lanes.room("escalation"),
+  };
+  if (Object.values(room).includes(0)) memory.starved.add(runId);
+  const allowance = capsLeft(settings, memory.driven.values());
+  // The end of any attempt may leave a place under a cap.
+  if (allowance) memory.starved.add(runId);
+  return {
+    room,
+    agingMs: settings.agingMs,
+    ...(allowance && { allowance }),
+    isUnderway: (effectId) => memory.driven.has(effectId),
+  };
+}
+
+/** Effects of plans that wait for agents are not waited for: other steps go on meanwhile. */
+async function act(
+  it: Dispatching,
+  { state, effect }: { readonly state: Coordination; readonly effect: Effect },
+): Promise<void> {
+  if (state.kind !== "open") return;
+  if (effect.kind === "runStep") {
+    drive(it, { state, effect });
+    return;
+  }
+  const acting = perform(it, { state, effect });
+  const { coordinationId } = state;
+  if (OWN_TIME.has(effect.kind))
+    void working(it.memory, logged(it, coordinationId, thenLook(it, state, acting)));
+  else if (state.plan && TAKES_TIME.has(effect.kind))
+    void working(it.memory, logged(it, coordinationId, acting));
+  else await acting;
+}
+
+const TAKES_TIME: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved", "stopStep", "stopStray"]);
+
+/** What it recorded was looked at while it was still under way, and something like it may be next. */
+async function thenLook(it: Dispatching, before: OpenCoordination, acting: Promise<void>): Promise<void> {
+  await acting;
+  const { coordinationId } = before;
+  const after = await it.parts.runs.state(coordinationId);
+  if (after.nextSequence !== before.nextSequence) lookSoon(it, coordinationId);
+}
+
+/** Checks, people and sessions take as long as they take: nothing waits for them. */
+const OWN_TIME: ReadonlySet<Effect["kind"]> = new Set(["verifyResult", "notifyPeople", "tellSession"]);
+
+async function perform(
+  { memory, effectParts, parts }: Dispatching,
+  { state, effect }: { readonly state: Coordination; readonly effect: Exclude<Effect, RunStep> },
+): Promise<void> {
+  const { underway } = memory;
+  if (underway.has(effect.effectId)) return;
+  underway.add(effect.effectId);
+  try {
+    if (isGateEffect(effect)) await performGateEffect(effectParts, state, effect);
+    else if (isOfAny(effect)) await parts.lanes.operate(() => performEffect(effectParts, state, effect));
+    else await performPlanEffect(effectParts, state, effect);
+  } finally {
+    underway.delete(effect.effectId);
+  }
+}
+
+/** An agent that is being started can be stopped only when the host knows of it. */
+async function haltAttempt({ parts, memory }: Dispatching, attemptKey: IdempotencyKey): Promise<void> {
+  const { over, starting } = memory.driven.get(`${attemptKey}:run`) ?? {};
+  over?.abort();
+  const waiting = { ...parts, waitMs: START_MS_MAX, signal: memory.stopping.signal };
+  if (starting) await boundedAnswer<unknown>(waiting, () => starting, undefined);
+}
+
+/** Takes a place in the lane for as long as the attempt lasts. */
+function drive(
+  it: Dispatching,
+  { state, effect }: { readonly state: Coordination & { kind: "open" }; readonly effect: RunStep },
+): void {
+  const { parts, memory, effectParts } = it;
+  const step = state.steps.get(effect.stepId);
+  if (!step || memory.driven.has(effect.effectId) || isStopped(memory)) return;
+  const { coordinationId: runId } = state;
+  const { sourceSession: session, agentId, priority, planned } = step.spec;
+  const driven: Driven = { runId, stepId: effect.stepId, session, agentId, over: new AbortController() };
+  memory.driven.set(effect.effectId, driven);
+  const request: LaneRequest = {
+    ...{ lane: effect.lane, priority, readyAtMs: effect.readyAtMs, session, agentId },
+    criticalPathMs: planned?.criticalPathMs ?? 0,
+  };
+  const attempt = { runId, stepId: effect.stepId, attempt: effect.attempt, starts: driven };
+  const go = async (): Promise<void> => {
+    if (!driven.over.signal.aborted) await driveAttempt(effectParts, attempt, driven.over.signal);
+  };
+  // An attempt that an earlier process began is at work already: it takes a place when there is one, and waits for none.
+  const begun = step.phase.attempt === effect.attempt ? go() : undefined;
+  const work = async (slot: LaneSlot): Promise<void> => {
+    driven.slot = slot;
+    if (driven.isReleased) slot.release();
+    await (begun ?? go());
+  };
+  const running = async (): Promise<void> => {
+    const [result] = await Promise.all([parts.lanes.run(request, work), begun]);
+    memory.driven.delete(effect.effectId);
+    // Room may have come back before the refusal was heard of.
+    if (result.kind === "full" && parts.lanes.room(effect.lane) === 0) memory.starved.add(runId);
+    else lookSoon(it, runId);
+    if (parts.settings.perSessionMax !== undefined || parts.settings.perAgentMax !== undefined) feed(it);
+  };
+  // After a failure the next sweep takes the attempt up again.
+  void working(
+    memory,
+    logged(it, runId, running()).finally(() => memory.driven.delete(effect.effectId)),
+  );
+}
+
+async function logged({ parts }: Dispatching, runId: string, work: Promise<void>): Promise<void> {
+  try {
+    await work;
+  } catch (error) {
+    const { code, message } = describe(error);
+    if (code !== "LEDGER_CLOSED")
+      parts.logger.error({ runId, code }, `could not move the coordination on: ${message}`);
+  }
+}
+
+async function sweep(it: Dispatching): Promise<void> {
+  const { parts, memory } = it;
+  try {
+    for await (const runId of openRuns(parts.store)) {
+      if (isStopped(memory)) return;
+      await look(it, { runId, plan: recovery(parts) });
+    }
+    await parts.content.deleteBefore(addMs(parts.clock.now(), -parts.settings.contentMs));
+  } catch (error) {
+    const { code, message } = describe(error);
+    parts.logger.error({ code }, `the sweep failed: ${message}`);
+  }
+  if (isStopped(memory)) return;
+  memory.cancelSweep = parts.clock.wakeAt(addMs(parts.clock.now(), parts.settings.sweepMs), () => {
+    void working(memory, sweep(it));
+  });
+}
+
+/** Spawns that another process admitted count here, too. */
+function recovery(parts: DispatcherParts): Plan {
+  const { gate, onOpen } = parts;
+  return (state, now, capacity) => {
+    if (state.kind === "open") onOpen(state);
+    const effects = planRecovery(state, now, capacity);
+    for (const effect of effects) {
+      const step =
+        effect.kind === "askHost" && state.kind === "open" ? state.steps.get(effect.stepId) : undefined;
+      if (!step) continue;
+      const { stepId, sourceSession } = step.spec;
+      gate.occupy(idempotencyKey(state.coordinationId, stepId, step.phase.attempt), sourceSession);
+    }
+    return effects;
+  };
+}
+
+function describe(error: unknown): { code: string; message: string } {
+  const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+  return { code, message: error instanceof Error ? error.message : String(error) };
+}

@@ -1,0 +1,34 @@
+/** Owns: when a coordination is looked at again. */
+import { addMs, type EpochMs } from "../../contracts/ids.ts";
+import { nextDeadline } from "../../dispatch/plan-dispatch.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { OwnerTurns } from "./owner-turns.ts";
+
+/** Waits at least this long before it looks at a coordination again, whatever is due. */
+export const PAUSE_MS_MIN = 50;
+
+interface LookParts {
+  readonly turns: OwnerTurns;
+  readonly clock: Clock;
+  readonly settings: { readonly sweepMs: number };
+}
+
+/** When to look again: at the state's own deadline; where that has passed, when what it waits for may have changed. */
+export function lookAgainAt({ turns, clock, settings }: LookParts, state: Coordination): EpochMs | undefined {
+  const due = nextDeadline(state);
+  if (state.kind !== "open" || due === undefined) return undefined;
+  const now = clock.now();
+  if (due > now) return due;
+  if (state.openSteps.size > 0 || state.plan) {
+    const sweepAt = addMs(now, settings.sweepMs);
+    const next = nextDeadline(state, now);
+    return next !== undefined && next < sweepAt ? next : sweepAt;
+  }
+  const quietSince = turns.quietSince(state.created.ownerSession, now) ?? now;
+  return laterOf(addMs(quietSince, state.created.settleMs), addMs(now, PAUSE_MS_MIN));
+}
+
+export function laterOf(a: EpochMs, b: EpochMs): EpochMs {
+  return a > b ? a : b;
+}

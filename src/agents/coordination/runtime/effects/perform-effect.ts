@@ -1,0 +1,198 @@
+/** Owns: what each effect of `planDispatch` does. Every one may be cut off at any line and done again. */
+import { stepError } from "../../contracts/fact-fields.ts";
+import {
+  addMs,
+  type CoordinationId,
+  type IdempotencyKey,
+  type SessionKey,
+  type StepId,
+} from "../../contracts/ids.ts";
+import type { Cancellation, Observation } from "../../contracts/observation.ts";
+import { envelopeOf } from "../../dispatch/envelope-of.ts";
+import type { AskHost, CloseReview, Effect, StopObserved } from "../../dispatch/plan-dispatch.ts";
+import type { EndCoordination } from "../../dispatch/capacity.ts";
+import { isContinued } from "../../dispatch/plan-dispatch.ts";
+import { ruleOnObservation } from "../../dispatch/rule-on-observation.ts";
+import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
+import { childName } from "../../ledger/summary.ts";
+import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
+import { boundedAnswer } from "../log/bounded-answer.ts";
+import type { OwnerTurns } from "./owner-turns.ts";
+import { attemptOf } from "../attempts/prepare-attempt.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+/** A host that has not answered by then has not answered. */
+const HOST_ANSWER_MS_MAX = 10_000;
+/** The host is asked again at once when the child that it names works on another step. */
+const ASK_TRIES_MAX = 16;
+
+export interface EffectParts extends RuntimeParts {
+  readonly turns: OwnerTurns;
+  readonly runner: SpawnObserver;
+  /** Aborted when the coordinator stops: then no answer is waited for. */
+  readonly stopping: AbortSignal;
+  /** Whether something in this process is about to tell it in another way. */
+  readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
+  /** Ends what this process does for an attempt. Resolves when no start of it is under way, as far as the host answers. */
+  readonly halt: (attemptKey: IdempotencyKey) => Promise<void>;
+}
+
+/** What follows for any coordination, planned or not. */
+type EffectOfAny = AskHost | StopObserved | CloseReview | EndCoordination;
+
+const OF_ANY: ReadonlySet<Effect["kind"]> = new Set([
+  "askHost",
+  "stopObserved",
+  "closeReview",
+  "endCoordination",
+] satisfies EffectOfAny["kind"][]);
+
+export function isOfAny(effect: Effect): effect is EffectOfAny {
+  return OF_ANY.has(effect.kind);
+}
+
+export async function performEffect(
+  parts: EffectParts,
+  state: Coordination,
+  effect: EffectOfAny,
+): Promise<void> {
+  if (state.kind !== "open") return;
+  if (effect.kind === "askHost") return askHost(parts, state, effect);
+  if (effect.kind === "stopObserved") return stopObserved(parts, state, effect);
+  if (effect.kind === "closeReview") {
+    const { conflictId } = effect;
+    await parts.runs.submit(state.coordinationId, [
+      { type: "settleReview", conflictId, answer: "unanswered" },
+    ]);
+    return;
+  }
+  const now = parts.clock.now();
+  const quietSince = parts.turns.quietSince(state.created.ownerSession, now);
+  const isQuiet = quietSince !== undefined && now >= addMs(quietSince, state.created.settleMs);
+  // A plan ends with its work; what else its owner does is no part of it.
+  if (!state.plan && !isQuiet) return;
+  await parts.runs.submit(state.coordinationId, [{ type: "settleCoordination" }]);
+}
+
+/** A spawn of a model: the host is told to stop it. */
+async function stopObserved(
+  parts: EffectParts,
+  { coordinationId }: OpenCoordination,
+  { stepId, attempt }: StopObserved,
+): Promise<void> {
+  // D1: a child is not stopped for a fact that may still fail to reach the disk.
+  await parts.runs.settled(coordinationId);
+  const state = await parts.runs.state(coordinationId);
+  if (!isToStop(state, { stepId, attempt })) return;
+  const query = queryFor(state, stepId, new Set());
+  if (!query?.childSessionKey) return;
+  const cancelled = await stopChild(parts, state, { stepId, query });
+  if (parts.stopping.aborted) return;
+  const sentence = cancelled === "unreachable" ? "cancelled; the host could not stop it" : "cancelled";
+  const error = stepError("child_cancelled", sentence);
+  const submitted = await parts.runs.submit(coordinationId, [
+    { type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" },
+  ]);
+  parts.watch(submitted.state);
+}
+
+/** A child that we continued is ours to stop; any other is the host's. */
+async function stopChild(
+  parts: EffectParts,
+  state: Coordination,
+  { stepId, query }: { readonly stepId: StepId; readonly query: SpawnQuery },
+): Promise<Cancellation> {
+  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  const continued = state.kind === "open" && step && isContinued(step) ? attemptOf(state, step) : undefined;
+  if (!continued) return answerOf(parts, () => parts.runner.stop(query), "unreachable");
+  await parts.halt(continued.idempotencyKey);
+  return answerOf(parts, () => parts.runners.subagent.cancel(continued), "unreachable");
+}
+
+function isToStop(
+  state: Coordination,
+  { stepId, attempt }: Pick<StopObserved, "stepId" | "attempt">,
+): boolean {
+  const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
+  if (state.kind !== "open" || step?.phase.attempt !== attempt) return false;
+  return (state.cancelledBy ?? step.cancelledBy) !== undefined;
+}
+
+/** The host's answer becomes facts; a child that is found again gets its envelope again. */
+async function askHost(
+  parts: EffectParts,
+  { coordinationId }: OpenCoordination,
+  { stepId, attempt }: AskHost,
+): Promise<void> {
+  const elsewhere = new Set<SessionKey>();
+  for (let tries = 1; tries <= ASK_TRIES_MAX; tries += 1) {
+    const query = queryFor(await parts.runs.state(coordinationId), stepId, elsewhere);
+    if (!query) return;
+    const seen = await observe(parts, query);
+    if (await isHeldElsewhere(parts, { coordinationId, stepId }, seen)) {
+      if ("childSessionKey" in seen) elsewhere.add(seen.childSessionKey);
+      continue;
+    }
+    const latest = await parts.runs.state(coordinationId);
+    const commands = ruleOnObservation(latest, { stepId, attempt, now: parts.clock.now() }, seen);
+    if (commands.length === 0) return;
+    const submitted = await parts.runs.submit(coordinationId, commands);
+    parts.logger.info(
+      { runId: coordinationId, stepId, seen: seen.kind, result: submitted.kind },
+      "reconciled with the host",
+    );
+    if (submitted.kind === "refused" && submitted.code === "CHILD_TAKEN") continue;
+    if (seen.kind === "running" && submitted.kind === "accepted") await bind(parts, submitted.state, stepId);
+    return;
+  }
+}
+
+/** Two spawns that the host's records cannot tell apart must not be given the same child. */
+async function isHeldElsewhere(
+  { store }: EffectParts,
+  { coordinationId, stepId }: { readonly coordinationId: CoordinationId; readonly stepId: StepId },
+  seen: Observation,
+): Promise<boolean> {
+  if (!("childSessionKey" in seen)) return false;
+  const holder = await store.find(childName(seen.childSessionKey));
+  return holder !== undefined && (holder.runId !== coordinationId || holder.stepId !== stepId);
+}
+
+/** A host that fails or does not answer in time says nothing; nothing may be concluded, and no slot stays taken. */
+function observe(parts: EffectParts, query: SpawnQuery): Promise<Observation> {
+  return answerOf(parts, () => parts.runner.observe(query), { kind: "unknown" });
+}
+
+async function bind(parts: EffectParts, state: Coordination, stepId: StepId): Promise<void> {
+  const envelope = envelopeOf(state, stepId);
+  if (envelope) await answerOf(parts, () => parts.runner.bind(envelope), undefined);
+}
+
+function answerOf<T>(parts: EffectParts, ask: () => Promise<T>, otherwise: T): Promise<T> {
+  return boundedAnswer({ ...parts, waitMs: HOST_ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
+}
+
+function queryFor(
+  state: Coordination,
+  stepId: StepId,
+  elsewhere: ReadonlySet<SessionKey>,
+): SpawnQuery | undefined {
+  if (state.kind !== "open") return undefined;
+  const step = state.steps.get(stepId);
+  if (!step || !("dispatchedAtMs" in step.phase)) return undefined;
+  const own = childOf(step.phase)?.childSessionKey;
+  const taken = new Set<SessionKey>(elsewhere);
+  for (const other of state.steps.values()) {
+    const child = childOf(other.phase);
+    if (child && child.childSessionKey !== own) taken.add(child.childSessionKey);
+  }
+  const { sourceSession, input } = step.spec;
+  return {
+    sourceSession,
+    input,
+    dispatchedAtMs: step.phase.dispatchedAtMs,
+    taken,
+    ...(own && { childSessionKey: own }),
+    hasOpenChildren: openStepsOf(state).some(({ spec }) => spec.parentStepId === stepId),
+  };
+}

@@ -1,0 +1,46 @@
+/** Owns: what each effect on held results, questions and tellings does. Every one may be cut off at any line and done again. */
+import { unreachable } from "../../contracts/errors.ts";
+import type { GateEffect } from "../../dispatch/gate-effects.ts";
+import type { Effect } from "../../dispatch/plan-dispatch.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import type { EffectParts } from "./perform-effect.ts";
+import { notifyPeople } from "../questions/notify-people.ts";
+import { tellSession } from "../questions/tell-session.ts";
+import { verifyResult } from "../held-results/verify-result.ts";
+
+const OF_GATES: ReadonlySet<Effect["kind"]> = new Set([
+  "verifyResult",
+  "expireQuestion",
+  "notifyPeople",
+  "tellSession",
+] satisfies GateEffect["kind"][]);
+
+export function isGateEffect(effect: Effect): effect is GateEffect {
+  return OF_GATES.has(effect.kind);
+}
+
+export async function performGateEffect(
+  parts: EffectParts,
+  state: Coordination,
+  effect: GateEffect,
+): Promise<void> {
+  if (state.kind !== "open") return;
+  switch (effect.kind) {
+    case "verifyResult":
+      return verifyResult(parts, state, effect);
+    case "notifyPeople":
+      return notifyPeople(parts, state, effect);
+    case "tellSession":
+      return tellSession(parts, state, effect);
+    case "expireQuestion": {
+      const { escalationId } = effect;
+      const submitted = await parts.runs.submit(state.coordinationId, [
+        { type: "expireEscalation", escalationId },
+      ]);
+      parts.watch(submitted.state);
+      return;
+    }
+    default:
+      return unreachable(effect, "effect of a gate");
+  }
+}

@@ -1,0 +1,25 @@
+/** Owns: when those who show plans hear of them. */
+import { addMs } from "../../contracts/ids.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import { planSnapshot } from "../log/plan-snapshot.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+type Telling = Pick<RuntimeParts, "onPlan" | "runs" | "store" | "clock">;
+
+/** At the start so many of the newest ended plans are shown once more. */
+const RECENT_MAX = 20;
+const RECENT_MS = 24 * 3_600_000;
+
+/** What is shown is on disk, or could not be brought there. */
+export function tellPlan({ onPlan, runs }: Pick<Telling, "onPlan" | "runs">, state: Coordination): void {
+  const snapshot = onPlan && planSnapshot(state);
+  if (snapshot) void runs.settled(state.coordinationId).then(() => onPlan(snapshot));
+}
+
+/** A process that was killed may have ended plans that were never shown as ended. */
+export async function tellRecentPlans(parts: Telling): Promise<void> {
+  if (!parts.onPlan) return;
+  const earliest = addMs(parts.clock.now(), -RECENT_MS);
+  for (const { runId, summary } of await parts.store.list({ limit: RECENT_MAX, status: "ended" }))
+    if (summary.createdAtMs >= earliest) tellPlan(parts, await parts.runs.state(runId));
+}

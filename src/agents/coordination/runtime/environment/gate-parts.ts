@@ -1,0 +1,24 @@
+/** Owns: what gates and questions need of the world. */
+import type { EscalationsConfig, GatesConfig } from "../../contracts/config/gates-config.ts";
+import type { AgentId } from "../../contracts/ids.ts";
+import type { HumanChannel } from "../../ports/human-channel.ts";
+import type { CheckAnswer, CheckRequest, Verifier } from "../../ports/verifier.ts";
+
+/** What other plugins bring. Their checks have keys that begin with `plugin:`. */
+export interface PluginGates {
+  /** The keys of the checks that plugins make of an agent's results. */
+  verifiersFor(agentId: AgentId): readonly string[];
+  /** Never throws. */
+  verify(request: Omit<CheckRequest, "check">): Promise<CheckAnswer>;
+  /** Plugins that want to hear of every question, as channels. */
+  channels(): readonly string[];
+}
+
+export interface GateParts {
+  readonly gates: GatesConfig;
+  readonly escalations: EscalationsConfig;
+  readonly verifier: () => Promise<Verifier>;
+  readonly pluginGates: PluginGates;
+  /** `undefined` for a channel that there is none of. */
+  readonly channelOf: (channel: string) => HumanChannel | undefined;
+}

@@ -1,0 +1,82 @@
+/** Owns: what the parts of the runtime share. */
+import { invariant } from "../../contracts/errors.ts";
+import type { ContentRef, RunnerKind, StepAdmitted } from "../../contracts/fact-fields.ts";
+import type { AgentId, CoordinationId } from "../../contracts/ids.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import type { AgentRunner } from "../../ports/agent-runner.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ContentStore } from "../../ports/content-store.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { OutputContract } from "../../ports/output-contract.ts";
+import type { ForkSources } from "../log/carried-results.ts";
+import type { GateParts } from "./gate-parts.ts";
+import type { WithheldTexts } from "./withheld-texts.ts";
+import type { PlanSnapshot } from "../log/plan-snapshot.ts";
+import type { PluginHooks } from "./plugin-hooks.ts";
+import type { PlanSource } from "../log/plan-source.ts";
+import type { RunLog } from "../log/run-log.ts";
+
+export interface Settings {
+  /** How long a step may run when the spawn or the plan names no limit of its own. */
+  readonly stepTimeoutMs: number;
+  /** Quiet time after which a coordination without open steps ends. */
+  readonly settleMs: number;
+  /** How long a spawn may stay unconfirmed by the host. */
+  readonly acknowledgeMs: number;
+  /** How often open steps are compared with the host's records. */
+  readonly sweepMs: number;
+  /** How long texts are kept; 0 keeps none. */
+  readonly contentMs: number;
+  /** How long a question to people stays open. */
+  readonly escalateMs: number;
+  /** Waiting this long counts as much as one level of priority. */
+  readonly agingMs: number;
+  /** How many steps of one owner session, and of one agent, run at once. */
+  readonly perSessionMax?: number;
+  readonly perAgentMax?: number;
+}
+
+/** What running plans needs of the world. */
+export interface PlanParts {
+  readonly runners: Readonly<Record<PlanRunner, AgentRunner>>;
+  /** Loaded when the first output has a contract. */
+  readonly contract: () => Promise<OutputContract>;
+  /** Names a text by its sha256. */
+  readonly refOf: (text: string) => ContentRef;
+  /** What runs the steps of an agent. */
+  readonly runnerOf: (agent: AgentId) => PlanRunner;
+  /** Hears of every change of a plan, and of every open plan after a restart. */
+  readonly onPlan?: (snapshot: PlanSnapshot) => void;
+}
+
+/** Sessions of the host's own ACP backend are spawned by models only. */
+export type PlanRunner = Exclude<RunnerKind, "acp">;
+
+export function runnerFor(
+  { runners }: Pick<PlanParts, "runners">,
+  { stepId, runner }: StepAdmitted,
+): AgentRunner {
+  invariant(runner !== "acp", `step ${stepId} is of a plan and cannot run in ${runner}`);
+  return runners[runner];
+}
+
+/** What the runtime adds for itself. */
+export interface RuntimeParts extends PlanParts, GateParts {
+  /** What plugins of other authors say before a plan begins. */
+  readonly hooks?: PluginHooks;
+  /** Texts that were kept back and are on their way to the disk. */
+  readonly withheld: WithheldTexts;
+  readonly store: LedgerStore;
+  readonly content: ContentStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly settings: Settings;
+  readonly runs: RunLog;
+  readonly plans: PlanSource;
+  readonly forks: ForkSources;
+  /** Looks at the coordination again, because it changed. */
+  readonly watch: (state: Coordination) => void;
+  /** A step's child waits for other work: its place in the lane is free. */
+  readonly giveBack: (runId: CoordinationId, stepId: string) => void;
+}

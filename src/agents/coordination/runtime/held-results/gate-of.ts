@@ -1,0 +1,88 @@
+/** Owns: what holds the results of an agent, from the operator's configuration, a step of a plan and the plugins that verify. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { HeldDecision, RunnerKind } from "../../contracts/fact-fields.ts";
+import type { GatesConfig } from "../../contracts/config/gates-config.ts";
+import type { AgentId } from "../../contracts/ids.ts";
+import type { Gate, StepVerify } from "../../contracts/verification.ts";
+import { agentGate, type AgentGate } from "../../gates/agent-gate.ts";
+import { basisPointsAbove, basisPointsBelow } from "../../gates/stated-confidence.ts";
+import type { Admitting } from "../../plan/admission-of.ts";
+import type { GateParts } from "../environment/gate-parts.ts";
+
+export interface Gated {
+  readonly agentId: AgentId;
+  readonly runner: RunnerKind;
+  /** What a step of a plan asks for. */
+  readonly verify?: StepVerify;
+  /** Checks of plugins, by key. */
+  readonly plugins: readonly string[];
+}
+
+/** `undefined` where nothing can hold the result. A plan can ask for more than the operator, never for less. */
+export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
+  if (!config.enabled || gated.runner === "owner") return undefined;
+  const ofAgent = agentGate(config, gated.agentId);
+  const { verify = {} } = gated;
+  const operators = ofAgent.confidenceThreshold ?? config.confidenceThreshold;
+  const isDemanded = ofAgent.requireConfidence ?? config.requireConfidence;
+  const checks = checksOf(ofAgent, gated);
+  return {
+    threshold: basisPointsAbove(Math.max(operators, verify.confidenceThreshold ?? 0)),
+    ...((isDemanded || verify.requireConfidence) && { requireConfidence: true }),
+    ...(checks.length > 0 && checking(config, { checks, verify })),
+  };
+}
+
+function checksOf({ checks = [] }: AgentGate, { plugins, verify }: Gated): string[] {
+  // What is cut off would pass unchecked (G1): there are fewer plugins than the bound leaves room for.
+  const named = [...checks, ...Object.keys(verify?.checks ?? {}), ...plugins];
+  return [...new Set(named)].slice(0, BOUNDS.checksPerResultMax);
+}
+
+function checking(
+  config: GatesConfig,
+  { checks, verify }: { readonly checks: string[]; readonly verify: StepVerify },
+): Partial<Gate> {
+  return {
+    checks,
+    criticThreshold: basisPointsAbove(config.criticThreshold),
+    revisionsMax: Math.min(verify.revisionsMax ?? config.revisionsMax, BOUNDS.revisionsMax),
+    verifyMs: config.verifyMs,
+    ...(config.allowSelfVerification && { allowSelf: true }),
+  };
+}
+
+/** More than a threshold for what is stated: then every text is kept back, and a runner that cannot do so must not be used. */
+export function isStrict({ checks = [], requireConfidence }: Gate): boolean {
+  return checks.length > 0 || requireConfidence === true;
+}
+
+/**
+ * What a session of the host's ACP backend says cannot be kept back, so it must not be spawned where it would have to be: why, in
+ * words for the model.
+ */
+export function whyUngateable(
+  gate: Gate | undefined,
+  { agentId, runner }: Pick<Gated, "agentId" | "runner">,
+): string | undefined {
+  if (runner !== "acp" || !gate || !isStrict(gate)) return undefined;
+  return `results of agent ${agentId} must be checked, and those of an ACP session cannot be held back; spawn it with runtime "subagent"`;
+}
+
+/** G2: what its planner doubts is for people to begin; absent where it is sure enough, or says nothing. */
+export function doubtIn(config: GatesConfig, confidence: number | undefined): HeldDecision | undefined {
+  if (!config.enabled || confidence === undefined) return undefined;
+  const measured = basisPointsBelow(confidence);
+  const floor = basisPointsAbove(config.decisionFloor);
+  return measured < floor ? { confidence: measured, floor } : undefined;
+}
+
+/** What holds the results of a step of a plan, and whether people are to begin it. */
+export function gatedBy({ gates, pluginGates }: GateParts): Admitting["gated"] {
+  return ({ agent: agentId, verify, confidence }, runner) => {
+    const plugins = pluginGates.verifiersFor(agentId);
+    const gate = gateOf(gates, { agentId, runner, plugins, ...(verify && { verify }) });
+    const decision = doubtIn(gates, confidence);
+    return { ...(gate && { gate }), ...(decision && { decision }) };
+  };
+}

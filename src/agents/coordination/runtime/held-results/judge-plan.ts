@@ -1,0 +1,43 @@
+/** Owns: finding out how far a plan reached what it is for, from the outputs of its steps (RFC 0090, section C). */
+import type { StepId } from "../../contracts/ids.ts";
+import type { CriterionMet } from "../../contracts/verification.ts";
+import type { PlannedCoordination } from "../../dispatch/plan-rules.ts";
+import { verdictOn } from "../../dispatch/settle-plan.ts";
+import { lookUp } from "../../plan/fill-input.ts";
+import { problemList } from "../../plan/plan-problem.ts";
+import { readBinding } from "../../plan/read-bindings.ts";
+import type { Json } from "../../plan/step-graph.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+type JudgeParts = Pick<RuntimeParts, "runs" | "content">;
+
+/** What cannot be read was not reached. */
+export async function judgePlan(
+  { runs, content }: JudgeParts,
+  state: PlannedCoordination,
+): Promise<CriterionMet[]> {
+  await runs.settled(state.coordinationId);
+  const { steps } = verdictOn(state);
+  const isWhole = steps.completed === steps.total;
+  const criteria = state.created.plan?.successCriteria ?? [];
+  return Promise.all(
+    criteria.map(async ({ key, when }): Promise<CriterionMet> => {
+      if (when === undefined) return { key, met: isWhole };
+      const binding = readBinding(when, [], problemList());
+      if (binding?.kind !== "reference") return { key, met: false };
+      const outputs = await outputsOf({ content }, state, binding.stepId);
+      return { key, met: lookUp(binding, () => outputs) === true };
+    }),
+  );
+}
+
+async function outputsOf(
+  { content }: Pick<JudgeParts, "content">,
+  { steps }: PlannedCoordination,
+  stepId: StepId,
+): Promise<Json | undefined> {
+  const phase = steps.get(stepId)?.phase;
+  const text =
+    phase?.status === "completed" && phase.output ? await content.get(phase.output.sha256) : undefined;
+  return text === undefined ? undefined : (JSON.parse(text) as Json);
+}

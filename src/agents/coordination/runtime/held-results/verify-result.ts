@@ -1,0 +1,182 @@
+/**
+ * Owns: asking the checks of a held result, and recording what they find. May be cut off at any line: the checks that have not
+ * answered are asked again.
+ *
+ * G1 a check that hangs, throws, is not there or rules on something else has given no verdict, and that is recorded.
+ */
+import type { Command } from "../../contracts/commands.ts";
+import type { EpochMs, StepId } from "../../contracts/ids.ts";
+import {
+  checkAnswerSchema,
+  findingSchema,
+  type Check,
+  type StepVerify,
+  type VerificationFailure,
+} from "../../contracts/verification.ts";
+import { heldStepOf, type HeldStep } from "../../dispatch/decide-held.ts";
+import type { VerifyResult } from "../../dispatch/gate-effects.ts";
+import { isPlanned } from "../../dispatch/plan-rules.ts";
+import { basisPointsBelow } from "../../gates/stated-confidence.ts";
+import type { OpenCoordination } from "../../ledger/state.ts";
+import type { CompiledStep } from "../../plan/step-graph.ts";
+import type { CheckAnswer, VerifiedResult } from "../../ports/verifier.ts";
+import { boundedAnswer } from "../log/bounded-answer.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { heldResult } from "./held-result.ts";
+
+export interface VerifyParts extends RuntimeParts {
+  /** Aborted when the coordinator stops. */
+  readonly stopping: AbortSignal;
+}
+
+export async function verifyResult(
+  parts: VerifyParts,
+  { coordinationId }: OpenCoordination,
+  { stepId, attempt, checks }: VerifyResult,
+): Promise<void> {
+  // What is checked must be on disk, and so must that it is held (D1).
+  await parts.runs.settled(coordinationId);
+  const state = await parts.runs.state(coordinationId);
+  const step = state.kind === "open" ? heldStepOf(state, stepId) : undefined;
+  if (state.kind !== "open" || step?.phase.attempt !== attempt) return;
+  const task = (await plannedStep(parts, state, stepId))?.task;
+  const result = await heldResult(parts, state, { step, task });
+  if (!result) return nothingToCheck(parts, state, { step, checks });
+  const untilMs = step.phase.verifyByMs ?? parts.clock.now();
+  const over = new AbortController();
+  const asking = { parts, state, result, untilMs, over };
+  await Promise.all(checks.map((key) => checkOne(asking, key)));
+}
+
+/** G1: what is not there any more passes no check. */
+async function nothingToCheck(
+  parts: VerifyParts,
+  { coordinationId }: OpenCoordination,
+  { step, checks }: { readonly step: HeldStep; readonly checks: readonly string[] },
+): Promise<void> {
+  const { attempt, target } = step.phase;
+  const { stepId } = step.spec;
+  const about = { stepId, attempt, target, because: "unavailable" } as const;
+  const commands = checks.map((check): Command => ({ type: "recordNoVerdict", ...about, check }));
+  parts.logger.warn({ runId: coordinationId, stepId }, "a result cannot be checked: its text is not kept");
+  for (const command of commands) parts.watch((await parts.runs.submit(coordinationId, [command])).state);
+}
+
+interface Asking {
+  readonly parts: VerifyParts;
+  readonly state: OpenCoordination;
+  readonly result: VerifiedResult;
+  readonly untilMs: EpochMs;
+  /** Aborted once nobody waits for verdicts any more. */
+  readonly over: AbortController;
+}
+
+async function checkOne(asking: Asking, key: string): Promise<void> {
+  const { parts, state, result, over } = asking;
+  const answer = await answerOf(asking, key);
+  if (parts.stopping.aborted) return;
+  const submitted = await parts.runs.submit(state.coordinationId, [commandOf(result, key, answer)]);
+  if (answer.kind === "none")
+    parts.logger.warn(
+      { runId: state.coordinationId, stepId: result.stepId, check: key, because: answer.because },
+      `a check gave no verdict: ${answer.message}`,
+    );
+  parts.watch(submitted.state);
+  const isHeld = submitted.state.kind === "open" && submitted.state.held.has(result.stepId);
+  if (!isHeld) over.abort();
+}
+
+async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
+  const { parts, result, untilMs, over } = asking;
+  const late = new AbortController();
+  const cancel = parts.clock.wakeAt(untilMs, () => late.abort());
+  const signal = AbortSignal.any([late.signal, over.signal, parts.stopping]);
+  const waiting = { ...parts, waitMs: Math.max(1, untilMs - parts.clock.now()), signal };
+  const request = { key, result, deadlineAtMs: untilMs, signal };
+  try {
+    const answer = await boundedAnswer<CheckAnswer | undefined>(
+      waiting,
+      () => ask(asking, request),
+      undefined,
+    );
+    if (answer) return answer;
+    const isLate = late.signal.aborted || parts.clock.now() >= untilMs;
+    return none(isLate ? "timed_out" : "failed", "no answer");
+  } finally {
+    cancel();
+    late.abort();
+  }
+}
+
+async function ask(
+  { parts, state }: Asking,
+  request: {
+    readonly key: string;
+    readonly result: VerifiedResult;
+    readonly deadlineAtMs: EpochMs;
+    readonly signal: AbortSignal;
+  },
+): Promise<CheckAnswer> {
+  const { key, result } = request;
+  if (key.startsWith("plugin:")) return parts.pluginGates.verify(request);
+  const check = await checkNamed(parts, state, { key, result });
+  if (!check) return none("unavailable", "nobody defines this check");
+  return (await parts.verifier()).check({ ...request, check });
+}
+
+/** The operator's check of that key, else the one that the plan states: a plan cannot take the place of an operator's. */
+async function checkNamed(
+  parts: VerifyParts,
+  state: OpenCoordination,
+  { key, result }: { readonly key: string; readonly result: VerifiedResult },
+): Promise<Check | undefined> {
+  if (Object.hasOwn(parts.gates.verifiers, key)) return parts.gates.verifiers[key];
+  const checks = await statedChecks(parts, state, result);
+  const stated = Object.hasOwn(checks, key) ? checks[key] : undefined;
+  return stated === true ? undefined : stated;
+}
+
+async function statedChecks(
+  parts: VerifyParts,
+  state: OpenCoordination,
+  { stepId }: VerifiedResult,
+): Promise<NonNullable<StepVerify["checks"]>> {
+  return (await plannedStep(parts, state, stepId))?.verify?.checks ?? {};
+}
+
+async function plannedStep(
+  { plans }: VerifyParts,
+  state: OpenCoordination,
+  stepId: StepId,
+): Promise<CompiledStep | undefined> {
+  const isOfPlan = isPlanned(state) && state.steps.get(stepId)?.spec.planned !== undefined;
+  return isOfPlan ? (await plans.graphOf(state)).stepOf.get(stepId) : undefined;
+}
+
+function none(because: VerificationFailure, message: string): CheckAnswer & { readonly kind: "none" } {
+  return { kind: "none", because, message };
+}
+
+const MALFORMED = { kind: "none", because: "malformed", message: "the answer is none" } as const;
+
+/** Another plugin may have answered: nothing is read from what is not an answer. */
+function commandOf(
+  { stepId, attempt, target, agentId }: VerifiedResult,
+  key: string,
+  given: CheckAnswer,
+): Command {
+  const about = { stepId, attempt, target };
+  const answer = checkAnswerSchema.safeParse(given).data ?? MALFORMED;
+  if (answer.kind === "none")
+    return { type: "recordNoVerdict", ...about, check: key, because: answer.because };
+  const { verdict, criteria, confidence } = answer;
+  const finding = findingSchema.safeParse({
+    ...{ check: key, agentId: answer.agentId, verdict },
+    ...(criteria.length > 0 && { criteria: [...new Set(criteria)] }),
+    ...(confidence !== undefined && { confidence: basisPointsBelow(confidence) }),
+    ...(answer.agentId === `agent:${agentId}` && { self: true }),
+  });
+  return finding.success
+    ? { type: "recordFinding", ...about, finding: finding.data }
+    : { type: "recordNoVerdict", ...about, check: key, because: "malformed" };
+}

@@ -1,0 +1,109 @@
+/** Owns: which sessions are gated, and bringing what a gated child says into the ledger. H3: whose child a session is says the ledger. */
+import type { StatedConfidence } from "../../contracts/commands.ts";
+import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { Gate } from "../../contracts/verification.ts";
+import { withHeldBack } from "../../gates/placeholder.ts";
+import { statedConfidence } from "../../gates/stated-confidence.ts";
+import { sessionOf, type Step, type WithheldText } from "../../ledger/state.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
+import { isStrict } from "./gate-of.ts";
+
+/** What a host must know of a gated session to keep back what its agent says. */
+export interface GatedSession {
+  readonly session: SessionKey;
+  readonly coordinationId: CoordinationId;
+  readonly stepId: StepId;
+  readonly gate: Gate;
+  /** Every text is kept back, whatever it states. */
+  readonly isStrict: boolean;
+  /** What the agent stated with its report. */
+  readonly reported?: StatedConfidence;
+  /** The newest text that was kept back by its hash, for the agent itself after a restart. */
+  readonly kept?: { readonly sha256: string; readonly text: string };
+}
+
+export interface HeldSessions {
+  /** The gate of the step that a session works on; nothing for any other session. */
+  gated(session: SessionKey): Promise<GatedSession | undefined>;
+  /** Brings the last text of a turn to the disk, where placeholders are all that others get of it. */
+  keep(session: SessionKey, shown: string): Promise<true>;
+}
+
+export function createHeldSessions(parts: RuntimeParts): HeldSessions {
+  return {
+    gated: async (session) => {
+      const found = await stepOfChild(parts, session);
+      return found && gatedSession(parts, session, found);
+    },
+    keep: async (session, shown) => {
+      const text = withHeldBack(shown, (sha256, put) => parts.withheld.textOf(session, sha256) ?? put);
+      if (text !== shown) await keep(parts, session, text);
+      return true;
+    },
+  };
+}
+
+async function gatedSession(
+  { content }: Pick<RuntimeParts, "content">,
+  session: SessionKey,
+  { state: { coordinationId }, step }: StepOfChild,
+): Promise<GatedSession | undefined> {
+  const { gate, stepId } = step.spec;
+  // What an earlier attempt said was refused, whatever became of a later one.
+  const isEarlier = sessionOf(step.phase) !== session;
+  if (!gate || (isReleased(step) && !isEarlier)) return undefined;
+  const kept = step.withheld && (await keptText(content, step.withheld));
+  return {
+    ...{ session, coordinationId, stepId, gate },
+    isStrict: isStrict(gate) || isEarlier || keepsEverything(step),
+    ...reportedIn(step),
+    ...(kept && { kept }),
+  };
+}
+
+function reportedIn({ report, phase }: Step): Pick<GatedSession, "reported"> {
+  const confidence = report?.attempt === phase.attempt ? report.confidence : undefined;
+  return confidence === undefined ? {} : { reported: { confidence } };
+}
+
+async function keptText(
+  content: Pick<RuntimeParts["content"], "get">,
+  { text: { sha256 } }: WithheldText,
+): Promise<GatedSession["kept"]> {
+  const text = await content.get(sha256);
+  return text === undefined ? undefined : { sha256, text };
+}
+
+/** Whoever remembers what is held, or was withheld for ever, could be asked for it again. */
+function keepsEverything({ phase, withheld }: Step): boolean {
+  return withheld !== undefined || phase.status === "held";
+}
+
+/** A result that counts is nothing to keep back any more, and neither is what its agent says later. */
+function isReleased({ phase }: Step): boolean {
+  return phase.status === "completed" && phase.released !== "replaced";
+}
+
+async function keep(parts: RuntimeParts, session: SessionKey, text: string): Promise<void> {
+  const found = await stepOfChild(parts, session);
+  if (!found || sessionOf(found.step.phase) !== session) return;
+  const {
+    state: { coordinationId },
+    step,
+  } = found;
+  const ref = parts.withheld.add(session, text);
+  const submitted = await parts.runs.submit(
+    coordinationId,
+    [
+      {
+        type: "withholdText",
+        ...{ stepId: step.spec.stepId, attempt: step.phase.attempt, text: ref },
+        ...statedConfidence(text),
+      },
+    ],
+    [{ ref, text, keepWhileRunning: true }],
+  );
+  parts.watch(submitted.state);
+  if (submitted.kind === "refused" && submitted.code === "TOO_MANY_TEXTS") throw new Error(submitted.reason);
+}

@@ -1,0 +1,47 @@
+import { addMs } from "../../contracts/ids.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Logger } from "../../ports/logger.ts";
+
+export interface Waiting {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly waitMs: number;
+  /** Aborted: no answer is waited for. */
+  readonly signal: AbortSignal;
+}
+
+/** The answer of the world, or `otherwise` when it throws, takes too long or is not waited for any more. */
+export async function boundedAnswer<T>(
+  { clock, logger, waitMs, signal }: Waiting,
+  ask: () => Promise<T>,
+  otherwise: T,
+): Promise<T> {
+  const giveUp = Promise.withResolvers<T>();
+  const onStop = (): void => giveUp.resolve(otherwise);
+  const cancel = clock.wakeAt(addMs(clock.now(), waitMs), onStop);
+  signal.addEventListener("abort", onStop, { once: true });
+  if (signal.aborted) onStop();
+  try {
+    return await Promise.race([ask(), giveUp.promise]);
+  } catch (error) {
+    logger.warn({}, `no usable answer: ${error instanceof Error ? error.message : String(error)}`);
+    return otherwise;
+  } finally {
+    cancel();
+    signal.removeEventListener("abort", onStop);
+  }
+}
+
+/** Resolves after a time, or at once when `signal` is aborted. */
+export function pause({ clock, waitMs, signal }: Omit<Waiting, "logger">): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) => {
+    const done = (): void => {
+      cancel();
+      signal.removeEventListener("abort", done);
+      resolve();
+    };
+    const cancel = clock.wakeAt(addMs(clock.now(), waitMs), done);
+    signal.addEventListener("abort", done, { once: true });
+  });
+}

@@ -1,0 +1,244 @@
+/**
+ * Owns: the form in which a coordination is shown to people and programs, and reading it from a ledger.
+ * Does not own: how it is drawn or sent.
+ */
+import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";
+import type {
+  ContentRef,
+  ForkedFrom,
+  InputProblem,
+  StepAdmitted,
+  StepError,
+} from "../../contracts/fact-fields.ts";
+import type { FactPayloads } from "../../contracts/facts.ts";
+import type { CriterionMet, Finding, VerificationFailure } from "../../contracts/verification.ts";
+import {
+  idempotencyKey,
+  type AgentId,
+  type CoordinationId,
+  type EpochMs,
+  type EventId,
+  type IdempotencyKey,
+  type SessionKey,
+  type StepId,
+} from "../../contracts/ids.ts";
+import {
+  childOf,
+  type Conflict,
+  type Escalation,
+  type HeldClaim,
+  type HeldPhase,
+  type Step,
+  type StepPhase,
+  type KnownCoordination,
+} from "../../ledger/state.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import { readStoredState } from "./read-state.ts";
+
+export interface CoordinationView {
+  readonly coordinationId: CoordinationId;
+  readonly status: CoordinationStatus;
+  readonly objective: ContentRef;
+  readonly ownerSession: SessionKey;
+  readonly createdAtMs: EpochMs;
+  readonly endedAtMs?: EpochMs;
+  readonly trace: FactPayloads["coordination.created"]["trace"];
+  /** In order of admission. */
+  readonly steps: readonly StepView[];
+  readonly conflicts: readonly Conflict[];
+  /** Held now, expired ones included; absent where there are none. */
+  readonly claims?: readonly HeldClaim[];
+  readonly escalations: readonly QuestionView[];
+  /** How far a plan reached what it is for; one that is not met makes its end a give-up. */
+  readonly successCriteria?: readonly CriterionMet[];
+  readonly gaveUp?: true;
+  /** Of a fork: its source, and the first event there that it took nothing from. */
+  readonly forkedFrom?: ForkedFrom;
+  /** Present for a plan: how many steps it has, admitted or not, without the delivery of its result. */
+  readonly plan?: { readonly content: ContentRef; readonly steps: number; readonly deadlineAtMs?: EpochMs };
+}
+
+export type QuestionView = Omit<Escalation, "notified"> & {
+  /** Of its notices, by their place. */
+  readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
+};
+
+/** A result that does not count before it is ruled on. Confidences in basis points. */
+export interface HeldView {
+  readonly output?: ContentRef;
+  readonly confidence?: number;
+  readonly confidenceUnreadable?: true;
+  /** The checks that are asked. */
+  readonly checks: readonly string[];
+  readonly findings: readonly Finding[];
+  /** Checks without a verdict, with the reason. */
+  readonly failures: Readonly<Record<string, VerificationFailure>>;
+  /** The question that people were asked about it. */
+  readonly escalationId?: string;
+}
+
+export interface StepView {
+  readonly stepId: StepId;
+  readonly parentStepId?: StepId;
+  /** 0 before the first dispatch. */
+  readonly attempt: number;
+  readonly status: StepPhase["status"];
+  readonly lane: StepAdmitted["lane"];
+  readonly name?: string;
+  readonly agentId: AgentId;
+  readonly runner: StepAdmitted["runner"];
+  readonly childSessionKey?: SessionKey;
+  readonly childRunId?: string;
+  readonly idempotencyKey: IdempotencyKey;
+  readonly sourceSession: SessionKey;
+  readonly priority: StepAdmitted["priority"];
+  readonly deliveryMode: StepAdmitted["deliveryMode"];
+  readonly collect: boolean;
+  readonly input: ContentRef;
+  readonly admittedAtMs: EpochMs;
+  /** What a step of a plan waits for. */
+  readonly dependsOn?: readonly StepId[];
+  /** How many of them must have completed. */
+  readonly fanIn?: number;
+  readonly retryBudget?: number;
+  /** When the next attempt is due. */
+  readonly retryAtMs?: EpochMs;
+  /** Until when people may answer; then the step fails. */
+  readonly answerByMs?: EpochMs;
+  readonly held?: HeldView;
+  /** How often its result went back to its agent. */
+  readonly revisions?: number;
+  /** Of a step of a fork: what completed it, in the log of the source. */
+  readonly carriedFrom?: EventId;
+  readonly skippedBecause?: FactPayloads["step.skipped"]["because"];
+  readonly output?: ContentRef;
+  readonly dispatchedAtMs?: EpochMs;
+  readonly acknowledgedAtMs?: EpochMs;
+  readonly endedAtMs?: EpochMs;
+  /** From the dispatch to the end; absent while the step is open. */
+  readonly durationMs?: number;
+  readonly deadlineAtMs?: EpochMs;
+  readonly error?: StepError;
+  readonly problems?: readonly InputProblem[];
+}
+
+export function viewCoordination(state: KnownCoordination): CoordinationView {
+  const { coordinationId, created, createdAtMs, conflicts, escalations } = state;
+  return {
+    coordinationId,
+    status: state.kind === "ended" ? state.status : "running",
+    objective: created.objective,
+    ownerSession: created.ownerSession,
+    createdAtMs,
+    ...(state.kind === "ended" && { endedAtMs: state.endedAtMs }),
+    trace: created.trace,
+    steps: [...state.steps.values()].map((step) => viewStep(coordinationId, step)),
+    conflicts,
+    ...(state.claims.size > 0 && { claims: state.claims.valueSeq().toArray() }),
+    escalations: escalations.valueSeq().toArray().map(viewQuestion),
+    ...(state.successCriteria && viewCriteria(state.successCriteria)),
+    ...(created.forkedFrom && { forkedFrom: created.forkedFrom }),
+    ...(created.plan && { plan: viewPlan(created.plan) }),
+  };
+}
+
+/** In a form that JSON can carry. */
+function viewQuestion({ notified, ...question }: Escalation): QuestionView {
+  return { ...question, ...(notified && { notified: Object.fromEntries(notified) }) };
+}
+
+function viewCriteria(successCriteria: readonly CriterionMet[]): Partial<CoordinationView> {
+  const gaveUp = successCriteria.some(({ met }) => !met);
+  return { successCriteria, ...(gaveUp && { gaveUp }) };
+}
+
+function viewPlan({
+  content,
+  steps,
+  deadlineAtMs,
+}: NonNullable<FactPayloads["coordination.created"]["plan"]>): NonNullable<CoordinationView["plan"]> {
+  return { content, steps, ...(deadlineAtMs !== undefined && { deadlineAtMs }) };
+}
+
+function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs, revisions }: Step): StepView {
+  return {
+    stepId: spec.stepId,
+    ...(spec.parentStepId && { parentStepId: spec.parentStepId }),
+    attempt: phase.attempt,
+    status: phase.status,
+    lane: spec.lane,
+    ...(spec.name && { name: spec.name }),
+    agentId: spec.agentId,
+    runner: spec.runner,
+    ...viewChild(phase),
+    idempotencyKey: idempotencyKey(coordinationId, spec.stepId, phase.attempt),
+    sourceSession: spec.sourceSession,
+    priority: spec.priority,
+    deliveryMode: spec.deliveryMode,
+    collect: spec.collect,
+    input: spec.input,
+    admittedAtMs,
+    ...viewTimes(phase),
+    ...("error" in phase && { error: phase.error }),
+    ...(phase.status === "held" && { held: viewHeld(phase, spec) }),
+    ...(revisions !== undefined && { revisions }),
+    ...(spec.problems && { problems: spec.problems }),
+    ...(spec.planned && viewPlanned(spec, phase)),
+  };
+}
+
+function viewHeld(
+  { output, stated, findings, failures, escalationId }: HeldPhase,
+  { gate }: StepAdmitted,
+): HeldView {
+  return {
+    ...(output && { output }),
+    ...stated,
+    checks: gate?.checks ?? [],
+    findings,
+    failures: Object.fromEntries(failures),
+    ...(escalationId && { escalationId }),
+  };
+}
+
+function viewPlanned({ planned, retryBudget }: StepAdmitted, phase: StepPhase): Partial<StepView> {
+  return {
+    ...(planned && { dependsOn: planned.dependsOn, fanIn: planned.fanIn, retryBudget }),
+    ...(phase.status === "backoff" && { retryAtMs: phase.retryAtMs }),
+    ...(phase.status === "blocked" && { answerByMs: phase.answerByMs }),
+    ...("carriedFrom" in phase && { carriedFrom: phase.carriedFrom }),
+    ...(phase.status === "skipped" && { skippedBecause: phase.because }),
+    // What is held is nobody's to read before it is ruled on.
+    ...(phase.status === "completed" && phase.output && { output: phase.output }),
+  };
+}
+
+function viewChild(phase: StepPhase): Pick<StepView, "childSessionKey" | "childRunId"> {
+  const child = childOf(phase);
+  return child ? { childSessionKey: child.childSessionKey, childRunId: child.childRunId } : {};
+}
+
+function viewTimes(
+  phase: StepPhase,
+): Pick<StepView, "dispatchedAtMs" | "acknowledgedAtMs" | "endedAtMs" | "durationMs" | "deadlineAtMs"> {
+  if (phase.status === "waiting") return {};
+  if (!("dispatchedAtMs" in phase)) return { endedAtMs: phase.endedAtMs };
+  return {
+    dispatchedAtMs: phase.dispatchedAtMs,
+    ...("acknowledgedAtMs" in phase && { acknowledgedAtMs: phase.acknowledgedAtMs }),
+    ...("endedAtMs" in phase && {
+      endedAtMs: phase.endedAtMs,
+      durationMs: Math.max(0, phase.endedAtMs - phase.dispatchedAtMs),
+    }),
+    ...("deadlineAtMs" in phase && { deadlineAtMs: phase.deadlineAtMs }),
+  };
+}
+
+/** `undefined` for a coordination that the ledger does not know. @throws CoordinationError as `readStoredState` */
+export async function readCoordination(
+  store: Pick<LedgerStore, "read">,
+  runId: CoordinationId,
+): Promise<CoordinationView | undefined> {
+  const state = await readStoredState(store, runId);
+  return state.kind === "unopened" ? undefined : viewCoordination(state);
+}

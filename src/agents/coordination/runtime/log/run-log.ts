@@ -1,0 +1,262 @@
+/**
+ * Owns: the loop read, decide, append for one coordination at a time, with the folded states it needs.
+ *
+ * L2 an append that lost a race is decided again on the newer state. D1 `submit` resolves only when the facts are on
+ * disk. Submissions to one coordination overlap: each is decided on the state that the one before will leave, and if
+ * that one fails, compare-and-set makes all behind it reload.
+ */
+import type { Command } from "../../contracts/commands.ts";
+import { CoordinationError, isCoordinationError } from "../../contracts/errors.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../contracts/ids.ts";
+import { FACT_PAYLOADS } from "../../contracts/facts.ts";
+import { isFact, type RunEvent } from "../../contracts/run-event.ts";
+import { describeProblems, EVENT_BOUNDS, parseBounded } from "../../contracts/validation.ts";
+import { decide } from "../../dispatch/decide.ts";
+import type { Decision, RefusalCode } from "../../dispatch/decision.ts";
+import { record } from "../../dispatch/record.ts";
+import { evolve } from "../../ledger/evolve.ts";
+import { claimChangesOf } from "../../ledger/claim-changes.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import { referencesOf, summarize } from "../../ledger/summary.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { AppendRequest, LedgerStore } from "../../ports/ledger-store.ts";
+import type { Logger } from "../../ports/logger.ts";
+import { readState } from "./read-state.ts";
+
+/** Decided again after this many lost races; then the caller hears of it. */
+const APPEND_ATTEMPTS_MAX = 6;
+const BUSY_ATTEMPTS_MAX = 2;
+/** Folded states kept in memory; open ones with an append under way are kept beyond it. */
+const STATES_MAX = 512;
+
+/** Events of other processes that are folded onto a known state. */
+const NEWER_MAX = 1_000;
+
+export interface RunLogParts {
+  readonly store: LedgerStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** Hears of events once they are on disk. */
+  readonly onAppended?: (events: readonly RunEvent[]) => void;
+  /** Hears of a new state before it is on disk: what is decided on it joins its transaction, or fails with it. */
+  readonly onDecided?: (state: Coordination) => void;
+}
+
+export type Submitted = Outcome & { readonly state: Coordination };
+
+export interface RunLog {
+  /** All commands are accepted in one append, or none: the first refusal is the answer. @throws CoordinationError */
+  submit(
+    runId: CoordinationId,
+    commands: readonly Command[],
+    contents?: readonly ContentInput[],
+    keep?: AppendRequest["keep"],
+  ): Promise<Submitted>;
+  /** The newest state, which may not be on disk yet. @throws CoordinationError */
+  state(runId: CoordinationId): Promise<Coordination>;
+  /** The newest state with what other processes appended. @throws CoordinationError */
+  latest(runId: CoordinationId): Promise<Coordination>;
+  /** Resolves when what `state` told is on disk, or could not be brought there. */
+  settled(runId: CoordinationId): Promise<void>;
+}
+
+interface Entry {
+  state: Coordination;
+  /** Whether every append up to the newest is on disk; settles after all of them and never rejects. */
+  durable: Promise<boolean>;
+  appending: number;
+  /** An append failed: what was decided on top of it is void. */
+  failed: boolean;
+}
+
+export function createRunLog(parts: RunLogParts): RunLog {
+  const entries = new Map<CoordinationId, Entry>();
+
+  const load = async (runId: CoordinationId): Promise<Entry> => {
+    for (let known = entries.get(runId); known; known = entries.get(runId)) {
+      if (!known.failed) return touch(entries, runId, known);
+      // Appends that were decided on the failed one may still be under way, and compare-and-set knows only lengths:
+      // reading before they have failed too could give them the very length that they expect.
+      await known.durable;
+      if (entries.get(runId) === known) entries.delete(runId);
+    }
+    const state = await readState(parts.store, runId);
+    const raced = entries.get(runId);
+    if (raced) return raced.failed ? load(runId) : raced;
+    return touch(entries, runId, { state, durable: Promise.resolve(true), appending: 0, failed: false });
+  };
+
+  const attempt = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
+    const entry = await load(runId);
+    // From here to the append nothing awaits: the state cannot change under the decision.
+    const decided = decideAll(entry.state, batch.commands, parts.clock);
+    const { outcome, state } = decided;
+    if (decided.events.length === 0) {
+      // What was decided may rest on an append that is still under way and may fail.
+      return (await durable(entry)) ? { ...outcome, state } : "again";
+    }
+    const appended = append(parts, { runId, batch, decided });
+    track(entry, appended, state);
+    parts.onDecided?.(state);
+    await appended;
+    return { ...outcome, state };
+  };
+
+  return {
+    state: async (runId) => (await load(runId)).state,
+    latest: async (runId) => {
+      const entry = await load(runId);
+      // With an append under way compare-and-set will tell.
+      if (entry.appending > 0) return entry.state;
+      const { state } = entry;
+      const newer = await parts.store.read(runId, { from: state.nextSequence, limit: NEWER_MAX });
+      if (newer.length === 0 || entry.state !== state) return entry.state;
+      // So much news is read anew.
+      if (newer.length === NEWER_MAX) return readState(parts.store, runId);
+      entry.state = newer.reduce<Coordination>(evolve, state);
+      return entry.state;
+    },
+    settled: async (runId) => {
+      await entries.get(runId)?.durable;
+    },
+    submit: async (runId, commands, contents = [], keep = []) => {
+      for (let tries = 1; ; tries += 1) {
+        try {
+          const submitted = await attempt(runId, { commands, contents, keep });
+          if (submitted !== "again") return submitted;
+        } catch (error) {
+          if (tries >= attemptsMaxOf(error)) throw error;
+        }
+        if (tries >= APPEND_ATTEMPTS_MAX)
+          throw new CoordinationError("LEDGER_CONFLICT", `${runId}: lost ${tries} races`);
+      }
+    },
+  };
+}
+
+async function durable(entry: Entry): Promise<boolean> {
+  return (await entry.durable) && !entry.failed;
+}
+
+interface Batch {
+  readonly commands: readonly Command[];
+  readonly contents: readonly ContentInput[];
+  readonly keep: readonly string[];
+}
+
+/** A busy ledger has held this thread for its whole busy timeout already. */
+function attemptsMaxOf(error: unknown): number {
+  if (!isCoordinationError(error)) return 1;
+  if (error.code === "LEDGER_BUSY") return BUSY_ATTEMPTS_MAX;
+  return error.code === "LEDGER_CONFLICT" ? APPEND_ATTEMPTS_MAX : 1;
+}
+
+interface Decided {
+  readonly outcome: Outcome;
+  readonly events: readonly RunEvent[];
+  readonly state: Coordination;
+}
+
+type Outcome =
+  | { readonly kind: "accepted" | "replay"; readonly stepId?: StepId }
+  | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
+
+function decideAll(before: Coordination, commands: readonly Command[], clock: Clock): Decided {
+  const now = clock.now();
+  const events: RunEvent[] = [];
+  let state = before;
+  let stepId: StepId | undefined;
+  for (const command of commands) {
+    const decision = decide(state, command, now);
+    if (decision.kind === "refused") return refused(before, decision, now);
+    stepId = decision.stepId ?? stepId;
+    if (decision.kind === "replay") continue;
+    const recorded = record(state, decision.facts, now);
+    events.push(...recorded.events);
+    state = recorded.state;
+  }
+  const kind = events.length > 0 ? "accepted" : "replay";
+  return { outcome: { kind, ...(stepId && { stepId }) }, events, state };
+}
+
+/** None of the commands happened; that one was refused may be a fact itself. */
+function refused(before: Coordination, decision: Decision & { kind: "refused" }, now: EpochMs): Decided {
+  const { code, reason, facts = [] } = decision;
+  const { events, state } = record(before, facts, now);
+  return { outcome: { kind: "refused", code, reason }, events, state };
+}
+
+interface Append {
+  readonly runId: CoordinationId;
+  readonly batch: Batch;
+  readonly decided: Decided;
+}
+
+async function append(
+  { store, logger, onAppended }: RunLogParts,
+  { runId, batch, decided }: Append,
+): Promise<void> {
+  const { events, state } = decided;
+  assertReadable(events);
+  if (state.kind === "unopened")
+    throw new CoordinationError("INVARIANT_VIOLATED", `${runId}: events without a state`);
+  const claims = events.flatMap(claimChangesOf);
+  await store.append({
+    runId,
+    events,
+    summary: summarize(state),
+    references: events.flatMap(referencesOf),
+    contents: batch.contents,
+    ...(batch.keep.length > 0 && { keep: batch.keep }),
+    ...(claims.length > 0 && { claims }),
+  });
+  onAppended?.(events);
+  const last = events.at(-1);
+  logger.debug(
+    { runId, sequence: last?.sequence, type: last?.type, stepId: last?.nodeId, events: events.length },
+    "appended",
+  );
+}
+
+function track(entry: Entry, appended: Promise<void>, state: Coordination): void {
+  entry.state = state;
+  entry.appending += 1;
+  const settled = (ok: boolean): boolean => {
+    entry.appending -= 1;
+    if (!ok) entry.failed = true;
+    return ok;
+  };
+  const before = entry.durable;
+  entry.durable = appended.then(
+    async () => settled(true) && (await before),
+    async () => {
+      settled(false);
+      await before;
+      return false;
+    },
+  );
+}
+
+/**
+ * A stored event that broke its schema could never be read again, and its whole run with it. The projection is made of
+ * what the facts hold, so the facts are enough.
+ */
+function assertReadable(events: readonly RunEvent[]): void {
+  for (const event of events) {
+    if (!isFact(event) || FACT_PAYLOADS[event.type].safeParse(event.payload).success) continue;
+    const parsed = parseBounded(FACT_PAYLOADS[event.type], event.payload, EVENT_BOUNDS);
+    const why = parsed.ok ? "" : describeProblems(parsed.problems);
+    throw new CoordinationError("INPUT_INVALID", `${event.eventId} (${event.type}): ${why}`);
+  }
+}
+
+function touch(entries: Map<CoordinationId, Entry>, runId: CoordinationId, entry: Entry): Entry {
+  entries.delete(runId);
+  entries.set(runId, entry);
+  for (const [oldest, candidate] of entries) {
+    if (entries.size <= STATES_MAX) break;
+    if (candidate.appending === 0 && oldest !== runId) entries.delete(oldest);
+  }
+  return entry;
+}

@@ -1,0 +1,29 @@
+/** Owns: the step that a session works on, or worked on, by what the ledger says of its children (H3). */
+import type { SessionKey } from "../../contracts/ids.ts";
+import type { KnownCoordination, Step } from "../../ledger/state.ts";
+import { childName } from "../../ledger/summary.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { RunLog } from "./run-log.ts";
+
+export interface StepOfChild {
+  readonly state: KnownCoordination;
+  readonly step: Step;
+}
+
+interface Parts {
+  readonly store: Pick<LedgerStore, "find">;
+  readonly runs: Pick<RunLog, "state">;
+}
+
+/** Nothing for a session that is nobody's child. @throws CoordinationError as `LedgerStore.find` and `RunLog.state`. */
+export async function stepOfChild(
+  { store, runs }: Parts,
+  session: SessionKey,
+): Promise<StepOfChild | undefined> {
+  const found = await store.find(childName(session));
+  if (!found?.stepId) return undefined;
+  const state = await runs.state(found.runId);
+  if (state.kind === "unopened") return undefined;
+  const step = state.steps.get(found.stepId);
+  return step && { state, step };
+}

@@ -1,0 +1,28 @@
+/** Owns: the next steps of a plan as they are admitted, with what a fork has of them from its source. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { AdmitPlanSteps } from "../../contracts/commands.ts";
+import type { ForkedFrom } from "../../contracts/fact-fields.ts";
+import { plannedStepsOf } from "../../plan/admission-of.ts";
+import type { StepGraph } from "../../plan/step-graph.ts";
+import { gatedBy } from "../held-results/gate-of.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+interface Admission {
+  readonly graph: StepGraph;
+  /** The place of the first of them in the graph. */
+  readonly from: number;
+  readonly forkedFrom?: ForkedFrom | undefined;
+}
+
+/** As many as one append takes. */
+export async function admissionFrom(
+  parts: RuntimeParts,
+  { graph, from, forkedFrom }: Admission,
+): Promise<AdmitPlanSteps> {
+  const { runnerOf, refOf, forks } = parts;
+  const carried = forkedFrom && (await forks.carriedFrom(forkedFrom));
+  const { ownerSession } = graph;
+  const admitting = { ownerSession, runnerOf, refOf, gated: gatedBy(parts), ...(carried && { carried }) };
+  const steps = plannedStepsOf(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });
+  return { type: "admitPlanSteps", steps };
+}

@@ -1,0 +1,204 @@
+/**
+ * Owns: forking a plan: running it again from a place in its log. What had completed by then is carried over, by the hashes of its
+ * results; everything else is done anew, in sessions and under idempotency keys of the fork's own.
+ *
+ * The files that agents wrote are no part of the ledger: they are as they are now.
+ */
+import { canonicalJson } from "../../contracts/canonical-json.ts";
+import { CoordinationError } from "../../contracts/errors.ts";
+import type { ForkedFrom } from "../../contracts/fact-fields.ts";
+import type { CoordinationId, StepId } from "../../contracts/ids.ts";
+import { parsePlan, type CoordinationPlan } from "../../contracts/plan.ts";
+import { isDelivery } from "../../ledger/plan-progress.ts";
+import type { KnownCoordination, Step } from "../../ledger/state.ts";
+import { planUnderPolicy, type OperatorRules } from "../../replay/plan-under-policy.ts";
+import type { ForkRequest, PlanForked, PlanSubmission, PlanSubmitted } from "./plan-requests.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+export interface ForkParts extends Pick<
+  RuntimeParts,
+  "content" | "escalations" | "forks" | "gates" | "refOf" | "runs" | "settings" | "store"
+> {
+  readonly newCoordinationId: () => CoordinationId;
+}
+
+/** Texts that are looked for at once. */
+const TEXTS_MAX = 100;
+/** Steps that are named in a sentence. */
+const NAMED_MAX = 5;
+
+/** What is done with the plan of a fork. */
+export interface PlanRunning {
+  /** What would become of it, without asking anybody. */
+  readonly preview: (submission: PlanSubmission) => Promise<PlanSubmitted>;
+  readonly submit: (submission: PlanSubmission) => Promise<PlanSubmitted>;
+}
+
+export async function forkPlan(
+  parts: ForkParts,
+  request: ForkRequest,
+  { preview, submit }: PlanRunning,
+): Promise<PlanForked> {
+  const known = await knownFork(parts, request);
+  if (known) return known;
+  const { isPreview } = request;
+  const { state, place } = await sourceAt(parts, request);
+  await assertWhole(parts, place);
+  const plan = await planOf(parts, state);
+  const parted = await partedAt(parts, plan, { state, place });
+  const coordinationId = request.coordinationId ?? parts.newCoordinationId();
+  const submission: PlanSubmission = {
+    plan: planUnderPolicy(
+      { plan: { ...plan, coordinationId }, anew: new Set(parted.anew) },
+      request.policy ?? {},
+      operatorRules(parts),
+    ),
+    ownerAgent: state.created.ownerAgent,
+    forkedFrom: place,
+  };
+  const submitted = await (isPreview ? preview(submission) : submit(submission));
+  // Another one for the same fork may have come first, and taken its source at another place.
+  if (submitted.kind === "refused") return (await knownFork(parts, request)) ?? submitted;
+  const kind = isPreview && submitted.kind === "accepted" ? "preview" : submitted.kind;
+  return { kind, coordinationId, from: place, ...parted };
+}
+
+function operatorRules({ gates, settings, escalations }: ForkParts): OperatorRules {
+  const { requireDifferentApprover } = escalations;
+  return { gates, escalateMs: settings.escalateMs, requireDifferentApprover };
+}
+
+/** D2: what was forked already is told from its own log, whatever is kept of its source, or was configured since. */
+async function knownFork(
+  parts: Pick<ForkParts, "refOf" | "runs">,
+  request: ForkRequest,
+): Promise<Forked | undefined> {
+  const { coordinationId, source, from } = request;
+  const state = coordinationId && (await parts.runs.state(coordinationId));
+  if (!state || state.kind === "unopened") return undefined;
+  const { forkedFrom } = state.created;
+  if (forkedFrom?.coordinationId !== source || forkedFrom.policySha256 !== policySha256(parts, request))
+    return undefined;
+  if (from !== undefined && from !== forkedFrom.sequence) return undefined;
+  const ofPlan = [...state.steps.values()].filter((step) => step.spec.planned && !isDelivery(step));
+  const idsOf = (steps: readonly Step[]): StepId[] => steps.map(({ spec }) => spec.stepId);
+  return {
+    ...{ kind: "replay", coordinationId, from: forkedFrom },
+    carried: idsOf(ofPlan.filter(({ spec }) => spec.carried)),
+    anew: idsOf(ofPlan.filter(({ spec }) => !spec.carried)),
+  };
+}
+
+function policySha256({ refOf }: Pick<ForkParts, "refOf">, { policy }: ForkRequest): string | undefined {
+  return policy && refOf(canonicalJson(policy)).sha256;
+}
+
+/** In the order of the plan: what has its result already, and what is to be done. */
+async function partedAt(
+  parts: Pick<ForkParts, "content" | "forks">,
+  { steps }: CoordinationPlan,
+  { state, place }: Source,
+): Promise<Pick<Forked, "carried" | "anew">> {
+  const { coordinationId: source, sequence } = place;
+  const results = await parts.forks.carriedFrom(place, state);
+  const stepIds = steps.map(({ stepId }) => stepId);
+  const carried = stepIds.filter((stepId) => results.has(stepId));
+  const anew = stepIds.filter((stepId) => !results.has(stepId));
+  if (anew.length === 0)
+    throw invalid(
+      `every step of ${source} had completed before ${sequence}: nothing is left to do; fork it at an earlier event`,
+    );
+  await assertKept(
+    parts,
+    source,
+    new Map(carried.map((stepId) => [stepId, results.get(stepId)?.output?.sha256])),
+  );
+  return { carried, anew };
+}
+
+type Forked = Exclude<PlanForked, { kind: "refused" }>;
+
+interface Source {
+  readonly state: KnownCoordination;
+  readonly place: ForkedFrom;
+}
+
+async function sourceAt(parts: Pick<ForkParts, "forks" | "refOf">, request: ForkRequest): Promise<Source> {
+  const { source: coordinationId, from } = request;
+  const state = await parts.forks.stateAt({ coordinationId, sequence: from ?? Number.MAX_SAFE_INTEGER });
+  if (state.kind === "unopened")
+    throw new CoordinationError(
+      "COORDINATION_NOT_FOUND",
+      `no coordination ${JSON.stringify(coordinationId)}`,
+    );
+  const { nextSequence } = state;
+  if (from !== undefined && from > nextSequence)
+    throw invalid(
+      `from: the log of ${coordinationId} has ${nextSequence} events, so ${nextSequence} is the last place`,
+    );
+  const policy = policySha256(parts, request);
+  const place = { coordinationId, sequence: from ?? nextSequence, ...(policy && { policySha256: policy }) };
+  return { state, place };
+}
+
+/** What was carried from a damaged log would be taken for good, under hashes of its own. */
+async function assertWhole(
+  { store }: Pick<ForkParts, "store">,
+  { coordinationId, sequence: before }: ForkedFrom,
+): Promise<void> {
+  const damage = await store.damage(coordinationId, { before });
+  if (!damage) return;
+  const what = damage.problem.replace("event_", "");
+  throw new CoordinationError(
+    "LEDGER_CORRUPT",
+    `the log of ${coordinationId} cannot be forked: event ${damage.sequence} is ${what}`,
+  );
+}
+
+/** What a model spawned by itself follows no plan: nobody could tell what is left to do. */
+async function planOf(
+  { content }: Pick<ForkParts, "content">,
+  { created, coordinationId }: KnownCoordination,
+): Promise<CoordinationPlan> {
+  if (!created.plan)
+    throw invalid(
+      `${coordinationId} runs no plan: its agents spawned by themselves, and their sessions cannot go back to an earlier state`,
+    );
+  if (created.parent)
+    throw invalid(
+      `${coordinationId} was submitted by the agent of step ${created.parent.stepId} of ${created.parent.coordinationId}, and a fork of it would be told to nobody; fork that plan`,
+    );
+  const text = await content.get(created.plan.content.sha256);
+  const parsed = text === undefined ? undefined : parsePlan(JSON.parse(text));
+  if (parsed?.ok) return parsed.value;
+  throw invalid(
+    parsed
+      ? `the plan of ${coordinationId} is none for this release; run it anew with \`plan run\``
+      : `the text of the plan of ${coordinationId} is not kept any more; run it anew with \`plan run\``,
+  );
+}
+
+/** The agents of what is done anew read the results of what is not. */
+async function assertKept(
+  { content }: Pick<ForkParts, "content">,
+  source: CoordinationId,
+  outputs: ReadonlyMap<StepId, string | undefined>,
+): Promise<void> {
+  const lost: StepId[] = [];
+  const kept = [...outputs].flatMap(([stepId, sha256]) => (sha256 ? [{ stepId, sha256 }] : []));
+  for (let at = 0; at < kept.length; at += TEXTS_MAX) {
+    const some = kept.slice(at, at + TEXTS_MAX);
+    const texts = await content.getMany([...new Set(some.map(({ sha256 }) => sha256))]);
+    lost.push(...some.filter(({ sha256 }) => !texts.has(sha256)).map(({ stepId }) => stepId));
+  }
+  if (lost.length === 0) return;
+  const named = lost.slice(0, NAMED_MAX).join(", ");
+  const more = lost.length > NAMED_MAX ? `, and ${lost.length - NAMED_MAX} more` : "";
+  throw invalid(
+    `what these steps of ${source} came to is not kept any more: ${named}${more}; fork it before they completed, so that they run again`,
+  );
+}
+
+function invalid(why: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", why);
+}

@@ -1,0 +1,140 @@
+/**
+ * Owns: where a submitted plan belongs: on its own, or inside of the step whose child submits it. There it is bounded: one at a
+ * time, so many deep, only as long as the attempt lasts, and with no more budget than is left around it.
+ */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { SpendingLimit } from "../../contracts/fact-fields.ts";
+import type { FactPayloads } from "../../contracts/facts.ts";
+import type { SessionKey } from "../../contracts/ids.ts";
+import { isPlanned } from "../../dispatch/plan-rules.ts";
+import { sessionOf, type OpenCoordination, type Spent, type Step } from "../../ledger/state.ts";
+import { nestedName } from "../../ledger/summary.ts";
+import type { PlanProblem } from "../../plan/plan-problem.ts";
+import type { StepGraph } from "../../plan/step-graph.ts";
+import { nestedPlan } from "../attempts/nested-plans.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
+
+type Parent = NonNullable<FactPayloads["coordination.created"]["parent"]>;
+
+export type PlanPlace =
+  | { readonly kind: "alone" }
+  | { readonly kind: "inside"; readonly parent: Parent; readonly left: SpendingLimit }
+  | { readonly kind: "nowhere"; readonly problem: PlanProblem };
+
+type Parts = Pick<RuntimeParts, "store" | "runs" | "content">;
+
+export async function placeOf(parts: Parts, graph: StepGraph): Promise<PlanPlace> {
+  const around = await stepAround(parts, graph.ownerSession);
+  if (!around) return { kind: "alone" };
+  const { state, step, isAtWork } = around;
+  if (!isAtWork)
+    return step.spec.planned
+      ? nowhere(
+          "NESTED_LATE",
+          "the step that this session worked on is over; nothing it plans would be heard",
+        )
+      : { kind: "alone" };
+  const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId };
+  if ((await depthOf(parts, parent)) >= BOUNDS.planNestingMax)
+    return nowhere(
+      "NESTED_TOO_DEEP",
+      `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`,
+    );
+  if (await hasAnother(parts, parent, graph))
+    return nowhere(
+      "NESTED_OPEN",
+      "this session has submitted a plan that still runs; wait for its result, or cancel it",
+    );
+  const left = leftAround(state, step);
+  if (COUNTED.some((name) => (left[name] ?? 1) < 1))
+    return nowhere(
+      "NESTED_BUDGET",
+      "nothing is left of the budget of the plan around it; do the work in this session",
+    );
+  return { kind: "inside", parent, left };
+}
+
+/** A budget within another one: no more than either allows. */
+export function within(budget: SpendingLimit | undefined, left: SpendingLimit): SpendingLimit | undefined {
+  const cut: SpendingLimit = { ...budget };
+  for (const name of COUNTED) {
+    const most = Math.min(cut[name] ?? Infinity, left[name] ?? Infinity);
+    if (most < Infinity) cut[name] = most;
+  }
+  return Object.keys(cut).length > 0 ? cut : undefined;
+}
+
+const COUNTED = ["spawns", "tokens", "costMicroUsd"] as const;
+
+function nowhere(code: PlanProblem["code"], message: string): PlanPlace {
+  return { kind: "nowhere", problem: { path: "ownerSession", code, message } };
+}
+
+interface Around {
+  readonly state: OpenCoordination;
+  readonly step: Step;
+  /** The session works on the newest attempt, which is not over. */
+  readonly isAtWork: boolean;
+}
+
+async function stepAround(parts: Parts, session: SessionKey): Promise<Around | undefined> {
+  const found = await stepOfChild(parts, session);
+  if (!found) return undefined;
+  const { state, step } = found;
+  const { status } = step.phase;
+  const isAtWork = state.kind === "open" && (status === "dispatched" || status === "running");
+  return {
+    state: state as OpenCoordination,
+    step,
+    isAtWork: isAtWork && sessionOf(step.phase) === session,
+  };
+}
+
+/** How many plans lie around what the child of this step submits. */
+async function depthOf({ runs }: Parts, innermost: Parent): Promise<number> {
+  let depth = 0;
+  for (let parent: Parent | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
+    const state = await runs.state(parent.coordinationId);
+    if (state.kind === "unopened" || !state.plan) return depth;
+    depth += 1;
+    parent = state.created.parent;
+  }
+  return depth;
+}
+
+/** The same plan again is the same submission. */
+async function hasAnother(
+  parts: Parts,
+  { coordinationId: runId, stepId }: Parent,
+  { ownerSession: session, coordinationId }: StepGraph,
+): Promise<boolean> {
+  const nested = await nestedPlan(parts, { runId, stepId, session });
+  if (nested?.kind !== "open") return false;
+  const found = await parts.store.find(nestedName(runId, stepId));
+  return found?.runId !== coordinationId;
+}
+
+const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
+
+/** What the budgets of the step and of its plan leave. */
+function leftAround(state: OpenCoordination, { spec, spent = NOTHING }: Step): SpendingLimit {
+  const ofStep = leftOf(spec.planned?.budget, spent);
+  if (!isPlanned(state)) return ofStep;
+  const { spent: used, allowedFrom } = state.plan;
+  const sinceAllowed = {
+    spawns: used.spawns - allowedFrom.spawns,
+    tokens: used.tokens - allowedFrom.tokens,
+    costMicroUsd: used.costMicroUsd - allowedFrom.costMicroUsd,
+  };
+  return within(ofStep, leftOf(state.created.plan?.budget, sinceAllowed)) ?? {};
+}
+
+function leftOf(budget: SpendingLimit | undefined, used: Spent): SpendingLimit {
+  const left: SpendingLimit = {};
+  for (const name of COUNTED) {
+    const limit = budget?.[name];
+    if (limit !== undefined) left[name] = limit - used[name];
+  }
+  return left;
+}

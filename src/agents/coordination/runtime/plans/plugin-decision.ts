@@ -1,0 +1,67 @@
+/**
+ * Owns: whether plugins of other authors let a plan begin, and how sure they are of it. Fails closed: who is late or fails says no.
+ *
+ * A plan that is in the ledger already was decided on: it is not asked about again.
+ */
+import { addMs } from "../../contracts/ids.ts";
+import type { PlanProblem } from "../../plan/plan-problem.ts";
+import type { StepGraph } from "../../plan/step-graph.ts";
+import type { PlanSubmission } from "./plan-requests.ts";
+import type { DecisionSaid, PluginDecision } from "../environment/plugin-hooks.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+
+/** A plugin's own budget is at most this. */
+const DECIDE_MS = 10_000;
+
+/** A plugin that was loaded again meanwhile is waited for a little longer. */
+const GRACE_MS = 4_000;
+
+type Parts = Pick<RuntimeParts, "hooks" | "clock" | "runs">;
+
+export type PlanDecided =
+  | { readonly kind: "allowed"; readonly confidence?: number }
+  | { readonly kind: "denied"; readonly problem: PlanProblem };
+
+export async function planDecided(
+  parts: Parts,
+  { ownerAgent }: PlanSubmission,
+  graph: StepGraph,
+): Promise<PlanDecided> {
+  const { coordinationId, ownerSession, confidence, steps } = graph;
+  if (!parts.hooks?.hasAny("decide")) return { kind: "allowed" };
+  if ((await parts.runs.state(coordinationId)).kind !== "unopened") return { kind: "allowed" };
+  const said = await ask(parts, {
+    kind: "plan",
+    ...{ agentId: ownerAgent, sourceSession: ownerSession, coordinationId, steps: steps.length },
+    agents: [...new Set(steps.map(({ agent }) => agent))],
+    ...(confidence !== undefined && { confidence }),
+  });
+  if (said?.action === "deny")
+    return {
+      kind: "denied",
+      problem: { path: "(root)", code: "DENIED_BY_PLUGIN", message: said.reason },
+    };
+  return { kind: "allowed", ...(said?.confidence !== undefined && { confidence: said.confidence }) };
+}
+
+/** How sure those are who decided: its planner, and the plugins that allowed it. */
+export function leastSure(a: number | undefined, b: number | undefined): number | undefined {
+  if (a === undefined || b === undefined) return a ?? b;
+  return Math.min(a, b);
+}
+
+async function ask({ hooks, clock }: Parts, decision: PluginDecision): Promise<DecisionSaid | undefined> {
+  const untilMs = addMs(clock.now(), DECIDE_MS);
+  const late = Promise.withResolvers<DecisionSaid>();
+  const deny = (reason: string): DecisionSaid => ({ action: "deny", reason });
+  const cancel = clock.wakeAt(addMs(untilMs, GRACE_MS), () =>
+    late.resolve(deny("the plugins that decide about plans did not answer in time")),
+  );
+  try {
+    return await Promise.race([hooks?.decide(decision, untilMs), late.promise]);
+  } catch {
+    return deny("a plugin that decides about plans failed");
+  } finally {
+    cancel();
+  }
+}

@@ -1,0 +1,230 @@
+/** Owns: what hosts ask about plans: submitting one, cancelling, trying again, a child's report. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { Command } from "../../contracts/commands.ts";
+import type { ForkedFrom } from "../../contracts/fact-fields.ts";
+import { addMs, type AgentId } from "../../contracts/ids.ts";
+import { parsePlan } from "../../contracts/plan.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import { checkPlan } from "../../plan/check-plan.ts";
+import type { Compilation } from "../../plan/compile-plan.ts";
+import type { PlanProblem } from "../../plan/plan-problem.ts";
+import type { StepGraph } from "../../plan/step-graph.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import { sameValue } from "../../replay/same-value.ts";
+import { forkPlan, type ForkParts } from "./fork-plan.ts";
+import { doubtIn } from "../held-results/gate-of.ts";
+import { questionPolicyOf } from "../questions/question-policy.ts";
+import { admissionFrom } from "./admit-plan-steps.ts";
+import { placeOf, within, type PlanPlace } from "./plan-place.ts";
+import type {
+  CoordinationRequest,
+  PlanRequests,
+  PlanSubmission,
+  PlanSubmitted,
+  RequestAnswer,
+} from "./plan-requests.ts";
+import { leastSure, planDecided } from "./plugin-decision.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { takeReport } from "./take-report.ts";
+
+export function createPlanRequests(parts: RuntimeParts & ForkParts): PlanRequests {
+  return {
+    submitPlan: (submission) => submitPlan(parts, submission),
+    forkPlan: (request) =>
+      forkPlan(parts, request, {
+        preview: (submission) => previewPlan(parts, submission),
+        submit: (submission) => submitPlan(parts, submission),
+      }),
+    cancel: ({ stepId, by, ...request }) =>
+      ask(parts, request, { type: "cancelCoordination", by, ...(stepId && { stepId }) }),
+    retry: ({ stepId, by, ...request }) =>
+      ask(parts, request, { type: "retryStep", by, ...(stepId && { stepId }) }),
+    report: (childSessionKey, report) => takeReport(parts, childSessionKey, report),
+  };
+}
+
+async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
+  const checked = check(parts, submission);
+  if (checked.kind === "refused") return checked;
+  const { graph } = checked;
+  const decided = await planDecided(parts, submission, graph);
+  if (decided.kind === "denied") return { kind: "refused", problems: [decided.problem] };
+  const place = await placeOf(parts, graph);
+  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
+  const plan = textOf(parts, submission);
+  const { coordinationId, objective } = graph;
+  const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
+  parts.plans.remember(plan.ref.sha256, graph);
+  const confidence = leastSure(graph.confidence, decided.confidence);
+  const { forkedFrom } = submission;
+  const admission = await admissionFrom(parts, { graph, from: 0, forkedFrom });
+  const keep = await keptFrom(parts, graph, forkedFrom);
+  const open = opening(parts, { submission, graph, plan, place, confidence });
+  const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim], keep);
+  if (submitted.kind === "refused") return taken(submitted.state, { graph, plan, forkedFrom });
+  if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
+  return { kind: "accepted", coordinationId, steps: graph.steps.length };
+}
+
+/** The results that a fork has from its source, from its first append on: not all of its steps may be admitted by it. */
+async function keptFrom(
+  { forks }: RuntimeParts,
+  { steps }: StepGraph,
+  forkedFrom: ForkedFrom | undefined,
+): Promise<string[]> {
+  if (!forkedFrom) return [];
+  const carried = await forks.carriedFrom(forkedFrom);
+  return [...new Set(steps.flatMap(({ stepId }) => carried.get(stepId)?.output?.sha256 ?? []))];
+}
+
+/** What follows from the plan, its submitter and the configuration. */
+function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
+  const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
+  if (checked.kind === "refused") return checked;
+  const problems = [...unauthorized(submission, checked.graph), ...unusableChecks(parts, submission)];
+  return problems.length > 0 ? { kind: "refused", problems } : checked;
+}
+
+/** What would become of it, as far as no plugin is asked: nothing is recorded. */
+async function previewPlan(parts: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
+  const checked = check(parts, submission);
+  if (checked.kind === "refused") return checked;
+  const { graph } = checked;
+  const place = await placeOf(parts, graph);
+  if (place.kind === "nowhere") return { kind: "refused", problems: [place.problem] };
+  const { coordinationId, steps } = graph;
+  const state = await parts.runs.state(coordinationId);
+  return state.kind === "unopened"
+    ? { kind: "accepted", coordinationId, steps: steps.length }
+    : taken(state, { graph, plan: textOf(parts, submission), forkedFrom: submission.forkedFrom });
+}
+
+function textOf({ refOf }: RuntimeParts, { plan }: PlanSubmission): ContentInput {
+  const text = JSON.stringify(plan);
+  return { ref: refOf(text), text, keepWhileRunning: true };
+}
+
+/** H3: what the submitter may not do. */
+function unauthorized(submission: PlanSubmission, { ownerSession }: StepGraph): PlanProblem[] {
+  const { submittedBy } = submission;
+  if (submittedBy === undefined || ownerSession === submittedBy) return forbiddenAgents(submission);
+  return [problem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
+}
+
+/** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */
+function unusableChecks({ gates }: RuntimeParts, { plan }: PlanSubmission): PlanProblem[] {
+  const parsed = parsePlan(plan);
+  const steps = parsed.ok ? parsed.value.steps : [];
+  return steps
+    .flatMap(({ verify }, index) =>
+      Object.entries(verify?.checks ?? {}).flatMap(([key, check]): PlanProblem[] => {
+        const path = `steps[${index}].verify.checks.${key}`;
+        const isDefined = Object.hasOwn(gates.verifiers, key);
+        if ((check === true) === isDefined) return [];
+        const message = isDefined
+          ? `the operator defines a check ${JSON.stringify(key)}; use it with true, or choose another key`
+          : `the operator defines no check ${JSON.stringify(key)}; state the check here, or let the operator define it (gates.verifiers)`;
+        return [{ path, code: isDefined ? "CHECK_INVALID" : "CHECK_UNKNOWN", message }];
+      }),
+    )
+    .slice(0, BOUNDS.planProblemsMax);
+}
+
+/** H3: a plan gives its submitter no agents that it could not spawn. */
+function forbiddenAgents({ plan, mayRun }: PlanSubmission): PlanProblem[] {
+  if (!mayRun) return [];
+  const parsed = parsePlan(plan);
+  const steps = parsed.ok ? parsed.value.steps : [];
+  const message = (agent: AgentId): string =>
+    `this agent may not use ${JSON.stringify(agent)}; use one that it may spawn, or let the operator allow it (subagents.allowAgents)`;
+  return steps
+    .flatMap(({ agent }, index): PlanProblem[] =>
+      mayRun(agent)
+        ? []
+        : [{ path: `steps[${index}].agent`, code: "AGENT_NOT_ALLOWED", message: message(agent) }],
+    )
+    .slice(0, BOUNDS.planProblemsMax);
+}
+
+/** The same plan under the same id is the same submission. */
+function taken(
+  state: Coordination,
+  {
+    graph,
+    plan,
+    forkedFrom,
+  }: Pick<Opening, "graph" | "plan"> & { readonly forkedFrom: ForkedFrom | undefined },
+): PlanSubmitted {
+  const { coordinationId } = graph;
+  const known = state.kind === "unopened" ? undefined : state.created;
+  const isSame = known?.plan?.content.sha256 === plan.ref.sha256 && sameValue(known.forkedFrom, forkedFrom);
+  if (isSame) return { kind: "replay", coordinationId, steps: graph.steps.length };
+  const sentence = `there is another coordination ${JSON.stringify(coordinationId)}; choose another id`;
+  return { kind: "refused", problems: [problem("coordinationId", "COORDINATION_TAKEN", sentence)] };
+}
+
+function problem(path: string, code: PlanProblem["code"], message: string): PlanProblem {
+  return { path, code, message };
+}
+
+interface Opening {
+  readonly submission: PlanSubmission;
+  readonly graph: StepGraph;
+  readonly plan: ContentInput;
+  readonly place: Exclude<PlanPlace, { kind: "nowhere" }>;
+  /** Of the plan as a whole. */
+  readonly confidence: number | undefined;
+}
+
+function opening(parts: RuntimeParts, given: Opening): Command {
+  const { submission, graph, plan, place, confidence } = given;
+  const { settings, clock, refOf } = parts;
+  const now = clock.now();
+  const { coordinationId, ownerSession, objective, deadlineMs, failurePolicy } = graph;
+  const budget = place.kind === "inside" ? within(graph.budget, place.left) : graph.budget;
+  const decision = doubtIn(parts.gates, confidence);
+  const { successCriteria } = graph;
+  const origin = refOf(`${coordinationId}:${now}`).sha256;
+  const { forkedFrom } = submission;
+  return {
+    type: "openCoordination",
+    origin: "plan",
+    ownerSession,
+    ownerAgent: submission.ownerAgent,
+    objective: refOf(objective),
+    trace: { traceId: submission.traceId ?? origin.slice(0, 32) },
+    failurePolicy,
+    settleMs: settings.settleMs,
+    acknowledgeMs: settings.acknowledgeMs,
+    plan: {
+      content: plan.ref,
+      steps: graph.steps.length,
+      seed: origin.slice(32, 48),
+      escalateMs: settings.escalateMs,
+      ...(deadlineMs !== undefined && { deadlineAtMs: addMs(now, deadlineMs) }),
+      ...(budget && { budget }),
+      ...(decision && { decision }),
+      ...(successCriteria && { successCriteria: [...successCriteria] }),
+    },
+    questions: questionPolicyOf(parts),
+    ...(place.kind === "inside" && { parent: place.parent }),
+    ...(forkedFrom && { forkedFrom }),
+  };
+}
+
+async function ask(
+  parts: RuntimeParts,
+  { coordinationId, askedBy }: Omit<CoordinationRequest, "by" | "stepId">,
+  command: Command,
+): Promise<RequestAnswer> {
+  const state = await parts.runs.state(coordinationId);
+  if (state.kind === "unopened")
+    return { kind: "refused", code: "NOT_FOUND", reason: `there is no coordination ${coordinationId}` };
+  if (askedBy !== undefined && state.created.ownerSession !== askedBy)
+    return { kind: "refused", code: "NOT_OWNER", reason: "the coordination belongs to another session" };
+  const submitted = await parts.runs.submit(coordinationId, [command]);
+  parts.watch(submitted.state);
+  if (submitted.kind === "refused")
+    return { kind: "refused", code: submitted.code, reason: submitted.reason };
+  return { kind: submitted.kind, coordinationId };
+}

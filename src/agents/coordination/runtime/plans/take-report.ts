@@ -1,0 +1,85 @@
+/** Owns: a child's own report about the step that it works on. Which step that is says the ledger, never the child (H3). */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { SessionKey } from "../../contracts/ids.ts";
+import { basisPointsBelow } from "../../gates/stated-confidence.ts";
+import { isPlanned } from "../../dispatch/plan-rules.ts";
+import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
+import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
+import { isJsonObject, type JsonObject } from "../../plan/step-graph.ts";
+import type { OutputProblem } from "../../ports/output-contract.ts";
+import { outputContent } from "../attempts/attempt-outcome.ts";
+import type { Report, ReportAnswer } from "./plan-requests.ts";
+import { sessionFor } from "../attempts/prepare-attempt.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { stepOfChild } from "../log/step-of-child.ts";
+
+export async function takeReport(
+  parts: RuntimeParts,
+  childSessionKey: SessionKey,
+  report: Report,
+): Promise<ReportAnswer> {
+  const about = await openStepOf(parts, childSessionKey);
+  if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
+  const checked = await checkedOutputs(parts, about, report);
+  if (checked.kind === "invalid") return checked;
+  const content = outputContent(parts, checked.outputs);
+  const { coordinationId } = about.state;
+  const { stepId } = about.step.spec;
+  const { outcome, confidence } = report;
+  const submitted = await parts.runs.submit(
+    coordinationId,
+    [
+      {
+        type: "reportStep",
+        ...{ stepId, outcome },
+        attempt: attemptIn(parts, about, childSessionKey),
+        output: content.ref,
+        ...(confidence !== undefined && { confidence: basisPointsBelow(confidence) }),
+      },
+    ],
+    [content],
+  );
+  if (submitted.kind === "refused") return { kind: "refused", reason: submitted.reason };
+  return { kind: "recorded", coordinationId, stepId };
+}
+
+interface About {
+  readonly state: OpenCoordination;
+  readonly step: Step;
+}
+
+async function openStepOf(parts: RuntimeParts, session: SessionKey): Promise<About | undefined> {
+  const found = await stepOfChild(parts, session);
+  return found?.state.kind === "open" ? { state: found.state, step: found.step } : undefined;
+}
+
+type Checked =
+  | { readonly kind: "valid"; readonly outputs: JsonObject }
+  | { readonly kind: "invalid"; readonly problems: readonly OutputProblem[] };
+
+async function checkedOutputs(
+  { plans, contract }: RuntimeParts,
+  { state, step }: About,
+  { outcome, outputs }: Report,
+): Promise<Checked> {
+  if (!isJsonObject(outputs) || !isWithinOutputBounds(outputs)) {
+    const most = `${BOUNDS.outputCharsMax} characters and ${BOUNDS.outputDepthMax} levels`;
+    return {
+      kind: "invalid",
+      problems: [{ path: "outputs", message: `expected a JSON object of at most ${most}` }],
+    };
+  }
+  if (outcome === "failed" || !isPlanned(state) || !step.spec.planned) return { kind: "valid", outputs };
+  const schema = (await plans.graphOf(state)).stepOf.get(step.spec.stepId)?.outputSchema;
+  const problems = schema ? (await contract()).check(schema, outputs) : [];
+  return problems.length > 0 ? { kind: "invalid", problems } : { kind: "valid", outputs };
+}
+
+/** D3: which attempt a session belongs to; every attempt of a plan's step has a session of its own. */
+function attemptIn(parts: RuntimeParts, { state, step }: About, childSessionKey: SessionKey): number {
+  const { attempt } = step.phase;
+  if (!isPlanned(state) || !step.spec.planned || sessionOf(step.phase) === childSessionKey) return attempt;
+  for (let earlier = attempt; earlier >= 1; earlier -= 1)
+    if (sessionFor(parts, state, step, earlier) === childSessionKey) return earlier;
+  return Math.max(1, attempt - 1);
+}

@@ -1,0 +1,271 @@
+/** Owns: what hosts ask about questions to people: answering one, putting one, waiting for what comes of it. */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { Command } from "../../contracts/commands.ts";
+import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
+import { isAboutResult } from "../../ledger/evolve-questions.ts";
+import type { Coordination, Escalation, OpenCoordination } from "../../ledger/state.ts";
+import { childName, traceName } from "../../ledger/summary.ts";
+import type { Json, JsonObject } from "../../plan/step-graph.ts";
+import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
+import { isJsonObject } from "../../plan/step-graph.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import { outputContent } from "../attempts/attempt-outcome.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import type { QuestionWaits } from "./question-waits.ts";
+import {
+  questionIdOf,
+  questionNamed,
+  type AnswerRequest,
+  type Asked,
+  type AskRequest,
+  type QuestionAnswered,
+  type QuestionOutcome,
+  type QuestionRequests,
+} from "./question-requests.ts";
+import { questionPolicyOf } from "./question-policy.ts";
+import { writeQuestion } from "./question-text.ts";
+import { answerSentence } from "./telling-message.ts";
+
+export interface QuestionParts extends RuntimeParts {
+  readonly newCoordinationId: () => CoordinationId;
+  readonly waits: QuestionWaits;
+}
+
+export function createQuestionRequests(parts: QuestionParts): QuestionRequests {
+  return {
+    answer: async (request) => {
+      const answered = await answer(parts, request);
+      if (answered.kind === "refused") tellLog(parts, request, answered.code);
+      return answered;
+    },
+    ask: (request) => ask(parts, request),
+    outcome: (questionId, waitMs, signal) => outcome(parts, { questionId, waitMs, signal }),
+  };
+}
+
+async function answer(parts: QuestionParts, request: AnswerRequest): Promise<QuestionAnswered> {
+  const named = questionNamed(request.questionId);
+  const state = named && (await parts.runs.latest(named.coordinationId));
+  const question = state && questionIn(state, named.escalationId);
+  if (!question || state.kind === "unopened") return notFound(request.questionId);
+  return state.kind === "ended"
+    ? closedWith(state, question)
+    : answerOpen(parts, { state, question, request });
+}
+
+const LOGGED_CHARS_MAX = 300;
+
+/** Not every answer that does not count is in the ledger: an ended log takes no more, and some are stopped before it. */
+function tellLog(
+  { logger }: QuestionParts,
+  { questionId, answer: given, by, through }: AnswerRequest,
+  refusal: (QuestionAnswered & { kind: "refused" })["code"],
+): void {
+  const id = by.id?.slice(0, LOGGED_CHARS_MAX);
+  const fields = { question: questionId.slice(0, LOGGED_CHARS_MAX), answer: given, by: by.kind };
+  logger.warn({ ...fields, ...(id !== undefined && { id }), through, refusal }, "an answer did not count");
+}
+
+async function answerOpen(parts: QuestionParts, asked: AskedNow): Promise<QuestionAnswered> {
+  const text = await contentOf(parts, asked);
+  if (text.kind === "refused") return text;
+  const { coordinationId } = asked.state;
+  const { escalationId } = asked.question;
+  const { answer: kind, by, through, questionId } = asked.request;
+  const given = text.content ? { text: text.content.ref } : {};
+  const command: Command = { type: "answerEscalation", escalationId, answer: kind, by, through, ...given };
+  const submitted = await parts.runs.submit(coordinationId, [command], text.content ? [text.content] : []);
+  parts.watch(submitted.state);
+  if (submitted.kind === "refused")
+    return { kind: "refused", code: submitted.code, reason: submitted.reason };
+  const closed = questionIn(submitted.state, escalationId)?.closed;
+  return { kind: "accepted", questionId, resolution: closed?.resolution ?? "answered" };
+}
+
+interface AskedNow {
+  readonly state: OpenCoordination;
+  readonly question: Escalation;
+  readonly request: AnswerRequest;
+}
+
+function questionIn(state: Coordination, escalationId: string): Escalation | undefined {
+  return state.kind === "unopened" ? undefined : state.escalations.get(escalationId);
+}
+
+function notFound(questionId: string): QuestionAnswered {
+  return { kind: "refused", code: "NOT_FOUND", reason: `there is no question ${JSON.stringify(questionId)}` };
+}
+
+function closedWith(state: Coordination & { kind: "ended" }, { closed }: Escalation): QuestionAnswered {
+  const reason = `the question is closed already: ${closed?.resolution ?? "cancelled"}; its coordination has ended as ${state.status}, so that this answer changes nothing`;
+  return { kind: "refused", code: "QUESTION_CLOSED", reason };
+}
+
+type AnswerText =
+  | { readonly kind: "text"; readonly content?: ContentInput }
+  | (QuestionAnswered & { readonly kind: "refused" });
+
+/** What replaces a result meets its contract as the result itself would have to. */
+async function contentOf(
+  parts: QuestionParts,
+  asked: { readonly state: OpenCoordination; readonly question: Escalation; readonly request: AnswerRequest },
+): Promise<AnswerText> {
+  const { text } = asked.request;
+  if (text === undefined) return { kind: "text" };
+  if (text.length > BOUNDS.answerCharsMax || text.trim() === "")
+    return {
+      kind: "refused",
+      code: "TEXT_TOO_LONG",
+      reason: `an answer has 1 to ${BOUNDS.answerCharsMax} characters`,
+    };
+  const outputs = outputsIn(text);
+  const problem = isAboutResult(asked.question) ? await contractProblem(parts, asked, outputs) : undefined;
+  if (problem) return { kind: "refused", code: "ANSWER_REFUSED", reason: problem };
+  return { kind: "text", content: outputContent(parts, outputs) };
+}
+
+function outputsIn(text: string): JsonObject {
+  try {
+    const value = JSON.parse(text) as Json;
+    if (isJsonObject(value) && isWithinOutputBounds(value)) return value;
+  } catch {
+    // Any other text is an answer in words.
+  }
+  return { text };
+}
+
+async function contractProblem(
+  { plans, contract }: QuestionParts,
+  { state, question }: { readonly state: OpenCoordination; readonly question: Escalation },
+  outputs: JsonObject,
+): Promise<string | undefined> {
+  const { stepId } = question;
+  if (!stepId || !state.steps.get(stepId)?.spec.planned) return undefined;
+  const schema = (await plans.graphOf(state)).stepOf.get(stepId)?.outputSchema;
+  const [problem] = schema ? (await contract()).check(schema, outputs) : [];
+  return problem && `the answer breaks the contract of step ${stepId}: ${problem.path}: ${problem.message}`;
+}
+
+/** H3: the question belongs to the step that the session works on, else to a coordination of the session's own. */
+async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
+  const { askedBy, kind, question, options, otherwise, answerMs } = request;
+  const text = writeQuestion({
+    question,
+    ...(options && { options: [...options] }),
+    ...(otherwise !== undefined && { otherwise }),
+  });
+  const content: ContentInput = { ref: parts.refOf(text), text, keepWhileRunning: true };
+  const place = await placeOf(parts, request);
+  const command: Command = {
+    type: "askPeople",
+    ...{ askedBy, kind, question: content.ref, hasDefault: otherwise !== undefined },
+    openMax: parts.escalations.openMax,
+    ...(place.stepId && { stepId: place.stepId }),
+    ...(answerMs !== undefined && { answerMs }),
+  };
+  const commands = place.kind === "new" ? [opening(parts, request, content), command] : [command];
+  const submitted = await parts.runs.submit(place.runId, commands, [content]);
+  if (submitted.kind === "refused")
+    return { kind: "refused", code: submitted.code, reason: submitted.reason };
+  parts.watch(submitted.state);
+  const open = openQuestionOf(submitted.state, content.ref.sha256);
+  if (!open) return { kind: "refused", code: "QUESTION_CLOSED", reason: "the question is closed already" };
+  return {
+    kind: "asked",
+    questionId: questionIdOf(place.runId, open.escalationId),
+    deadlineAtMs: open.deadlineAtMs,
+  };
+}
+
+function openQuestionOf(state: Coordination, sha256: string): Escalation | undefined {
+  if (state.kind === "unopened") return undefined;
+  return state.escalations.findLast(({ question, closed }) => !closed && question?.sha256 === sha256);
+}
+
+interface Place {
+  readonly kind: "known" | "new";
+  readonly runId: CoordinationId;
+  readonly stepId?: StepId;
+}
+
+/** A session that coordinates nothing has one coordination for its questions, so that they are counted together. */
+const QUESTIONS_TRACE = "questions";
+
+async function placeOf(parts: QuestionParts, { askedBy, traceId }: AskRequest): Promise<Place> {
+  const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
+  const names = [childName(askedBy), ...traces.map((trace) => traceName(askedBy, trace))];
+  for (const name of names) {
+    const found = await parts.store.find(name);
+    if (!found || (await parts.runs.state(found.runId)).kind !== "open") continue;
+    return { kind: "known", runId: found.runId, ...(found.stepId && { stepId: found.stepId }) };
+  }
+  return { kind: "new", runId: parts.newCoordinationId() };
+}
+
+/** A question of a session that coordinates nothing yet. */
+function opening(
+  parts: QuestionParts,
+  { askedBy, agentId, traceId }: AskRequest,
+  { ref }: ContentInput,
+): Command {
+  const { settings } = parts;
+  return {
+    type: "openCoordination",
+    origin: "observed",
+    ownerSession: askedBy,
+    ownerAgent: agentId as never,
+    objective: ref,
+    trace: { traceId: traceId ?? QUESTIONS_TRACE },
+    failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    settleMs: settings.settleMs,
+    acknowledgeMs: settings.acknowledgeMs,
+    questions: questionPolicyOf(parts),
+  };
+}
+
+const TOLD_BEFORE = "You were told the answer in this session.";
+
+/** What is told here is not told again as a turn. */
+async function outcome(
+  parts: QuestionParts,
+  {
+    questionId,
+    waitMs,
+    signal,
+  }: { readonly questionId: string; readonly waitMs: number; readonly signal: AbortSignal | undefined },
+): Promise<QuestionOutcome> {
+  const named = questionNamed(questionId);
+  if (!named) return { kind: "open" };
+  const { coordinationId, escalationId } = named;
+  const tellingId = `answer:${escalationId}`;
+  const claim = parts.waits.claim(coordinationId, tellingId);
+  try {
+    const untilMs = addMs(parts.clock.now(), waitMs);
+    await parts.waits.until(
+      async () => questionIn(await parts.runs.latest(coordinationId), escalationId)?.closed !== undefined,
+      { untilMs, ...(signal && { signal }) },
+    );
+    const state = await parts.runs.latest(coordinationId);
+    const question = questionIn(state, escalationId);
+    if (!question?.closed) return { kind: "open" };
+    const { resolution } = question.closed;
+    if (signal?.aborted) return { kind: "open" };
+    const submitted = await parts.runs.submit(coordinationId, [
+      { type: "recordTelling", tellingId, delivery: "delivered" },
+    ]);
+    parts.watch(submitted.state);
+    const isTold = submitted.kind === "replay";
+    return { kind: "closed", resolution, text: isTold ? TOLD_BEFORE : await answerSentence(parts, question) };
+  } finally {
+    // What was left to tell is told once nobody waits for it.
+    claim.release(() => void lookAgain(parts, coordinationId));
+  }
+}
+
+async function lookAgain({ runs, watch, logger }: QuestionParts, runId: CoordinationId): Promise<void> {
+  try {
+    watch(await runs.state(runId));
+  } catch (error) {
+    logger.warn({ runId }, `could not look again: ${error instanceof Error ? error.message : String(error)}`);
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * Owns: telling people of an open question through a channel, and recording what became of that. After a crash the same notice may
+ * go out again under the same id; one that was given up is not tried again, and the log shows it.
+ */
+import { answersTo } from "../../escalation/rule-on-answer.ts";
+import type { NotifyPeople } from "../../dispatch/gate-effects.ts";
+import { unsentNotices } from "../../escalation/notices.ts";
+import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
+import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
+import { boundedAnswer } from "../log/bounded-answer.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { questionIdOf } from "./question-requests.ts";
+import { plainName, plainText } from "./plain-text.ts";
+import { readQuestion } from "./question-text.ts";
+
+export interface NotifyParts extends RuntimeParts {
+  readonly stopping: AbortSignal;
+}
+
+export async function notifyPeople(
+  parts: NotifyParts,
+  { coordinationId }: OpenCoordination,
+  { escalationId, notice, channel }: NotifyPeople,
+): Promise<void> {
+  // D1: nobody is told of a question that may not reach the disk.
+  await parts.runs.settled(coordinationId);
+  const state = await parts.runs.state(coordinationId);
+  const asked = state.kind === "open" ? state.escalations.get(escalationId) : undefined;
+  if (state.kind !== "open" || !asked || asked.closed) return;
+  if (!unsentNotices(asked).some((unsent) => unsent.notice === notice)) return;
+  const question = await questionOf(parts, state, asked);
+  const noticeId = `${question.questionId}:${notice}`;
+  const to = parts.channelOf(channel);
+  const outcome = await told(parts, to, { noticeId, question, notice, signal: parts.stopping });
+  if (parts.stopping.aborted) return;
+  if (outcome.kind === "failed")
+    parts.logger.warn(
+      { runId: coordinationId, question: escalationId, channel, tries: outcome.tries },
+      `people were not told of a question: ${outcome.message}`,
+    );
+  const submitted = await parts.runs.submit(coordinationId, [
+    {
+      type: "recordNotice",
+      ...{ escalationId, notice, channel },
+      outcome: outcome.kind,
+      tries: Math.max(1, outcome.tries),
+    },
+  ]);
+  parts.watch(submitted.state);
+}
+
+/** A channel that throws, or that says nothing until the question is over, has told nobody. */
+function told(
+  parts: NotifyParts,
+  to: HumanChannel | undefined,
+  notice: ChannelNotice,
+): Promise<NoticeOutcome> {
+  const failed = (message: string): NoticeOutcome => ({ kind: "failed", tries: 1, message });
+  if (!to) return Promise.resolve(failed("there is no such channel"));
+  const waitMs = Math.max(1, notice.question.deadlineAtMs - parts.clock.now());
+  const waiting = { ...parts, waitMs, signal: parts.stopping };
+  return boundedAnswer(waiting, () => to.notify(notice), failed("the channel gave no answer"));
+}
+
+export async function questionOf(
+  parts: Pick<RuntimeParts, "content">,
+  { coordinationId, created }: OpenCoordination,
+  asked: Escalation,
+): Promise<Question> {
+  const { escalationId, cause, kind, stepId, askedBy, deadlineAtMs, onExpiry = "deny", confidence } = asked;
+  const text = await readQuestion(parts, asked);
+  return {
+    questionId: questionIdOf(coordinationId, escalationId),
+    ...{ coordinationId, escalationId, cause, kind, deadlineAtMs, onExpiry },
+    title: titleOf(asked),
+    ownerSession: created.ownerSession,
+    ...(stepId && { stepId }),
+    ...(askedBy && { askedBy }),
+    ...(text && { text: plainText(text.question) }),
+    ...(text?.options && { options: text.options.map(plainText) }),
+    answers: answersTo(asked),
+    ...(confidence && {
+      confidence: {
+        floor: confidence.floor / 10_000,
+        ...(confidence.measured !== undefined && { measured: confidence.measured / 10_000 }),
+      },
+    }),
+  };
+}
+
+/** One sentence, free of content. */
+export function titleOf({
+  cause,
+  stepId,
+  confidence,
+}: Pick<Escalation, "cause" | "stepId" | "confidence">): string {
+  const what = stepId === undefined ? "the coordination" : `step ${plainName(stepId)}`;
+  switch (cause) {
+    case "confidence":
+      if ((confidence?.of ?? "decision") === "decision")
+        return `Its planner is not sure that ${what} should begin. Let it begin?`;
+      return confidence?.of === "verdict"
+        ? `A check of the result of ${what} is not sure of its verdict. Let the result count?`
+        : `The agent is not sure of the result of ${what}. Let it count?`;
+    case "verifier":
+      return `The result of ${what} could not be verified. Let it count?`;
+    case "conflict":
+      return `A write of ${what} is contested. Let it happen?`;
+    case "retries_exhausted":
+      return `The last attempt at ${what} failed. Try once more?`;
+    case "deadline":
+      return `The last attempt at ${what} ran out of time. Try once more?`;
+    case "budget":
+      return `The budget of ${what} is spent. Go on?`;
+    case "agent":
+      return `The agent of ${what} asks.`;
+  }
+}

@@ -1,0 +1,116 @@
+/**
+ * Owns: telling a session, once, what it waits for: what became of a result that was kept from it, or the answer of people.
+ *
+ * D1 that it is to be told follows from the log; that it was told is recorded after it. D2 telling again under the same key is one
+ * turn. What is not certain is `unknown`, and is not said twice.
+ */
+import { addMs, type CoordinationId, type IdempotencyKey } from "../../contracts/ids.ts";
+import type { FactPayloads } from "../../contracts/facts.ts";
+import type { Observation } from "../../contracts/observation.ts";
+import type { TellSession } from "../../dispatch/gate-effects.ts";
+import type { OpenCoordination, Telling } from "../../ledger/state.ts";
+import type { Order, Start } from "../../ports/agent-runner.ts";
+import { boundedAnswer, pause } from "../log/bounded-answer.ts";
+import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { tellingMessage } from "./telling-message.ts";
+
+/** From then on nobody waits to hear it. */
+const TELL_MS = 600_000;
+const ANSWER_MS_MAX = 30_000;
+const AGAIN = { waitMs: 1_000 };
+
+export interface TellParts extends RuntimeParts {
+  readonly stopping: AbortSignal;
+  /** Whether something in this process is about to tell it in another way. */
+  readonly isTold: (runId: CoordinationId, tellingId: string) => boolean;
+}
+
+export async function tellSession(
+  parts: TellParts,
+  { coordinationId }: OpenCoordination,
+  { tellingId }: TellSession,
+): Promise<void> {
+  await parts.runs.settled(coordinationId);
+  const state = await parts.runs.state(coordinationId);
+  const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
+  if (state.kind !== "open" || !telling || parts.isTold(coordinationId, tellingId)) return;
+  const delivery = await told(parts, state, telling);
+  if (parts.stopping.aborted || !delivery) return;
+  const submitted = await parts.runs.submit(coordinationId, [{ type: "recordTelling", tellingId, delivery }]);
+  parts.watch(submitted.state);
+}
+
+type Delivery = FactPayloads["session.told"]["delivery"];
+
+/** `undefined` when the process stops before it is known. */
+async function told(
+  parts: TellParts,
+  state: OpenCoordination,
+  telling: Telling,
+): Promise<Delivery | undefined> {
+  const order = await orderFor(parts, state, telling);
+  // A process that was down for long has not tried yet; the key makes all tries one turn (D2).
+  const untilMs = addMs(parts.clock.now(), TELL_MS);
+  for (let started = await start(parts, order); started.kind !== "refused";) {
+    const seen = await answer<Observation>(parts, () => parts.runners.owner.observe(order), {
+      kind: "unknown",
+    });
+    if (seen.kind === "ended") return seen.outcome === "completed" ? "delivered" : "unknown";
+    if (parts.clock.now() >= untilMs) return seen.kind === "absent" ? "not_delivered" : "unknown";
+    await pause({ ...parts, ...AGAIN, signal: parts.stopping });
+    if (parts.stopping.aborted) return undefined;
+    // D2: what the host surely has no record of is started again under its key.
+    if (seen.kind === "absent") started = await start(parts, order);
+  }
+  return parts.stopping.aborted ? undefined : "not_delivered";
+}
+
+function start(parts: TellParts, order: Order): Promise<Start> {
+  return answer(parts, () => parts.runners.owner.start(order), {
+    kind: "unknown",
+    message: "the host did not answer in time",
+  });
+}
+
+function answer<T>(parts: TellParts, ask: () => Promise<T>, otherwise: T): Promise<T> {
+  return boundedAnswer({ ...parts, waitMs: ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
+}
+
+/** The same telling has the same key, also after a restart. */
+export function tellingKey(coordinationId: CoordinationId, tellingId: string): IdempotencyKey {
+  return `${coordinationId}:${tellingId}${TOLD}` as IdempotencyKey;
+}
+
+const TOLD = ":told";
+
+/** Whether a run of the host is one of ours that told a session something. */
+export function isTellingKey(runId: string): boolean {
+  return runId.endsWith(TOLD);
+}
+
+async function orderFor(parts: TellParts, state: OpenCoordination, telling: Telling): Promise<Order> {
+  const { coordinationId, created } = state;
+  const key = tellingKey(coordinationId, telling.tellingId);
+  const hash = parts.refOf(key).sha256;
+  return {
+    idempotencyKey: key,
+    agentId: created.ownerAgent,
+    childSessionKey: telling.session,
+    dispatchedAtMs: telling.sinceMs,
+    envelope: {
+      coordinationId,
+      stepId: telling.of.kind === "result" ? telling.of.stepId : (telling.tellingId as never),
+      sourceSession: created.ownerSession,
+      targetSession: telling.session,
+      intent: "report",
+      priority: "high",
+      deliveryMode: "at_least_once",
+      createdAtMs: telling.sinceMs,
+      trace: {},
+    },
+    lane: "control",
+    message: await tellingMessage(parts, state, telling),
+    deadlineAtMs: addMs(telling.sinceMs, TELL_MS),
+    traceparent: `00-${hash.slice(0, 32)}-${hash.slice(32, 48)}-01`,
+  };
+}

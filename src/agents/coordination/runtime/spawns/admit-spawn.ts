@@ -1,0 +1,200 @@
+/**
+ * Owns: finding the coordination that a spawn belongs to, or opening one, and recording the intent there.
+ *
+ * A coordination spans one W3C trace of its owner: what a child spawns joins its parent's; a spawn after the end opens a
+ * new one whose `causalRef` names the one before.
+ */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import type { AdmitSpawn, Command } from "../../contracts/commands.ts";
+import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
+import { invariant } from "../../contracts/errors.ts";
+import type { QuestionPolicy } from "../../contracts/escalation.ts";
+import type { RunnerKind } from "../../contracts/fact-fields.ts";
+import type { Gate } from "../../contracts/verification.ts";
+import type { AgentId, CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
+import type { RefusalCode } from "../../dispatch/decision.ts";
+import { envelopeOf } from "../../dispatch/envelope-of.ts";
+import type { Coordination } from "../../ledger/state.ts";
+import { childName, traceName } from "../../ledger/summary.ts";
+import type { ContentInput } from "../../ports/content-store.ts";
+import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
+import { whyUngateable } from "../held-results/gate-of.ts";
+import type { RunLog, Submitted } from "../log/run-log.ts";
+
+/** A coordination may end between finding it and joining it; then a new one is opened. */
+const JOIN_ATTEMPTS_MAX = 3;
+
+export interface SpawnRequest {
+  readonly sourceSession: SessionKey;
+  readonly sourceAgent: AgentId;
+  /** The W3C trace; without one the source's run groups its spawns. */
+  readonly traceId?: string;
+  readonly spawn: Omit<
+    AdmitSpawn,
+    "type" | "child" | "parentStepId" | "sourceSession" | "input" | "timeoutMs"
+  > & {
+    /** Absent: the configured limit. */
+    readonly timeoutMs?: number;
+  };
+  readonly input: ContentInput;
+  /** What the owner was asked to do; becomes the objective of a coordination that this spawn opens. */
+  readonly objective: ContentInput;
+}
+
+export type Admission =
+  | { readonly kind: "admitted"; readonly envelope: CoordinationEnvelope; readonly state: Coordination }
+  | { readonly kind: "refused"; readonly code: RefusalCode; readonly reason: string };
+
+export interface AdmitParts {
+  readonly store: LedgerStore;
+  readonly runs: RunLog;
+  readonly settings: {
+    readonly stepTimeoutMs: number;
+    readonly settleMs: number;
+    readonly acknowledgeMs: number;
+    readonly contentMs: number;
+  };
+  /** What holds for the questions of a coordination that a spawn opens. */
+  readonly questions: () => QuestionPolicy;
+  readonly gateOf: (spawn: { readonly agentId: AgentId; readonly runner: RunnerKind }) => Gate | undefined;
+  readonly newCoordinationId: () => CoordinationId;
+  /** The newest look-up or opening under way by trace, so that parallel spawns open one coordination between them. */
+  readonly opening: Map<string, Promise<unknown>>;
+}
+
+/** @throws CoordinationError when the ledger could not record the intent; nothing was recorded then. */
+export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Promise<Admission> {
+  const refused = ungateable(parts, request);
+  if (refused) return refused;
+  for (let tries = 1; ; tries += 1) {
+    const home = await findHome(parts, request);
+    const submitted = home.kind === "opened" ? home.submitted : await join(parts, request, home);
+    const again =
+      submitted.kind === "refused" && submitted.code === "COORDINATION_ENDED" && tries < JOIN_ATTEMPTS_MAX;
+    if (!again) return admissionOf(submitted);
+  }
+}
+
+function ungateable(
+  { gateOf }: AdmitParts,
+  { spawn }: SpawnRequest,
+): (Admission & { kind: "refused" }) | undefined {
+  const reason = whyUngateable(gateOf(spawn), spawn);
+  return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
+}
+
+function admissionOf(submitted: Submitted): Admission {
+  if (submitted.kind === "refused")
+    return { kind: "refused", code: submitted.code, reason: submitted.reason };
+  const envelope = submitted.stepId && envelopeOf(submitted.state, submitted.stepId);
+  invariant(envelope !== undefined, "an admitted spawn has a step");
+  return { kind: "admitted", envelope, state: submitted.state };
+}
+
+type Home =
+  | { readonly kind: "join"; readonly runId: CoordinationId; readonly parentStepId?: StepId }
+  | { readonly kind: "opened"; readonly submitted: Submitted };
+
+async function findHome(parts: AdmitParts, request: SpawnRequest): Promise<Home> {
+  const parent = await openHolder(parts, childName(request.sourceSession));
+  if (parent?.open)
+    return { kind: "join", runId: parent.runId, ...(parent.stepId && { parentStepId: parent.stepId }) };
+  const trace = traceOf(request);
+  return inTurn(parts.opening, trace, async () => {
+    const earlier = await openHolder(parts, trace);
+    if (earlier?.open) return { kind: "join", runId: earlier.runId };
+    return { kind: "opened", submitted: await open(parts, request, (earlier ?? parent)?.runId) };
+  });
+}
+
+/** Who holds a reference, and whether that coordination can still be joined. */
+async function openHolder(
+  { store, runs }: AdmitParts,
+  name: string,
+): Promise<(Found & { open: boolean }) | undefined> {
+  const found = await store.find(name);
+  return found && { ...found, open: (await runs.state(found.runId)).kind === "open" };
+}
+
+/** Runs `work` after all earlier work of the same name; joining happens outside, so that it is not serial. */
+async function inTurn<T>(
+  turns: Map<string, Promise<unknown>>,
+  name: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  const before = turns.get(name) ?? Promise.resolve();
+  const mine = before.then(work, work);
+  turns.set(name, mine);
+  try {
+    return await mine;
+  } finally {
+    if (turns.get(name) === mine) turns.delete(name);
+  }
+}
+
+function traceOf({ sourceSession, traceId, spawn }: SpawnRequest): string {
+  return traceName(sourceSession, traceId ?? spawn.call.runId ?? "none");
+}
+
+function join(parts: AdmitParts, request: SpawnRequest, home: Home & { kind: "join" }): Promise<Submitted> {
+  return parts.runs.submit(
+    home.runId,
+    [admission(parts, request, home.parentStepId)],
+    contentsOf(parts, [request.input]),
+  );
+}
+
+function open(parts: AdmitParts, request: SpawnRequest, causalRef?: CoordinationId): Promise<Submitted> {
+  return parts.runs.submit(
+    parts.newCoordinationId(),
+    [opening(parts, request, causalRef), admission(parts, request)],
+    contentsOf(parts, [request.input, request.objective]),
+  );
+}
+
+function opening(
+  { settings, questions }: AdmitParts,
+  request: SpawnRequest,
+  causalRef?: CoordinationId,
+): Command {
+  const { runId, spanId } = request.spawn.call;
+  const traceId = request.traceId ?? runId;
+  return {
+    type: "openCoordination",
+    origin: "observed",
+    ownerSession: request.sourceSession,
+    ownerAgent: request.sourceAgent,
+    objective: request.objective.ref,
+    trace: {
+      ...(traceId && { traceId }),
+      ...(runId && { runId }),
+      ...(spanId && { spanId }),
+      ...(causalRef && { causalRef }),
+    },
+    failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+    settleMs: settings.settleMs,
+    acknowledgeMs: settings.acknowledgeMs,
+    questions: questions(),
+  };
+}
+
+function admission(
+  { settings, gateOf }: AdmitParts,
+  request: SpawnRequest,
+  parentStepId?: StepId,
+): AdmitSpawn {
+  const gate = gateOf(request.spawn);
+  return {
+    type: "admitSpawn",
+    ...request.spawn,
+    ...(gate && { gate }),
+    ...(parentStepId && { parentStepId }),
+    sourceSession: request.sourceSession,
+    input: request.input.ref,
+    timeoutMs: request.spawn.timeoutMs ?? settings.stepTimeoutMs,
+  };
+}
+
+function contentsOf({ settings }: AdmitParts, contents: readonly ContentInput[]): readonly ContentInput[] {
+  return settings.contentMs === 0 ? [] : contents.filter(({ text }) => text.length <= BOUNDS.taskCharsMax);
+}

@@ -1,0 +1,157 @@
+/**
+ * Owns: how many spawns that models made themselves are open in this process, and who waits to make one. In memory only
+ * and no truth: after a restart the open ones are found in the ledger and counted again.
+ *
+ * Who calls what, so that no place is kept for ever:
+ * - the hook before a spawn calls `enter`. When it was admitted it calls `bind` as soon as the step is recorded, and
+ *   `leave` of the entry in a `finally`, which does nothing once the entry is bound;
+ * - whoever sees a step end, for whatever reason, calls `leave` with its key. Keys that are not counted are ignored;
+ * - recovery calls `occupy` for every open spawn it finds in the ledger.
+ *
+ * G1 a key has one place at most, however often it is bound or occupied. G2 a key that was left does not come back, so a
+ * step that ends while it is being bound or recovered keeps no place. Hence a key names one attempt: use its idempotency key.
+ */
+import { addMs, type SessionKey } from "../../contracts/ids.ts";
+import { ruleOnSpawn, type SpawnLimits, type SpawnRuling } from "../../lanes/rule-on-spawn.ts";
+import type { Clock } from "../../ports/clock.ts";
+
+export type SpawnEntry =
+  | {
+      readonly kind: "admitted";
+      /** From now on the place is given back by `leave` of the gate with this key. */
+      bind(stepKey: string): void;
+      /** Gives the place back, unless it is bound. */
+      leave(): void;
+    }
+  | { readonly kind: "refused"; readonly reason: string };
+
+export interface SpawnGate {
+  /** Admits at once or when another spawn has left, and refuses after `delayMs` in words for the model. */
+  enter(session: SessionKey): Promise<SpawnEntry>;
+  /** Counts a spawn that is open already, also above the limits. */
+  occupy(stepKey: string, session: SessionKey): void;
+  leave(stepKey: string): void;
+}
+
+export interface SpawnGateParts {
+  readonly clock: Clock;
+  readonly limits: SpawnLimits;
+  readonly delayMs?: number;
+}
+
+/** What the host's hook budget leaves over for waiting. */
+const DELAY_MS = 2_000;
+/** More are refused at once. */
+const WAITING_MAX = 1_000;
+/** For how many keys it is remembered that they were left; they are needed for the moment of being bound. */
+const LEFT_KEYS_MAX = 1_000;
+
+interface Waiter {
+  readonly session: SessionKey;
+  readonly admit: () => void;
+}
+
+interface Gate extends Required<SpawnGateParts> {
+  readonly open: Map<SessionKey, number>;
+  openCount: number;
+  /** By key: the session that its place counts for. */
+  readonly bound: Map<string, SessionKey>;
+  readonly left: Set<string>;
+  /** In the order in which they came. */
+  readonly waiters: Set<Waiter>;
+}
+
+export function createSpawnGate({ clock, limits, delayMs = DELAY_MS }: SpawnGateParts): SpawnGate {
+  const counts = { open: new Map<SessionKey, number>(), openCount: 0 };
+  const keys = { bound: new Map<string, SessionKey>(), left: new Set<string>() };
+  const gate: Gate = { clock, limits, delayMs, ...counts, ...keys, waiters: new Set() };
+  return {
+    enter: (session) =>
+      new Promise((resolve) => {
+        enter(gate, session, resolve);
+      }),
+    occupy: (stepKey, session) => {
+      take(gate, session);
+      bind(gate, stepKey, session);
+    },
+    leave: (stepKey) => {
+      remember(gate.left, stepKey);
+      const session = gate.bound.get(stepKey);
+      if (session === undefined) return;
+      gate.bound.delete(stepKey);
+      giveBack(gate, session);
+    },
+  };
+}
+
+/** Takes the place before it returns, so that no two spawns are admitted to the same one. */
+function enter(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
+  const mayWait = gate.delayMs > 0 && gate.waiters.size < WAITING_MAX;
+  const ruling = rule(gate, session, mayWait);
+  if (ruling.kind === "admitted") answer(admit(gate, session));
+  else if (ruling.kind === "refused") answer(ruling);
+  else wait(gate, session, answer);
+}
+
+function wait(gate: Gate, session: SessionKey, answer: (entry: SpawnEntry) => void): void {
+  const waiter: Waiter = {
+    session,
+    admit: () => {
+      gate.waiters.delete(waiter);
+      cancel();
+      answer(admit(gate, session));
+    },
+  };
+  const cancel = gate.clock.wakeAt(addMs(gate.clock.now(), gate.delayMs), () => {
+    gate.waiters.delete(waiter);
+    const ruling = rule(gate, session, false);
+    answer(ruling.kind === "refused" ? ruling : admit(gate, session));
+  });
+  gate.waiters.add(waiter);
+}
+
+function rule({ limits, openCount, open }: Gate, session: SessionKey, mayWait: boolean): SpawnRuling {
+  return ruleOnSpawn(limits, { all: openCount, ofSession: open.get(session) ?? 0 }, mayWait);
+}
+
+function admit(gate: Gate, session: SessionKey): SpawnEntry {
+  take(gate, session);
+  let isOurs = true;
+  const handOver = (to: () => void): void => {
+    if (!isOurs) return;
+    isOurs = false;
+    to();
+  };
+  return {
+    kind: "admitted",
+    bind: (stepKey) => handOver(() => bind(gate, stepKey, session)),
+    leave: () => handOver(() => giveBack(gate, session)),
+  };
+}
+
+/** G1, G2: a place that the key must not have is given back. */
+function bind(gate: Gate, stepKey: string, session: SessionKey): void {
+  if (gate.bound.has(stepKey) || gate.left.has(stepKey)) giveBack(gate, session);
+  else gate.bound.set(stepKey, session);
+}
+
+function take(gate: Gate, session: SessionKey): void {
+  gate.openCount += 1;
+  gate.open.set(session, (gate.open.get(session) ?? 0) + 1);
+}
+
+/** Whoever waited longest and may go on goes on; one whose session is at its own limit holds up no other. */
+function giveBack(gate: Gate, session: SessionKey): void {
+  const ofSession = (gate.open.get(session) ?? 0) - 1;
+  gate.openCount -= 1;
+  if (ofSession > 0) gate.open.set(session, ofSession);
+  else gate.open.delete(session);
+  for (const waiter of gate.waiters) if (rule(gate, waiter.session, true).kind === "admitted") waiter.admit();
+}
+
+function remember(keys: Set<string>, key: string): void {
+  keys.delete(key);
+  keys.add(key);
+  const [oldest] = keys;
+  if (keys.size > LEFT_KEYS_MAX && oldest !== undefined) keys.delete(oldest);
+}

@@ -1,0 +1,135 @@
+/**
+ * Owns: the agents that are installed, and those that runs were begun with: a run has the agent as it was then, by its hash,
+ * whatever becomes of the folder that it came from.
+ */
+import {
+  readInstalledAgent,
+  type AgentPin,
+  type InstalledAgent,
+} from "../../../contracts/workflows/agent-manifest.ts";
+import { workflowDefinitionSchema } from "../../../contracts/workflows/workflow-definition.ts";
+import { workflowIdOf } from "../../../workflow/node-contract/agent-tools.ts";
+import { AGENT } from "../../../workflow/state/graph.ts";
+import { type NodeGraph } from "../../../workflow/state/node-graph.ts";
+import { mayInvoke } from "../../../workflow/nodes/node-types.ts";
+import type { AgentHostParts } from "../records/agent-parts.ts";
+import type { RunBook, RunnableWorkflow } from "../records/run-book.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface AgentBook {
+  /** By their ids. */
+  readonly installed: readonly InstalledAgent[];
+  find(agentId: string): InstalledAgent | undefined;
+  /** What of a reference cannot be meant here, or nothing. */
+  problemOf(pin: AgentPin): string | undefined;
+  /** Keeps the agents that nodes of the graph name, and returns the hash of each. */
+  pin(graph: NodeGraph): Promise<Readonly<Record<string, string>>>;
+  /** @throws CoordinationError */
+  load(sha256: string): Promise<InstalledAgent | undefined>;
+  /** The workflow of a run that is one agent's. */
+  workflowOf(agentId: string): RunnableWorkflow | undefined;
+}
+
+interface Book extends Pick<WorkflowHostParts, "store" | "sha256"> {
+  readonly runs: Pick<RunBook, "compile">;
+  readonly entries: ReadonlyMap<string, Entry>;
+  /** By hash; those of runs that began before the folder changed too. */
+  readonly known: Map<string, InstalledAgent>;
+  readonly workflows: Map<string, RunnableWorkflow>;
+}
+
+interface Entry {
+  readonly agent: InstalledAgent;
+  readonly text: string;
+  readonly sha256: string;
+  isStored: boolean;
+}
+
+const KNOWN_MAX = 500;
+
+export function createAgentBook(
+  parts: Pick<WorkflowHostParts, "store" | "sha256">,
+  { installed }: Pick<AgentHostParts, "installed">,
+  runs: Pick<RunBook, "compile">,
+): AgentBook {
+  const sorted = installed.toSorted((one, other) => (one.manifest.agentId < other.manifest.agentId ? -1 : 1));
+  const entries = new Map(
+    sorted.map((agent): [string, Entry] => {
+      const text = JSON.stringify(agent);
+      return [agent.manifest.agentId, { agent, text, sha256: parts.sha256(text), isStored: false }];
+    }),
+  );
+  const it: Book = { ...parts, runs, entries, known: new Map(), workflows: new Map() };
+  return {
+    installed: sorted,
+    find: (agentId) => entries.get(agentId)?.agent,
+    problemOf: (pin) => problemOf(it, pin),
+    pin: (graph) => pin(it, graph),
+    load: (sha256) => load(it, sha256),
+    workflowOf: (agentId) => workflowOf(it, agentId),
+  };
+}
+
+function problemOf({ entries }: Book, { agentId, version, channel }: AgentPin): string | undefined {
+  if (channel !== undefined) return `agent ${agentId}: this host knows no channels of agents`;
+  const entry = entries.get(agentId);
+  if (!entry || version === undefined || version === entry.agent.packVersion) return undefined;
+  return `agent ${agentId} is installed in version ${entry.agent.packVersion}, and not in ${version.slice(0, 64)}`;
+}
+
+/** The agents that the nodes of a graph name, of those types that an agent may execute. */
+export function agentPins({ nodes }: NodeGraph): AgentPin[] {
+  return [...nodes.values()].flatMap(({ node: { typeId, agent, config } }) => {
+    const named = agent?.agentId ?? config["agentId"];
+    if (!mayInvoke(typeId) || typeof named !== "string") return [];
+    const [version, channel] = [agent?.["version"], agent?.["channel"]];
+    return [
+      {
+        agentId: named,
+        ...(typeof version === "string" && { version }),
+        ...(typeof channel === "string" && { channel }),
+      },
+    ];
+  });
+}
+
+async function pin({ entries, store }: Book, graph: NodeGraph): Promise<Readonly<Record<string, string>>> {
+  const pins: Record<string, string> = {};
+  for (const { agentId } of agentPins(graph)) {
+    const entry = entries.get(agentId);
+    if (!entry) continue;
+    const { sha256, text } = entry;
+    if (!entry.isStored) await store.putDefinition({ sha256, workflowId: agentId, text });
+    entry.isStored = true;
+    pins[agentId] = sha256;
+  }
+  return pins;
+}
+
+async function load(it: Book, sha256: string): Promise<InstalledAgent | undefined> {
+  const known = it.known.get(sha256);
+  if (known) return known;
+  const text = await it.store.definition(sha256);
+  const parsed = text === undefined ? undefined : readInstalledAgent(JSON.parse(text));
+  if (!parsed?.ok) return undefined;
+  if (it.known.size >= KNOWN_MAX) it.known.clear();
+  it.known.set(sha256, parsed.value);
+  return parsed.value;
+}
+
+function workflowOf(it: Book, agentId: string): RunnableWorkflow | undefined {
+  const entry = it.entries.get(agentId);
+  if (!entry) return undefined;
+  const known = it.workflows.get(agentId);
+  if (known) return known;
+  const { packVersion, manifest } = entry.agent;
+  const definition = workflowDefinitionSchema.parse({
+    id: workflowIdOf(agentId),
+    name: manifest.persona,
+    version: packVersion,
+    nodes: [{ id: "agent", typeId: AGENT, agent: { agentId }, outputRole: "primary" }],
+  });
+  const { workflow } = it.runs.compile(definition);
+  if (workflow) it.workflows.set(agentId, workflow);
+  return workflow;
+}

@@ -1,0 +1,161 @@
+/**
+ * Owns: one call of a tool for an agent: whether its caller may, whether that is often enough for now, then the call.
+ *
+ * What is asked of the caller fails closed: scopes that nobody knows are not there (RFC 0064). A call that may have been made
+ * when a process died is made again with the same id.
+ */
+import { AGENT_BOUNDS } from "../../../contracts/workflows/agent-manifest.ts";
+import type { MockTool } from "../../../contracts/workflows/agent-mock.ts";
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
+import type { CallingRun, TraceContext } from "../../../ports/outbound.ts";
+import type { AgentEffect, AgentOutcome } from "../../../workflow/node-contract/agent-effects.ts";
+import {
+  HANDOFF,
+  handoffIn,
+  MEMORY_READ,
+  MEMORY_WRITE,
+  noteIn,
+} from "../../../workflow/node-contract/agent-tools.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import type { AgentBook } from "./agent-book.ts";
+import { MOCK_TOOL, mockOf } from "./agent-mocks.ts";
+import { redacted } from "../records/memory-writes.ts";
+import { gateTool, lacking, type GateParts } from "./tool-gate.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface CallParts extends GateParts, Pick<WorkflowHostParts, "tools" | "clock" | "secrets"> {
+  readonly agentBook: Pick<AgentBook, "find">;
+}
+
+export interface Calling {
+  readonly run: WorkflowRun;
+  readonly effect: AgentEffect & { readonly kind: "call_agent_tool" };
+  readonly signal: AbortSignal;
+  readonly trace: TraceContext;
+  readonly parent: CallingRun;
+  /** Of the agent's own memory, newest first. */
+  readonly readMemory: (asked: {
+    readonly tag?: string;
+    readonly limit?: number;
+  }) => Promise<readonly Values[]>;
+}
+
+type Returned = (AgentOutcome & { readonly kind: "agent_tool_returned" })["returned"];
+
+export async function callAgentTool(parts: CallParts, asked: Calling): Promise<AgentOutcome> {
+  const gated = gate(parts, asked);
+  if (gated) return { kind: "agent_tool_returned", returned: gated };
+  const begunAt = parts.clock.now();
+  const returned = await call(parts, asked);
+  const durationMs = Math.max(0, parts.clock.now() - begunAt);
+  return { kind: "agent_tool_returned", returned: { ...returned, durationMs } };
+}
+
+/** Why the call is not made; it has not begun then. */
+function gate(parts: CallParts, { run, effect: { call, tool } }: Calling): Returned | undefined {
+  const mock = mockToolOf(run, tool);
+  const denied = lacking(mock?.requiredScopes ?? [], run.started.scopes, call.toolName);
+  if (denied) return denied;
+  // What is simulated empties a bucket of this run's alone: others' calls of the tool are not denied for it.
+  const bucket = mock?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
+  const gated = { toolName: call.toolName, tool: mock ? bucket : tool };
+  if (mock?.isExhausted) while (!gateTool(parts, run, gated));
+  return gateTool(parts, run, gated);
+}
+
+function mockToolOf({ started }: WorkflowRun, { id, tool }: BoundTool): MockTool | undefined {
+  return tool === MOCK_TOOL ? mockOf(started.configurable)?.tools.find(({ name }) => name === id) : undefined;
+}
+
+async function call(parts: CallParts, asked: Calling): Promise<Returned> {
+  const { tool, call: made } = asked.effect;
+  if (tool.transport === "mcp") return callServer(parts, asked);
+  const mock = mockToolOf(asked.run, tool);
+  if (mock) return mock.fails ? failed("tool_failed", "the tool failed") : answered(parts, "done");
+  switch (made.toolName) {
+    case MEMORY_READ:
+      return readNotes(parts, asked);
+    case MEMORY_WRITE:
+      return admitNote(made.args);
+    case HANDOFF:
+      return admitHandoff(parts, asked);
+    default:
+      return failed("not_configured", "this host has no such tool");
+  }
+}
+
+function failed(code: string, message: string): Returned {
+  return { status: "error", error: { code, message } };
+}
+
+function answered({ secrets }: CallParts, text: string): Returned {
+  const clean = redacted(text.toWellFormed(), secrets);
+  const most = AGENT_BOUNDS.toolResultCharsMax;
+  const isCut = clean.length > most;
+  const outcome = { text: clean.slice(0, most), contentTrust: "untrusted", ...(isCut && { isCut }) };
+  return { status: "ok", outcome };
+}
+
+const FAILURE_CHARS_MAX = 2_000;
+
+async function callServer(
+  parts: CallParts,
+  { run, effect, signal, trace, parent }: Calling,
+): Promise<Returned> {
+  const { tool, call: made } = effect;
+  const url = urlOf(parts, tool);
+  const { tool: name = "" } = tool;
+  if (url === undefined) return failed("not_configured", "the tool's server is not configured any more");
+  const answer = await (
+    await parts.tools()
+  ).callMcp({
+    ...{ url, tool: name, args: made.args, signal, parent, ...trace },
+    callId: callIdOf(run.runId, made.callId),
+  });
+  if (answer.kind !== "answered") return failed(answer.errorCode ?? answer.code, answer.message);
+  const text = answer.text === "" ? JSON.stringify(answer.structured ?? answer.content) : answer.text;
+  if (answer.ok) return answered(parts, text);
+  const why = redacted(text.toWellFormed(), parts.secrets).slice(0, FAILURE_CHARS_MAX);
+  return failed("tool_failed", why === "" ? "the tool says that it failed" : why);
+}
+
+function urlOf({ agentHost: { mcpServers } }: CallParts, { server = "" }: BoundTool): string | undefined {
+  return Object.hasOwn(mcpServers, server) ? mcpServers[server] : undefined;
+}
+
+function callIdOf(runId: CoordinationId, callId: string): string {
+  return `${runId}:${callId}`;
+}
+
+const NOTES_MAX = 100;
+
+async function readNotes(parts: CallParts, { effect, readMemory }: Calling): Promise<Returned> {
+  const { tag, limit } = effect.call.args;
+  const entries = await readMemory({
+    ...(typeof tag === "string" && { tag }),
+    limit: typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), NOTES_MAX) : NOTES_MAX,
+  });
+  const notes = entries.map(({ content, tags, createdAt }) => ({ content, tags, createdAt }));
+  return answered(parts, JSON.stringify(notes));
+}
+
+/** It is written with the event that tells of it, which follows. */
+function admitNote(args: Values): Returned {
+  const note = noteIn(args);
+  if (!note) return failed("memory_content_missing", "there is no content to keep");
+  const bytes = new TextEncoder().encode(note.content).length;
+  if (bytes > WORKFLOW_BOUNDS.memoryEntryBytesMax)
+    return failed("memory_entry_too_large", "the content is larger than an entry may be");
+  return { status: "ok", outcome: { text: "kept" } };
+}
+
+function admitHandoff({ agentBook }: CallParts, { effect }: Calling): Returned {
+  const asked = handoffIn(effect.call.args);
+  if (!asked || !agentBook.find(asked.toAgentId))
+    return failed("agent_not_installed", "there is no agent of that name");
+  if (asked.toAgentId === effect.agentId) return failed("handoff_to_self", "you are that agent yourself");
+  return { status: "ok", outcome: { text: "handed over" } };
+}

@@ -1,0 +1,44 @@
+/** Owns: playing agents that no live model plays (contracts/agent-mock.ts). */
+import type { InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
+import { readAgentMock, type AgentMock } from "../../../contracts/workflows/agent-mock.ts";
+import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
+import type { ChatAnswer } from "../../../ports/outbound.ts";
+import { sampleOf } from "../../../workflow/sample-of.ts";
+import { isRecord, type Values } from "../../../workflow/state/values.ts";
+
+/** What a mock agent is told, where the run has one. */
+export function mockOf(configurable: Values | undefined): AgentMock | undefined {
+  const ai = configurable?.["ai"];
+  return isRecord(ai) && ai["provider"] === "mock" ? readAgentMock(ai) : undefined;
+}
+
+/** Marks a tool that only its mock run has. */
+export const MOCK_TOOL = "mock";
+
+export function mockTools({ tools }: AgentMock): BoundTool[] {
+  return tools.map(({ name: id }) => ({
+    ...{ id, call: id, transport: "native", tool: MOCK_TOOL },
+    parameters: { type: "object" },
+  }));
+}
+
+/** `turn`: from 1. */
+export function mockAnswer(
+  { script, confidence }: AgentMock,
+  { returnSchema }: InstalledAgent,
+  turn: number,
+): ChatAnswer {
+  const said = {
+    kind: "answered",
+    finishReason: "stop",
+    model: "mock",
+    provider: "mock",
+    usage: {},
+  } as const;
+  const entry = script[turn - 1];
+  if (entry?.refuse) return { ...said, text: "", refusal: "refused" };
+  if (entry?.call) return { ...said, text: entry.say ?? "", toolCalls: [entry.call] };
+  if (entry?.say !== undefined) return { ...said, text: entry.say };
+  const result = returnSchema ? sampleOf(returnSchema) : "done";
+  return { ...said, text: JSON.stringify({ result, ...(confidence !== undefined && { confidence }) }) };
+}

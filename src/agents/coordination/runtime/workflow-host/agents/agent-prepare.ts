@@ -1,0 +1,337 @@
+/**
+ * Owns: what is settled before an agent's model is asked (RFC 0077, steps 1 to 4 and the task of step 6): its model, its prompt,
+ * its tools, its memory. The outcome is recorded and holds for the invocation, whatever happens meanwhile.
+ */
+import { AGENT_BOUNDS, type InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
+import type { AgentMock } from "../../../contracts/workflows/agent-mock.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
+import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
+import type { McpTool, TraceContext } from "../../../ports/outbound.ts";
+import type { AgentEffect, AgentOutcome } from "../../../workflow/node-contract/agent-effects.ts";
+import { callNameOf, innerTask, NATIVE_TOOLS } from "../../../workflow/node-contract/agent-tools.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { isRecord, type Values } from "../../../workflow/state/values.ts";
+import type { AgentBook } from "./agent-book.ts";
+import type { AgentHostParts } from "../records/agent-parts.ts";
+import { mockOf, mockTools } from "./agent-mocks.ts";
+import { shortened } from "../models/model-request.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface PrepareParts extends Pick<
+  WorkflowHostParts,
+  "chat" | "contract" | "tools" | "settings" | "logger"
+> {
+  readonly agentBook: Pick<AgentBook, "load">;
+  readonly agentHost: AgentHostParts;
+}
+
+export interface Preparing {
+  readonly run: WorkflowRun;
+  readonly effect: AgentEffect & { readonly kind: "prepare_agent" };
+  readonly signal: AbortSignal;
+  readonly trace: TraceContext;
+}
+
+type Prepared = AgentOutcome & { readonly kind: "agent_prepared" };
+type Refusal = NonNullable<Prepared["refusal"]>;
+
+export async function prepareAgent(parts: PrepareParts, asked: Preparing): Promise<Prepared> {
+  const agent = await parts.agentBook.load(asked.effect.manifest);
+  if (!agent) return unknown(asked);
+  const mock = parts.settings.allowsMocks ? mockOf(asked.run.started.configurable) : undefined;
+  const ai = optionsOf(asked.run.started.configurable ?? {});
+  const model = mock ? MOCK_MODEL : await resolveModel(parts, agent, ai);
+  const task = await checkTask(parts, agent, { task: asked.effect.task, mock });
+  const bound = {
+    ...(await boundOf(parts, asked, { agent, mock })),
+    ...{ task: task.task, ...model.resolved, ...samplingOf(ai) },
+  };
+  const refusal = task.refusal ?? model.refusal;
+  const started = startedOf(asked, agent, bound);
+  const prompt = promptOf(asked, agent);
+  return { kind: "agent_prepared", started, prompt, bound, ...(refusal && { refusal }) };
+}
+
+interface Playing {
+  readonly agent: InstalledAgent;
+  readonly mock: AgentMock | undefined;
+}
+
+type Bound = Prepared["bound"];
+
+/** Steps 3, 4 and 7: its tools, its memory, its threshold. */
+async function boundOf(
+  parts: PrepareParts,
+  asked: Preparing,
+  { agent, mock }: Playing,
+): Promise<Omit<Bound, "task">> {
+  const { invocationId, agentId, memoryRef = `agent:${agentId}` } = asked.effect;
+  const hasMemory = agent.manifest.memoryShape?.longTerm === true;
+  const own = await surfaceOf(parts, asked, { agent, hasMemory });
+  return {
+    ...{ invocationId, agentId, tools: [...own, ...(mock ? mockTools(mock) : [])] },
+    threshold: thresholdOf(parts, agent, asked.run),
+    ...(hasMemory && { memoryScope: memoryRef }),
+  };
+}
+
+function samplingOf({ temperature, maxTokens }: AiOptions): Pick<Bound, "temperature" | "maxTokens"> {
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(maxTokens !== undefined && { maxTokens }),
+  };
+}
+
+function startedOf(
+  { effect }: Preparing,
+  { manifest }: InstalledAgent,
+  { model, provider, tools, memoryScope }: Bound,
+): Prepared["started"] {
+  const { invocationId, agentId, source } = effect;
+  return {
+    ...{ invocationId, agentId, source, manifest: effect.manifest, modelClass: manifest.modelClass },
+    ...(model !== undefined && { resolvedModel: model }),
+    ...(provider !== undefined && { resolvedProvider: provider }),
+    toolSurfaceCount: tools.length,
+    memoryBound: memoryScope !== undefined,
+  };
+}
+
+/** The run has the agent's hash, and the ledger has lost what is behind it. */
+function unknown({ effect }: Preparing): Prepared {
+  const { invocationId, agentId, source, nodeId, manifest } = effect;
+  const reason = "the agent cannot be read";
+  return {
+    kind: "agent_prepared",
+    started: { invocationId, agentId, source, manifest },
+    bound: { invocationId, agentId, tools: [], task: null, threshold: 1 },
+    prompt: {
+      ...{ nodeId, kind: "system", agentId, resolved: null },
+      chain: [{ layer: "agent-intrinsic", applied: false, reason }],
+    },
+    refusal: { code: "agent_not_installed", message: reason },
+  };
+}
+
+interface AiOptions {
+  readonly model?: string;
+  readonly provider?: string;
+  readonly modelClass?: string;
+  readonly temperature?: number;
+  readonly maxTokens?: number;
+}
+
+/** `configurable.ai.*`, nested or with dots; what the protocol has beside it comes second. */
+function optionsOf(configurable: Values): AiOptions {
+  const nested = isRecord(configurable["ai"]) ? configurable["ai"] : {};
+  const of = (key: string): unknown => nested[key] ?? configurable[`ai.${key}`] ?? configurable[key];
+  const text = (key: string) => {
+    const value = of(key);
+    return typeof value === "string" && value !== "" ? { [key]: shortened(value) } : {};
+  };
+  const number = (key: string, max: number) => {
+    const value = of(key);
+    return typeof value === "number" && value >= 0 && value <= max ? { [key]: value } : {};
+  };
+  return {
+    ...{ ...text("model"), ...text("provider"), ...text("modelClass") },
+    ...{ ...number("temperature", 2), ...number("maxTokens", AGENT_BOUNDS.tokensMax) },
+  };
+}
+
+interface ResolvedModel {
+  readonly resolved: { readonly model?: string; readonly provider?: string };
+  readonly refusal?: Refusal;
+}
+
+const MOCK_MODEL: ResolvedModel = { resolved: { model: "mock", provider: "mock" } };
+
+/** Step 1: what the run says goes before what the host says of the class. */
+async function resolveModel(
+  { chat, agentHost }: PrepareParts,
+  { manifest }: InstalledAgent,
+  { model: named, provider, modelClass = manifest.modelClass }: AiOptions,
+): Promise<ResolvedModel> {
+  const { modelClasses } = agentHost;
+  const ofClass = Object.hasOwn(modelClasses, modelClass) ? modelClasses[modelClass] : undefined;
+  const model = named ?? ofClass;
+  const target = (await chat()).target?.({ ...(model !== undefined && { model }) });
+  if (!target) return { resolved: { ...(model !== undefined && { model: inside(provider, model) }) } };
+  const resolved = { model: shortened(target.model), provider: shortened(target.provider) };
+  if (provider === undefined || provider === target.provider) return { resolved };
+  return {
+    resolved,
+    refusal: { code: "not_configured", message: "no model provider of that name is configured" },
+  };
+}
+
+/** Hosts that route to several providers name a model by both. */
+function inside(provider: string | undefined, model: string): string {
+  return provider === undefined || model.includes("/") ? model : shortened(`${provider}/${model}`);
+}
+
+/** Step 7: the run, the manifest, the host. */
+function thresholdOf(
+  { settings }: PrepareParts,
+  { manifest }: InstalledAgent,
+  { started }: WorkflowRun,
+): number {
+  const asked = started.configurable?.["escalationThreshold"];
+  if (typeof asked === "number" && asked >= 0 && asked <= 1) return asked;
+  return manifest.confidence?.defaultThreshold ?? settings.escalationThreshold;
+}
+
+const TEMPLATE_CHARS_MAX = 127;
+const SEMVER = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/;
+
+/** Step 2: a manifest's own prompt wins; nothing of what it says is told (RFC 0029). */
+function promptOf({ effect }: Preparing, agent: InstalledAgent): WorkflowPayloads["agent.promptResolved"] {
+  const { nodeId, agentId } = effect;
+  const { promptOverrides, promptLibraryRef } = agent.manifest;
+  const template = agentId.toLowerCase().slice(0, TEMPLATE_CHARS_MAX);
+  const version = SEMVER.test(agent.packVersion) ? `@${agent.packVersion}` : "";
+  const resolved = `prompt:${template}${version}`.slice(0, WORKFLOW_BOUNDS.nameCharsMax);
+  const none = "no candidate at this layer";
+  const later = "superseded by the agent's own prompt";
+  const override = promptRefText(promptOverrides?.system);
+  return {
+    ...{ nodeId, kind: "system", agentId, resolved },
+    chain: [
+      { layer: "node", applied: false, reason: none },
+      { layer: "agent-intrinsic", source: resolved, applied: true },
+      {
+        layer: "agent-overrides",
+        ...(override !== undefined && { source: override }),
+        applied: false,
+        reason: override === undefined ? none : later,
+      },
+      {
+        layer: "agent-library-default",
+        applied: false,
+        reason: promptLibraryRef === undefined ? none : later,
+      },
+      { layer: "workflow-defaults", applied: false, reason: none },
+      { layer: "host-defaults", applied: false, reason: none },
+    ],
+  };
+}
+
+type PromptRef = NonNullable<NonNullable<InstalledAgent["manifest"]["promptOverrides"]>["system"]>;
+
+function promptRefText(ref: PromptRef | undefined): string | undefined {
+  if (ref === undefined) return undefined;
+  const text =
+    typeof ref === "string"
+      ? ref
+      : `prompt:${ref.templateId}${ref.version === undefined ? "" : `@${ref.version}`}`;
+  return text.slice(0, WORKFLOW_BOUNDS.nameCharsMax);
+}
+
+interface CheckedTask {
+  readonly task: unknown;
+  readonly refusal?: Refusal;
+}
+
+/** Step 6, the task: unconditional where a schema is there. */
+async function checkTask(
+  { contract }: PrepareParts,
+  { taskSchema }: InstalledAgent,
+  { task, mock }: { readonly task: unknown; readonly mock: AgentMock | undefined },
+): Promise<CheckedTask> {
+  if (!taskSchema || mock?.validateHandoff === false) return { task };
+  const checker = await contract();
+  const check = (value: unknown) => checker.check(taskSchema, value);
+  const problems = check(task);
+  if (problems.length === 0) return { task };
+  const inner = innerTask(task);
+  if (inner !== undefined && check(inner).length === 0) return { task: inner };
+  const told = problems.map(({ path, message }) => `${path}: ${message}`);
+  const message = `the task is not what the agent's task schema asks for: ${told.join("; ")}`;
+  return { task, refusal: { code: "handoff_task_schema_violation", message: message.slice(0, 2_000) } };
+}
+
+/** Step 3: what the allowlist names and the host has. Without an allowlist an agent has no tools. */
+async function surfaceOf(
+  parts: PrepareParts,
+  asked: Preparing,
+  { agent, hasMemory }: { readonly agent: InstalledAgent; readonly hasMemory: boolean },
+): Promise<BoundTool[]> {
+  const allowed = [...new Set(agent.manifest.toolAllowlist ?? [])];
+  const offered = allowed.some((id) => id.startsWith(MCP)) ? await listAll(parts, asked) : [];
+  const surface: BoundTool[] = [];
+  const taken = new Set<string>();
+  let chars = 0;
+  for (const id of allowed) {
+    const tool = nativeTool(id, hasMemory) ?? mcpTool(id, offered);
+    const size = tool ? JSON.stringify(tool).length : 0;
+    const fits = size <= AGENT_BOUNDS.toolCharsMax && chars + size <= AGENT_BOUNDS.toolsCharsMax;
+    if (!tool || !fits || surface.length >= AGENT_BOUNDS.toolsMax) continue;
+    const call = callNameOf(id, taken);
+    taken.add(call);
+    chars += size;
+    surface.push({ ...tool, id, call });
+  }
+  return surface;
+}
+
+const MCP = "mcp:";
+type Found = Omit<BoundTool, "id" | "call">;
+
+function nativeTool(id: string, hasMemory: boolean): Found | undefined {
+  const native = NATIVE_TOOLS.find((tool) => tool.id === id && (hasMemory || !tool.needsMemory));
+  return (
+    native && { transport: "native", description: native.description, parameters: { ...native.parameters } }
+  );
+}
+
+interface Offered {
+  readonly server: string;
+  /** Absent: it could not be asked. */
+  readonly tools?: readonly McpTool[];
+}
+
+const DESCRIPTION_CHARS_MAX = 2_000;
+
+/** `mcp:<tool>`, or `mcp:<server>.<tool>` and `mcp:<server>/<tool>`. */
+function mcpTool(id: string, offered: readonly Offered[]): Found | undefined {
+  const found = id.startsWith(MCP) ? meant(id.slice(MCP.length), offered) : undefined;
+  if (!found) return undefined;
+  const { server, tool } = found;
+  return {
+    ...{ transport: "mcp", server, tool: shortened(tool.name), parameters: { ...tool.inputSchema } },
+    ...(tool.description !== undefined && { description: tool.description.slice(0, DESCRIPTION_CHARS_MAX) }),
+  };
+}
+
+/** That of the first server that has it. A server that is named, or that may have it, is not stood in for by another one. */
+function meant(
+  wanted: string,
+  offered: readonly Offered[],
+): { readonly server: string; readonly tool: McpTool } | undefined {
+  const named = offered.filter(({ server }) =>
+    [`${server}.`, `${server}/`].some((start) => wanted.startsWith(start)),
+  );
+  for (const { server, tools } of named.length > 0 ? named : offered) {
+    if (!tools) return undefined;
+    const names = named.length > 0 ? [wanted.slice(server.length + 1), wanted] : [wanted];
+    const tool = tools.find(({ name }) => names.includes(name));
+    if (tool) return { server, tool };
+  }
+  return undefined;
+}
+
+/** What may be on a server that cannot be asked cannot be called now. */
+async function listAll(
+  { tools, agentHost, logger }: PrepareParts,
+  { signal, trace }: Preparing,
+): Promise<readonly Offered[]> {
+  const caller = await tools();
+  const listed = Object.entries(agentHost.mcpServers).map(async ([server, url]): Promise<Offered> => {
+    const answer = await caller.listMcp({ url, signal, ...trace });
+    if (answer.kind === "listed") return { server, tools: answer.tools };
+    logger.warn({ server, code: answer.code }, "the tools of a server could not be listed");
+    return { server };
+  });
+  return Promise.all(listed);
+}

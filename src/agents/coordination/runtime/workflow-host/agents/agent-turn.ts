@@ -1,0 +1,238 @@
+/** Owns: one turn of an agent's model: what it is asked, and what its answer is: calls of tools, a result, or nothing usable. */
+import { AGENT_BOUNDS, type InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
+import { canonicalJson } from "../../../contracts/canonical-json.ts";
+import type { AskedCall, BoundTool } from "../../../contracts/workflows/agent-events.ts";
+import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
+import { llmCacheKeyText } from "../../../openwop/llm-cache-key.ts";
+import type {
+  ChatAnswer,
+  ChatCallAsked,
+  ChatMessage,
+  ChatRequest,
+  OutboundFailure,
+  TraceContext,
+} from "../../../ports/outbound.ts";
+import type {
+  AgentEffect,
+  AgentMessage,
+  AgentOutcome,
+} from "../../../workflow/node-contract/agent-effects.ts";
+import { toolCalled } from "../../../workflow/node-contract/agent-tools.ts";
+import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
+import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { isRecord, type Values } from "../../../workflow/state/values.ts";
+import type { AgentBook } from "./agent-book.ts";
+import { mockAnswer, mockOf } from "./agent-mocks.ts";
+import { readResult } from "./agent-result.ts";
+import { systemOf } from "./agent-rules.ts";
+import { redacted, redactedValue } from "../records/memory-writes.ts";
+import { shortened } from "../models/model-request.ts";
+import { failureOf } from "../models/outbound-outcome.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface TurnParts extends Pick<WorkflowHostParts, "chat" | "contract" | "sha256" | "secrets"> {
+  readonly agentBook: Pick<AgentBook, "load">;
+}
+
+export interface Turning {
+  readonly run: WorkflowRun;
+  readonly effect: AgentEffect & { readonly kind: "ask_agent" };
+  readonly signal: AbortSignal;
+  readonly trace: TraceContext;
+}
+
+type Bound = WorkflowPayloads["coordination.agent_bound"];
+type Turned = AgentOutcome & { readonly kind: "agent_turned" };
+
+export async function turnAgent(parts: TurnParts, asked: Turning): Promise<EffectOutcome> {
+  const { effect, run } = asked;
+  const agent = await parts.agentBook.load(effect.manifest);
+  const bound = run.nodes.get(effect.nodeId)?.invocation?.bound;
+  if (!agent || !bound)
+    return { kind: "failed", error: { code: "agent_not_installed", message: "the agent cannot be read" } };
+  const request = requestOf(agent, bound, effect);
+  const answer = await ask(parts, asked, { agent, bound, request });
+  const digest = digestOf(parts, request, answeringIn(bound, answer));
+  if (answer.kind !== "answered") return failureOf(answer, digest && { asked: digest });
+  const told = toldOf(answer, digest);
+  if (answer.refusal !== undefined || answer.finishReason === "content-filter")
+    return { kind: "model_refused", ...told };
+  const said = await saidIn(parts, { agent, bound, answer, callsLeft: effect.callsLeft, turn: effect.turn });
+  return { kind: "agent_turned", ...told, ...said, reasoning: verbosityOff(run) ? "" : said.reasoning };
+}
+
+interface Ready {
+  readonly agent: InstalledAgent;
+  readonly bound: Bound;
+  readonly request: Request;
+}
+
+async function ask(
+  { chat }: TurnParts,
+  { run, effect, signal, trace: { traceparent } }: Turning,
+  { agent, bound, request }: Ready,
+): Promise<ChatAnswer | OutboundFailure> {
+  const mock = bound.provider === "mock" ? mockOf(run.started.configurable) : undefined;
+  if (mock) return mockAnswer(mock, agent, effect.turn);
+  const traced = { ...request, signal, ...(traceparent !== undefined && { traceparent }) };
+  return (await chat()).complete(traced);
+}
+
+interface Named {
+  readonly provider?: string | undefined;
+  readonly model?: string | undefined;
+}
+
+/** The model that was bound goes before the one that says that it answered. */
+function answeringIn({ provider, model }: Bound, answer: ChatAnswer | OutboundFailure): Named {
+  const said: Named = answer.kind === "answered" ? answer : {};
+  return { provider: provider ?? said.provider, model: model ?? said.model };
+}
+
+function verbosityOff({ started }: WorkflowRun): boolean {
+  return started.configurable?.["reasoningVerbosity"] === "off";
+}
+
+type Request = Omit<ChatRequest, "signal">;
+
+function requestOf(agent: InstalledAgent, bound: Bound, { messages }: Turning["effect"]): Request {
+  const { model, temperature, maxTokens, tools } = bound;
+  return {
+    system: systemOf(agent, bound),
+    messages: messages.map(chatMessage),
+    maxTokens: Math.min(maxTokens ?? AGENT_BOUNDS.answerTokensMax, AGENT_BOUNDS.tokensMax),
+    ...(model !== undefined && { model }),
+    ...(temperature !== undefined && { temperature }),
+    ...(tools.length > 0 && {
+      tools: tools.map(({ call: name, description, parameters }) => ({
+        ...{ name, parameters },
+        ...(description !== undefined && { description }),
+      })),
+    }),
+  };
+}
+
+function chatMessage(message: AgentMessage): ChatMessage {
+  switch (message.role) {
+    case "user":
+      return message;
+    case "tool":
+      return { role: "tool", callId: message.callId, name: message.call, content: message.content };
+    case "assistant": {
+      const toolCalls = message.calls.map(({ callId, call: name, args }) => ({ callId, name, args }));
+      return { role: "assistant", content: message.content, ...(toolCalls.length > 0 && { toolCalls }) };
+    }
+  }
+}
+
+/** The request's key by recipe v2, which the resolved model is part of. */
+function digestOf(
+  { sha256 }: TurnParts,
+  { system, messages, tools, temperature, maxTokens }: Request,
+  { provider, model }: Named,
+): ModelAsked | undefined {
+  if (provider === undefined || model === undefined) return undefined;
+  const named = { provider: shortened(provider), model: shortened(model) };
+  const made = llmCacheKeyText({
+    ...{ ...named, maxOutputTokens: maxTokens },
+    messages: [{ role: "system", content: system }, ...messages],
+    ...(tools && { tools }),
+    ...(temperature !== undefined && { temperature }),
+  });
+  return made.ok ? { ...named, digest: sha256(made.text) } : undefined;
+}
+
+function toldOf({ usage, provider, model }: ChatAnswer, asked: ModelAsked | undefined) {
+  const told = { ...usage, provider: shortened(provider) };
+  return { model: shortened(model), usage: told as Values, ...(asked && { asked }) };
+}
+
+const CALLS_PER_TURN_MAX = 32;
+/** Of an answer that is not used: enough to see what it was. */
+const UNUSED_CHARS_MAX = 2_000;
+
+interface Answered {
+  readonly agent: InstalledAgent;
+  readonly bound: Bound;
+  readonly answer: ChatAnswer;
+  readonly callsLeft: number;
+  readonly turn: number;
+}
+
+type Said = Pick<Turned, "turn" | "reasoning" | "refusal">;
+
+async function saidIn(parts: TurnParts, answered: Answered): Promise<Said> {
+  const { answer, agent } = answered;
+  const { usage, toolCalls = [], reasoning = "" } = answer;
+  const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
+  const clean = (text: string): string => redacted(text.toWellFormed(), parts.secrets);
+  const text = clean(answer.text);
+  const thought = clean(reasoning).slice(0, AGENT_BOUNDS.answerCharsMax);
+  if (toolCalls.length > 0) {
+    const calls = toolCalls
+      .slice(0, CALLS_PER_TURN_MAX)
+      .map((call, at) => callOf(parts, answered, { call, at }));
+    const aloud = text.slice(0, AGENT_BOUNDS.answerCharsMax);
+    return { turn: { text: aloud, calls, tokens }, reasoning: thought === "" ? aloud : thought };
+  }
+  const result = readResult(await parts.contract(), agent.returnSchema, {
+    text,
+    finish: answer.finishReason,
+  });
+  if (result.kind === "result")
+    return { turn: { text: "", calls: [], tokens, final: result.final }, reasoning: thought };
+  return {
+    turn: { text: text.slice(0, UNUSED_CHARS_MAX), calls: [], tokens },
+    reasoning: thought,
+    refusal: result.error,
+  };
+}
+
+interface CallPlace {
+  readonly call: ChatCallAsked;
+  readonly at: number;
+}
+
+/** Nothing that is not on the agent's surface can be called, whatever the model writes. */
+function callOf(
+  { sha256, secrets }: TurnParts,
+  { bound, callsLeft, turn }: Answered,
+  { call, at }: CallPlace,
+): AskedCall {
+  const tool = toolCalled(bound.tools, call.name);
+  const given = call.args && redactedValue(call.args, secrets);
+  const isReadable = given !== undefined && JSON.stringify(given).length <= AGENT_BOUNDS.argsCharsMax;
+  const args: Values = isReadable ? given : {};
+  const problem = problemOf(tool, { isReadable, isLeft: at < callsLeft });
+  return {
+    callId: `${bound.invocationId}:${turn}:${at}`,
+    toolName: tool?.id ?? shortened(call.name.toWellFormed()),
+    call: tool?.call ?? shortened(call.name.toWellFormed()),
+    args,
+    argsHash: sha256(canonicalJson(withoutSecrets(args))),
+    ...(problem !== undefined && { problem }),
+  };
+}
+
+const SECRET_NAME = /(api[-_]?key|secret|token|passw|credential|authorization)/i;
+
+/** What is short may be guessed from its hash: what goes by the name of a secret is not hashed (SR-1). */
+function withoutSecrets(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutSecrets);
+  if (!isRecord(value)) return value;
+  const entries = Object.entries(value).map(([name, each]) => [
+    name,
+    SECRET_NAME.test(name) ? "[REDACTED]" : withoutSecrets(each),
+  ]);
+  return Object.fromEntries(entries) as Values;
+}
+
+function problemOf(
+  tool: BoundTool | undefined,
+  { isReadable, isLeft }: { readonly isReadable: boolean; readonly isLeft: boolean },
+): AskedCall["problem"] {
+  if (!tool) return "forbidden";
+  if (!isReadable) return "malformed";
+  return isLeft ? undefined : "over-limit";
+}

@@ -1,0 +1,42 @@
+/** Owns: doing what an agent's invocation needs of the outside. */
+import type { CallingRun, TraceContext } from "../../../ports/outbound.ts";
+import type { AgentEffect } from "../../../workflow/node-contract/agent-effects.ts";
+import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import { callAgentTool, type CallParts } from "./agent-call.ts";
+import { prepareAgent, type PrepareParts } from "./agent-prepare.ts";
+import { turnAgent, type TurnParts } from "./agent-turn.ts";
+import type { KnownRun } from "../records/run-book.ts";
+
+export type AgentParts = CallParts & PrepareParts & TurnParts;
+
+export interface AgentAct {
+  readonly effect: AgentEffect;
+  readonly signal: AbortSignal;
+  readonly trace: TraceContext;
+  readonly parent: () => CallingRun;
+  readonly readMemory: (
+    scope: string,
+    asked: { readonly tag?: string; readonly limit?: number },
+  ) => Promise<readonly Values[]>;
+}
+
+export async function performAgent(
+  parts: AgentParts,
+  { run }: KnownRun,
+  act: AgentAct,
+): Promise<EffectOutcome> {
+  const { effect, signal, trace } = act;
+  switch (effect.kind) {
+    case "prepare_agent":
+      return prepareAgent(parts, { run, effect, signal, trace });
+    case "ask_agent":
+      return turnAgent(parts, { run, effect, signal, trace });
+    case "call_agent_tool": {
+      const scope = run.nodes.get(effect.nodeId)?.invocation?.bound?.memoryScope;
+      const readMemory: Parameters<typeof callAgentTool>[1]["readMemory"] = (asked) =>
+        scope === undefined ? Promise.resolve([]) : act.readMemory(scope, asked);
+      return callAgentTool(parts, { ...{ run, effect, signal, trace, readMemory }, parent: act.parent() });
+    }
+  }
+}

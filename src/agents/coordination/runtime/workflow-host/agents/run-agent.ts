@@ -1,0 +1,62 @@
+/**
+ * Owns: running an agent of a manifest to its end for a caller in this process: the chat surface of a host, and the seams of the
+ * protocol's suite. It is the same run as that of every other entry point.
+ */
+import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
+import type {
+  AgentRun,
+  AgentRunAsked,
+  Answered,
+  Caller,
+  RunSnapshot,
+  WorkflowHost,
+} from "../records/workflow-host.ts";
+
+interface Asking {
+  readonly caller: Caller;
+  readonly asked: AgentRunAsked;
+  readonly signal: AbortSignal;
+}
+
+type Host = Pick<WorkflowHost, "create" | "snapshot" | "watch">;
+
+export async function runAgent(
+  host: Host,
+  { caller, asked: { agentId, source, ...asked }, signal }: Asking,
+): Promise<Answered<AgentRun>> {
+  const created = await host.create(caller, {
+    ...{ workflowId: "", agent: { agentId, source }, transport: "rest" },
+    ...asked,
+  });
+  if (created.kind === "refused") return created;
+  const { runId } = created.value;
+  const snapshot = await settledRun(host, runId, { caller, signal });
+  return snapshot.kind === "refused"
+    ? snapshot
+    : { kind: "done", value: { runId, snapshot: snapshot.value } };
+}
+
+/** Resolves when the run has ended or waits for people, and where `signal` aborts. */
+export async function settledRun(
+  host: Pick<Host, "snapshot" | "watch">,
+  runId: string,
+  { caller, signal }: Pick<Asking, "caller" | "signal">,
+): Promise<Answered<RunSnapshot>> {
+  let wake: () => void = () => undefined;
+  const forget = host.watch(runId, () => wake());
+  const stop = (): void => wake();
+  signal.addEventListener("abort", stop, { once: true });
+  try {
+    for (;;) {
+      const news = new Promise<void>((resolve) => (wake = resolve));
+      const found = await host.snapshot(caller, runId);
+      if (found.kind === "refused" || signal.aborted) return found;
+      const { status } = found.value;
+      if (hasRunEnded(status) || status.startsWith("waiting-")) return found;
+      await news;
+    }
+  } finally {
+    signal.removeEventListener("abort", stop);
+    forget();
+  }
+}

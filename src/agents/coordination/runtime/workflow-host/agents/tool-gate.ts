@@ -1,0 +1,69 @@
+/**
+ * Owns: whether a run may call a tool now (RFC 0064), whichever node wants to. What is asked of the caller fails closed: scopes
+ * that nobody knows are not there. A call that is not let through has not begun.
+ */
+import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
+import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import type { AgentHostParts } from "../records/agent-parts.ts";
+import type { ToolRates } from "./tool-rates.ts";
+
+export interface GateParts {
+  readonly agentHost: AgentHostParts;
+  readonly toolRates: ToolRates;
+}
+
+export interface GatedTool {
+  readonly toolName: string;
+  /** How this host reaches it. */
+  readonly tool: Pick<BoundTool, "server" | "tool">;
+}
+
+export interface Denied {
+  readonly status: "forbidden" | "rate_limited";
+  readonly error: NonNullable<WorkflowPayloads["agent.toolReturned"]["error"]>;
+}
+
+/** Why the call is not made, or nothing: it counts then. */
+export function gateTool(
+  { agentHost, toolRates }: GateParts,
+  { started: { scopes, owner } }: WorkflowRun,
+  { toolName, tool }: GatedTool,
+): Denied | undefined {
+  const denied = lacking(requiredBy(agentHost, namesOf(toolName, tool)), scopes, toolName);
+  if (denied) return denied;
+  if (toolRates.take(`${owner.tenant}\n${owner.principal}`, rateOf(toolName, tool))) return undefined;
+  const message = "the tool was called too often; try again later";
+  return { status: "rate_limited", error: { code: "rate_limited", message } };
+}
+
+function requiredBy({ toolScopes }: AgentHostParts, names: readonly string[]): string[] {
+  const all = names.flatMap((name) => (Object.hasOwn(toolScopes, name) ? (toolScopes[name] ?? []) : []));
+  return [...new Set(all)];
+}
+
+/** `undefined` for scopes that nobody knows: nothing is granted then. */
+export function lacking(
+  requiredScopes: readonly string[],
+  scopes: readonly string[] | undefined,
+  toolName: string,
+): Denied | undefined {
+  if (requiredScopes.every((scope) => scopes?.includes(scope))) return undefined;
+  const details = { scope: "tool", toolName, requiredScopes };
+  return {
+    status: "forbidden",
+    error: { code: "forbidden", message: "the caller may not use this tool", details },
+  };
+}
+
+/** One tool may be named in several ways; what is asked under any of them is asked. */
+function namesOf(toolName: string, { server, tool: name }: GatedTool["tool"]): string[] {
+  if (name === undefined) return [toolName];
+  const ofServer = server === undefined ? [] : [`mcp:${server}.${name}`, `mcp:${server}/${name}`];
+  return [...new Set([toolName, name, `mcp:${name}`, ...ofServer])];
+}
+
+/** Calls of one tool count together, whichever of its names it is called by. */
+function rateOf(toolName: string, { server = "", tool: name }: GatedTool["tool"]): string {
+  return name === undefined ? toolName : `mcp:${server}/${name}`;
+}

@@ -1,0 +1,106 @@
+/**
+ * Owns: deriving a stored run again and telling where it first differs from its record. No run is made of it, nothing is performed
+ * and nothing is written; models are taken at their recorded words.
+ */
+import { CoordinationError } from "../../contracts/errors.ts";
+import type { CoordinationId } from "../../contracts/ids.ts";
+import { readWorkflowDefinition } from "../../contracts/workflows/workflow-definition.ts";
+import type { WorkflowStore } from "../../ports/workflow-store.ts";
+import { beginWorkflow } from "../../workflow/state/evolve-workflow.ts";
+import { compileWorkflow } from "../../workflow/state/graph.ts";
+import { type NodeGraph } from "../../workflow/state/node-graph.ts";
+import type { WorkflowSettings } from "../../workflow/node-contract/node-type.ts";
+import { copied, replayed, type Replayed } from "../../workflow/replay-workflow.ts";
+import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
+
+export interface CheckedRun {
+  readonly runId: CoordinationId;
+  /** The first event that was derived. */
+  readonly from: number;
+  /** The first event that was not looked at. */
+  readonly to: number;
+  readonly difference?: {
+    readonly sequence: number;
+    readonly type: string;
+    readonly nodeId?: string;
+    readonly why: string;
+  };
+}
+
+type Store = Pick<WorkflowStore, "read" | "entry" | "definition">;
+
+const PAGE = 1_000;
+
+/** @throws CoordinationError `COORDINATION_NOT_FOUND`, `EVENT_UNREADABLE`, `INPUT_INVALID` */
+export async function checkReplay(
+  store: Store,
+  runId: CoordinationId,
+  { from, settings }: { readonly from: number; readonly settings: WorkflowSettings },
+): Promise<CheckedRun> {
+  const entry = await store.entry(runId);
+  const [first] = entry ? await store.read(runId, { from: 0, limit: 1 }) : [];
+  if (!entry || !first)
+    throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(runId)}`);
+  if (from > entry.length)
+    throw new CoordinationError("INPUT_INVALID", `--from: the log ends before ${from}, at ${entry.length}`);
+  const begun = beginWorkflow(first, entry.origin);
+  const graph = await graphOf(store, begun.started.definition);
+  // What a fork took is its source's, and derived with it.
+  const derivesFrom = Math.max(from, entry.origin?.until ?? 0);
+  const { run, difference } = await derive(store, begun, {
+    graph,
+    settings,
+    derivesFrom,
+    length: entry.length,
+  });
+  return { runId, from: derivesFrom, to: run.nextSequence, ...(difference && { difference }) };
+}
+
+interface Deriving {
+  readonly graph: NodeGraph;
+  readonly settings: WorkflowSettings;
+  readonly derivesFrom: number;
+  /** Of the log, when it was first read. */
+  readonly length: number;
+}
+
+interface Derived {
+  readonly run: WorkflowRun;
+  readonly difference?: NonNullable<CheckedRun["difference"]>;
+}
+
+async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Promise<Derived> {
+  const { graph, settings, derivesFrom, length } = deriving;
+  let run = begun;
+  let limit = PAGE;
+  let asked: string | undefined;
+  while (run.nextSequence < length) {
+    const wanted = Math.min(limit, length - run.nextSequence);
+    const events = await store.read(run.runId, { from: run.nextSequence, limit: wanted });
+    const recorded = { events, isAll: run.nextSequence + events.length >= length };
+    const parts = { graph, settings, derivesFrom, ...(asked !== undefined && { asked }) };
+    const part: Replayed = copied(run, derivesFrom, recorded) ?? replayed(run, parts, recorded);
+    ({ run } = part);
+    if (part.then.kind === "diverged") return { run, difference: told(part.then.divergence) };
+    if (part.then.kind === "over") return { run };
+    if (part.then.kind === "ask") asked = part.then.effect.id;
+    else limit = part.events.length > 0 ? PAGE : limit * 2;
+  }
+  return { run };
+}
+
+function told({
+  event,
+  point,
+}: (Replayed["then"] & { readonly kind: "diverged" })["divergence"]): NonNullable<CheckedRun["difference"]> {
+  const { sequence, type, nodeId } = event;
+  return { sequence, type, why: point, ...(nodeId !== undefined && { nodeId }) };
+}
+
+async function graphOf(store: Store, sha256: string): Promise<NodeGraph> {
+  const text = await store.definition(sha256);
+  const parsed = text === undefined ? undefined : readWorkflowDefinition(JSON.parse(text));
+  const compiled = parsed?.ok ? compileWorkflow(parsed.value, sha256) : undefined;
+  if (compiled?.ok) return compiled.graph;
+  throw new CoordinationError("EVENT_UNREADABLE", `the definition ${sha256} cannot be read`);
+}

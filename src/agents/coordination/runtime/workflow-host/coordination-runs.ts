@@ -1,0 +1,216 @@
+/**
+ * Owns: coordinations of OpenClaw's agents as runs of OpenWOP: how they are, their events, what they descend from, the end
+ * that somebody wants, and answers to what they ask people. Does not own: what may be cancelled or answered (`Coordinator`).
+ *
+ * R1 Only callers of one tenant see them. R2 What is shown is free of content, as the log is: no variables, no texts.
+ */
+import { BOUNDS } from "../../contracts/bounds.ts";
+import { isoTimestamp, type CoordinationId, type StepId } from "../../contracts/ids.ts";
+import type { RunEvent } from "../../contracts/run-event.ts";
+import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";
+import type { WorkflowStatus } from "../../contracts/workflows/workflow-summary.ts";
+import { questionOf, WORKFLOW_IDS } from "../../openwop/project.ts";
+import type { LedgerStore } from "../../ports/ledger-store.ts";
+import type { CoordinationView, QuestionView, StepView } from "../log/coordination-view.ts";
+import type { Coordinator } from "../coordinator.ts";
+import { refuse } from "./driving/create-run.ts";
+import type { OtherRuns } from "./records/other-runs.ts";
+import { answerToQuestion } from "./question-answer.ts";
+import type {
+  Answered,
+  Caller,
+  EventPage,
+  HostRefusal,
+  ResolvedInterrupt,
+  RunSnapshot,
+} from "./records/workflow-host.ts";
+
+export interface CoordinationRunsParts {
+  /** Whose callers see them. */
+  readonly tenant: string;
+  readonly hostId: () => string;
+  readonly read: LedgerStore["read"];
+  readonly coordinator: Pick<Coordinator, "view" | "cancel" | "answer">;
+  /** Calls `wake` when this process appended to the coordination. */
+  readonly watch: OtherRuns["watch"];
+}
+
+/** The node of what concerns no step. */
+const ORCHESTRATOR = "orchestrator";
+
+const ENDS: ReadonlySet<string> = new Set(["run.completed", "run.failed", "run.cancelled"]);
+
+export function coordinationRuns(parts: CoordinationRunsParts): OtherRuns {
+  /** R1 */
+  const own = async <T>(
+    { tenant }: Caller,
+    runId: string,
+    work: (opening: Opening) => Promise<Answered<T>>,
+  ): Promise<Answered<T> | undefined> => {
+    if (tenant !== parts.tenant) return undefined;
+    const [first] = await parts.read(runId as CoordinationId, { from: 0, limit: 1 });
+    return first?.type === "coordination.created" ? work(first) : undefined;
+  };
+  return {
+    snapshot: (caller, runId) => own(caller, runId, async (opening) => snapshot(parts, opening)),
+    events: (caller, runId, range) => own(caller, runId, async ({ runId: id }) => page(parts, id, range)),
+    ancestry: (caller, runId) =>
+      own(caller, runId, ({ payload: { parent } }) => {
+        const hostId = parts.hostId();
+        const above = parent && { runId: parent.coordinationId, hostId, cause: "core.dispatch" };
+        return Promise.resolve(done({ runId, hostId, parent: above ?? null }));
+      }),
+    cancel: (caller, runId) => own(caller, runId, async ({ runId: id }) => cancel(parts, id)),
+    resolve: (caller, runId, nodeId, value) =>
+      own(caller, runId, async ({ runId: id }) => resolve(parts, { caller, runId: id, nodeId, value })),
+    watch: parts.watch,
+  };
+}
+
+type Opening = RunEvent & { readonly type: "coordination.created" };
+
+function done<T>(value: T): Answered<T> {
+  return { kind: "done", value };
+}
+
+function noRun(runId: string): HostRefusal {
+  return refuse("not_found", `there is no run ${runId}`);
+}
+
+/** Nothing follows an end: the log takes no more then. */
+async function page(
+  { read, coordinator }: CoordinationRunsParts,
+  runId: CoordinationId,
+  { from, limit }: { readonly from: number; readonly limit: number },
+): Promise<Answered<EventPage>> {
+  const events = await read(runId, { from, limit });
+  const last = events.at(-1);
+  if (last) return done({ events, isComplete: events.length < limit && ENDS.has(last.type) });
+  const view = await coordinator.view(runId);
+  return done({ events, isComplete: view !== undefined && view.status !== "running" });
+}
+
+async function snapshot(
+  parts: CoordinationRunsParts,
+  { runId, payload }: Opening,
+): Promise<Answered<RunSnapshot>> {
+  const view = await parts.coordinator.view(runId);
+  if (!view) return noRun(runId);
+  const { parent, ownerAgent } = payload;
+  const status = statusOf(view);
+  const question = openQuestions(view)[0];
+  const endedAt = view.endedAtMs === undefined ? undefined : isoTimestamp(view.endedAtMs);
+  return done({
+    runId,
+    workflowId: WORKFLOW_IDS[payload.origin],
+    status,
+    owner: { tenant: parts.tenant, principal: `agent:${ownerAgent}` },
+    ...(question && status.startsWith("waiting-") && { currentNodeId: nodeOf(question) }),
+    startedAt: isoTimestamp(view.createdAtMs),
+    ...(endedAt !== undefined && { completedAt: endedAt, endedAt }),
+    inputs: {},
+    variables: {},
+    ...(status === "failed" && { error: errorOf(view) }),
+    runOrchestrator: { agentId: `agent:${ownerAgent}` },
+    nodeStates: Object.fromEntries(view.steps.map((step) => [step.stepId, nodeState(step)])),
+    ...(parent && { parentRunId: parent.coordinationId, parentNodeId: parent.stepId }),
+    ...(question && { interrupt: interruptOf(view, question) }),
+    eventLogSchemaVersion: 1,
+  });
+}
+
+const ENDED: Readonly<Record<Exclude<CoordinationStatus, "running">, WorkflowStatus>> = {
+  success: "completed",
+  partial: "completed",
+  failed: "failed",
+  escalated: "failed",
+  cancelled: "cancelled",
+};
+
+/** As its terminal event has it; one that nothing but people can move on waits for them. */
+function statusOf(view: CoordinationView): WorkflowStatus {
+  if (view.status !== "running") return ENDED[view.status];
+  const open = openQuestions(view);
+  const asking = new Set<StepId | undefined>(open.map(({ stepId }) => stepId));
+  const [first] = open;
+  const works = view.steps.some(({ status, stepId }) => AT_WORK.has(status) && !asking.has(stepId));
+  if (!first || works) return "running";
+  return first.kind === "approval" ? "waiting-approval" : "waiting-input";
+}
+
+const AT_WORK: ReadonlySet<StepView["status"]> = new Set(["dispatched", "running", "backoff"]);
+
+function openQuestions({ status, escalations }: CoordinationView): QuestionView[] {
+  return status === "running" ? escalations.filter(({ closed }) => !closed) : [];
+}
+
+function nodeOf({ stepId }: QuestionView): string {
+  return stepId ?? ORCHESTRATOR;
+}
+
+function interruptOf({ coordinationId }: CoordinationView, question: QuestionView) {
+  const { escalationId, kind, deadlineAtMs } = question;
+  return {
+    ...{ interruptId: escalationId, runId: coordinationId, nodeId: nodeOf(question), kind },
+    ...{ key: escalationId, data: questionOf(question), expiresAt: isoTimestamp(deadlineAtMs) },
+  };
+}
+
+function errorOf({ status, steps }: CoordinationView) {
+  const completed = steps.filter((step) => step.status === "completed").length;
+  return { code: `coordination_${status}`, message: `${completed} of ${steps.length} steps completed` };
+}
+
+/** The message of a step's error may quote what an agent said. */
+function nodeState({ status, attempt, agentId, error }: StepView) {
+  return { status, attempt, agentId: `agent:${agentId}`, ...(error && { error: { code: error.code } }) };
+}
+
+async function cancel({ coordinator }: CoordinationRunsParts, coordinationId: CoordinationId) {
+  const answered = await coordinator.cancel({ coordinationId, by: "operator" });
+  const view = await coordinator.view(coordinationId);
+  if (!view) return noRun(coordinationId);
+  const status = statusOf(view);
+  if (view.status !== "running") return done({ runId: coordinationId, status });
+  if (answered.kind === "refused") return refuse("forbidden", answered.reason);
+  return done({ runId: coordinationId, status: "cancelling" as const });
+}
+
+interface Resolving {
+  readonly caller: Caller;
+  readonly runId: CoordinationId;
+  readonly nodeId: string;
+  readonly value: unknown;
+}
+
+async function resolve(
+  { coordinator }: CoordinationRunsParts,
+  { caller, runId, nodeId, value }: Resolving,
+): Promise<Answered<ResolvedInterrupt>> {
+  const view = await coordinator.view(runId);
+  const asked = view?.escalations.filter((question) => nodeOf(question) === nodeId) ?? [];
+  const [question] = view ? openQuestions(view).filter((each) => nodeOf(each) === nodeId) : [];
+  if (asked.length === 0) return refuse("interrupt_not_found", `node ${nodeId} of the run asks nobody`);
+  if (!question) return refuse("interrupt_already_resolved", `what node ${nodeId} asked is settled already`);
+  const { escalationId, kind } = question;
+  const given = answerToQuestion({ kind, escalationId }, value);
+  if ("refused" in given) return refuse("validation_error", given.refused);
+  const answered = await coordinator.answer({
+    ...given,
+    questionId: `${runId}:${escalationId}`,
+    by: { kind: "operator", id: `openwop:${caller.tenant}:${caller.principal}`.slice(0, BOUNDS.idCharsMax) },
+    through: "gateway",
+  });
+  if (answered.kind === "refused")
+    return refuse(REFUSALS[answered.code] ?? "validation_error", answered.reason);
+  const after = await coordinator.view(runId);
+  const status = after ? statusOf(after) : "running";
+  return done({ runId, nodeId, interruptId: escalationId, status });
+}
+
+const REFUSALS: Readonly<Record<string, HostRefusal["code"]>> = {
+  NOT_FOUND: "interrupt_not_found",
+  UNKNOWN_QUESTION: "interrupt_not_found",
+  QUESTION_CLOSED: "interrupt_already_resolved",
+  COORDINATION_ENDED: "interrupt_already_resolved",
+};

@@ -1,0 +1,33 @@
+/** Owns: waiting until a run has ended, whoever drives it. */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
+import type { RunDriver } from "./drive-runs.ts";
+import type { KnownRun } from "../records/run-book.ts";
+import type { RunWatch } from "./watch-runs.ts";
+
+interface AwaitParts {
+  readonly runs: Pick<RunDriver, "newest">;
+  readonly watching: Pick<RunWatch, "watch">;
+}
+
+/** Resolves with the run as it ended, or with `undefined` when `signal` aborts. */
+export function awaitEndWith({ runs, watching }: AwaitParts) {
+  return async (runId: CoordinationId, signal: AbortSignal): Promise<KnownRun | undefined> => {
+    let wake: () => void = () => undefined;
+    const forget = watching.watch(runId, () => wake());
+    const stop = (): void => wake();
+    signal.addEventListener("abort", stop, { once: true });
+    try {
+      for (;;) {
+        const news = new Promise<void>((resolve) => (wake = resolve));
+        const known = await runs.newest(runId);
+        if (known && isEndedPhase(known.run.phase)) return known;
+        if (signal.aborted) return undefined;
+        await news;
+      }
+    } finally {
+      signal.removeEventListener("abort", stop);
+      forget();
+    }
+  };
+}

@@ -1,0 +1,268 @@
+/** Owns: starting runs, for callers and for the runs that start others: what is refused, and the event that begins one. */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import { eventIdAt, isoTimestamp } from "../../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import {
+  payloadProblem,
+  type ParentRun,
+  type WorkflowEvent,
+  type WorkflowPayloads,
+} from "../../../contracts/workflows/workflow-events.ts";
+import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
+import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
+import { asksMockModel, isMockType, nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
+import { agentPins, type AgentBook } from "../agents/agent-book.ts";
+import type { KnownRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
+import type { RunDriver } from "./drive-runs.ts";
+import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface CreateParts extends Pick<
+  WorkflowHostParts,
+  "clock" | "settings" | "newRunId" | "contract" | "testSeams"
+> {
+  readonly book: RunBook;
+  readonly agentBook: Pick<AgentBook, "pin" | "problemOf" | "workflowOf">;
+  readonly driver: Pick<RunDriver, "begin" | "newest">;
+}
+
+/** What is asked for, with what only a host says. */
+export type NewRun = CreateRun & {
+  readonly memoryScope?: string;
+  readonly memoryHome?: CoordinationId;
+  readonly depth?: number;
+};
+
+export async function createRun(
+  parts: CreateParts,
+  caller: Caller,
+  asked: NewRun,
+): Promise<Answered<KnownRun>> {
+  const workflow = await workflowOf(parts, caller, asked);
+  if ("kind" in workflow) return workflow;
+  const refusal =
+    refusalOf(parts, workflow) ?? tooDeep(asked) ?? (await refusedOptions(parts, workflow, asked));
+  if (refusal) return refusal;
+  const { graph } = workflow;
+  const runId = asked.runId ?? parts.newRunId();
+  const known = await withoutClaims(parts, caller, asked);
+  const agents = await parts.agentBook.pin(graph);
+  const first = startedEvent(parts, { ...{ runId, caller, graph, agents }, asked: known });
+  const problem = payloadProblem(first.type, first.payload);
+  if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
+  await parts.book.store(workflow);
+  const begun = await parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
+  return begun ? { kind: "done", value: begun } : existingRun(parts, caller, runId);
+}
+
+async function workflowOf(
+  { book, agentBook }: CreateParts,
+  { tenant }: Caller,
+  { workflowId, agent }: NewRun,
+): Promise<RunnableWorkflow | HostRefusal> {
+  if (!agent)
+    return (
+      (await book.workflow(tenant, workflowId)) ??
+      refuse("workflow_not_found", `there is no workflow ${workflowId}`)
+    );
+  const problem = agentBook.problemOf(agent);
+  if (problem !== undefined) return refuse("validation_error", problem);
+  const { agentId } = agent;
+  return agentBook.workflowOf(agentId) ?? refuse("workflow_not_found", `there is no agent ${agentId}`);
+}
+
+/** Asking for a run that is there is reading it. */
+async function existingRun(
+  { driver }: CreateParts,
+  { tenant }: Caller,
+  runId: CoordinationId,
+): Promise<Answered<KnownRun>> {
+  const existing = await driver.newest(runId);
+  return existing?.run.started.owner.tenant === tenant
+    ? { kind: "done", value: existing }
+    : refuse("run_already_active", `there is a run ${runId} already`);
+}
+
+function tooDeep(asked: NewRun): HostRefusal | undefined {
+  const { nestingMax } = WORKFLOW_BOUNDS;
+  return depthOf(asked) > nestingMax
+    ? refuse("validation_error", `runs are nested deeper than ${nestingMax}`)
+    : undefined;
+}
+
+export function refuse(
+  code: HostRefusal["code"],
+  message: string,
+  details?: Readonly<Record<string, unknown>>,
+): HostRefusal {
+  return { kind: "refused", code, message, ...(details && { details }) };
+}
+
+/** What this host cannot run is refused before anything begins. What no host can is the node's own failure. */
+export function refusalOf(
+  { settings, agentBook }: Pick<CreateParts, "settings" | "agentBook">,
+  { graph }: Pick<RunnableWorkflow, "graph">,
+): HostRefusal | undefined {
+  for (const { node } of graph.nodes.values()) {
+    const { typeId, id } = node;
+    const type = nodeTypeOf(typeId);
+    const details = { requiredCapability: typeId, offendingTypeId: typeId, nodeId: id };
+    if (!type)
+      return refuse(
+        "capability_required",
+        `node ${id} is of the type ${typeId}, which this host does not run`,
+        details,
+      );
+    const isMock = isMockType(typeId) || asksMockModel(node);
+    if (isMock && !settings.allowsMocks && !graph.workflowId.startsWith("conformance-")) {
+      const what = isMockType(typeId) ? typeId : `${typeId} with a mock model`;
+      return refuse("capability_required", `${what} runs only in workflows that test a host`, details);
+    }
+  }
+  const unknown = agentPins(graph).flatMap((pin) => agentBook.problemOf(pin) ?? []);
+  const problems = [...checkNodes(graph), ...unknown];
+  return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
+}
+
+export function checkNodes(graph: NodeGraph): string[] {
+  return [...graph.nodes.values()].flatMap((node) => [
+    ...(nodeTypeOf(node.node.typeId)?.check?.(node, graph) ?? []),
+  ]);
+}
+
+export async function refusedOptions(
+  parts: Pick<CreateParts, "settings" | "contract">,
+  { definition, graph }: RunnableWorkflow,
+  { configurable = {}, inputs }: Pick<CreateRun, "configurable" | "inputs">,
+): Promise<HostRefusal | undefined> {
+  const problems = [...outOfRange(parts, configurable), ...missingInputs(graph, inputs)];
+  if (definition.configurableSchema) {
+    const contract = await parts.contract();
+    const found = contract.check(definition.configurableSchema, configurable);
+    problems.push(...found.map(({ path, message }) => `configurable.${path}: ${message}`));
+  }
+  return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
+}
+
+interface Range {
+  readonly min: number;
+  readonly max: number;
+  readonly isWhole: boolean;
+}
+
+const RANGES: Readonly<Record<string, Range>> = {
+  recursionLimit: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
+  maxLoopIterations: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
+  runTimeoutMs: { min: 1, max: WORKFLOW_BOUNDS.runDurationMsMax, isWhole: true },
+  escalationThreshold: { min: 0, max: 1, isWhole: false },
+  temperature: { min: 0, max: 2, isWhole: false },
+  maxTokens: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
+};
+
+function outOfRange(
+  { settings }: Pick<CreateParts, "settings">,
+  configurable: Readonly<Record<string, unknown>>,
+): string[] {
+  return Object.entries(RANGES).flatMap(([key, { min, max, isWhole }]) => {
+    const value = configurable[key];
+    const most = key === "runTimeoutMs" ? settings.runDurationMsMax : max;
+    if (value === undefined) return [];
+    const isRight =
+      typeof value === "number" && value >= min && value <= most && (!isWhole || Number.isInteger(value));
+    return isRight
+      ? []
+      : [`configurable.${key}: expected ${isWhole ? "a whole number" : "a number"} from ${min} to ${most}`];
+  });
+}
+
+/** What a workflow needs and has no default for. */
+function missingInputs({ variables }: NodeGraph, inputs: CreateRun["inputs"]): string[] {
+  return variables.flatMap(({ name, required, defaultValue }) =>
+    required && defaultValue === undefined && !(Object.hasOwn(inputs, name) && inputs[name] !== undefined)
+      ? [`inputs.${name}: the workflow requires it`]
+      : [],
+  );
+}
+
+interface Beginning {
+  readonly runId: CoordinationId;
+  readonly caller: Caller;
+  readonly asked: NewRun;
+  readonly graph: NodeGraph;
+  readonly agents: Readonly<Record<string, string>>;
+}
+
+function startedEvent(parts: CreateParts, { runId, caller, asked, graph, agents }: Beginning): WorkflowEvent {
+  const { parent, inputs, transport, memoryScope, scopeId, agent } = asked;
+  return {
+    eventId: eventIdAt(runId, 0),
+    runId,
+    sequence: 0,
+    type: "run.started",
+    timestamp: isoTimestamp(parts.clock.now()),
+    ...causeOf(parent),
+    payload: {
+      workflowId: graph.workflowId,
+      inputs: { ...inputs },
+      transport,
+      owner: { tenant: caller.tenant, principal: caller.principal },
+      definition: graph.definition,
+      memoryScope: memoryScope ?? scopeId ?? runId,
+      ...(caller.scopes && { scopes: [...caller.scopes] }),
+      ...(agent && { agent: { agentId: agent.agentId, source: agent.source } }),
+      ...(Object.keys(agents).length > 0 && { agents }),
+      ...statedBy(asked),
+      ...(parent?.eventId !== undefined && isForeign(parent) && { causationHostId: parent.hostId }),
+    },
+  };
+}
+
+const STATED = [
+  "memoryHome",
+  "configurable",
+  "tags",
+  "metadata",
+  "parent",
+  "depth",
+  "traceparent",
+  "tracestate",
+] as const;
+
+/** What was not said is not there. */
+function statedBy(asked: NewRun): Pick<WorkflowPayloads["run.started"], (typeof STATED)[number]> {
+  return Object.fromEntries(STATED.flatMap((key) => (asked[key] === undefined ? [] : [[key, asked[key]]])));
+}
+
+/** RFC 0040: a cause on another host comes with the name of that host, and only then. */
+function causeOf(parent: ParentRun | undefined): { readonly causationId?: WorkflowEvent["eventId"] } {
+  const eventId = parent?.eventId;
+  return eventId === undefined ? {} : { causationId: eventId };
+}
+
+/** Runs around it, those on other hosts included. */
+function depthOf({ depth, parent }: NewRun): number {
+  return depth ?? (parent ? (parent.depth ?? 0) + 1 : 0);
+}
+
+/**
+ * A parent on this host is not on another one, whatever a caller says: no event here is caused by one over there, and the run
+ * must be one that the caller may know of.
+ */
+async function withoutClaims(
+  { driver, settings }: CreateParts,
+  { tenant }: Caller,
+  given: NewRun,
+): Promise<NewRun> {
+  const depth = depthOf(given);
+  const asked = { ...given, ...(depth > 0 && { depth }) };
+  const claimed = asked.parent;
+  if (claimed?.wellKnownUrl === undefined || claimed.hostId !== settings.hostId) return asked;
+  const { wellKnownUrl: _, eventId: _event, ...parent } = claimed;
+  const { parent: _parent, ...alone } = asked;
+  const run = (await driver.newest(parent.runId as CoordinationId))?.run;
+  return run?.started.owner.tenant === tenant ? { ...asked, parent } : alone;
+}
+
+export function isForeign({ wellKnownUrl }: ParentRun): boolean {
+  return wellKnownUrl !== undefined;
+}

@@ -1,0 +1,90 @@
+/** Owns: what one turn of a run comes to, on its newest state: the events to append, with what is written beside them. */
+import { isCoordinationError } from "../../../contracts/errors.ts";
+import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import type { WorkspaceWrite } from "../../../ports/workspace-store.ts";
+import { settleEffect } from "../../../workflow/workflow-commands.ts";
+import { goingLive } from "../../../workflow/go-live.ts";
+import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import { progress, type Progress } from "../../../workflow/progress.ts";
+import { statusOf, summarizeRun } from "../../../workflow/state/run-view.ts";
+import { isAtFork } from "../../../workflow/state/workflow-state.ts";
+import { memoryWritesOf } from "../records/memory-writes.ts";
+import type { KnownRun } from "../records/run-book.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { workspaceWritesOf } from "../records/run-workspace.ts";
+
+export type PlanParts = Pick<
+  WorkflowHostParts,
+  "store" | "clock" | "logger" | "settings" | "driver" | "secrets" | "sha256"
+>;
+
+export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
+
+export function planOn(
+  { settings, clock, driver }: Pick<PlanParts, "settings" | "clock" | "driver">,
+  { run, graph }: KnownRun,
+  drafts: readonly WorkflowDraft[] = [],
+): Planned {
+  const before = goingLive(run, { graph, settings }, driver.id);
+  return progress(run, { graph, settings, now: clock.now() }, [...before, ...drafts]);
+}
+
+/** The event that begins the run is in the same append as what follows from it. */
+export function withFirst(first: WorkflowEvent, planned: Planned): Planned {
+  return { ...planned, events: [first, ...planned.events] };
+}
+
+export function settleAll(
+  parts: PlanParts,
+  known: KnownRun,
+  { effect, outcomes }: { readonly effect: NodeEffect; readonly outcomes: readonly EffectOutcome[] },
+): Planned {
+  let planned: Planned = { run: known.run, events: [], memory: [], effects: [] };
+  for (const outcome of outcomes) {
+    const now = { ...known, run: planned.run };
+    const place = { graph: known.graph, settings: parts.settings, now: parts.clock.now() };
+    const next = planOn(parts, now, settleEffect(now.run, place, { effect, outcome }));
+    planned = {
+      ...next,
+      events: [...planned.events, ...next.events],
+      memory: [...planned.memory, ...next.memory],
+      workspace: [...(planned.workspace ?? []), ...workspaceWritesOf(effect, outcome, next.events)],
+    };
+  }
+  return planned;
+}
+
+/** Told only where the run does something: one that waits for people goes on waiting. */
+export function resuming(parts: PlanParts, known: KnownRun): readonly WorkflowDraft[] {
+  // A fork that goes live tells of it by itself.
+  if (isAtFork(known.run)) return [];
+  const planned = planOn(parts, known);
+  const works = planned.events.length > 0 || planned.effects.length > 0;
+  const fromStatus = statusOf(known.run);
+  return works ? [{ type: "run.resuming", payload: { process: parts.driver.id, fromStatus } }] : [];
+}
+
+export async function appendPlanned(
+  parts: PlanParts,
+  { run, events, memory, workspace = [] }: Planned,
+): Promise<void> {
+  const { store, driver, logger } = parts;
+  const writes = memoryWritesOf(parts, run, memory);
+  const summary = summarizeRun(run, driver.id);
+  const { runId, origin } = run;
+  await store.append({
+    ...{ runId, events, summary },
+    ...(origin && events[0]?.sequence === 0 && { origin }),
+    ...(writes.length > 0 && { memory: writes }),
+    ...(workspace.length > 0 && { workspace }),
+  });
+  const last = events.at(-1);
+  logger.debug(
+    { runId: run.runId, sequence: last?.sequence, type: last?.type, events: events.length },
+    "appended",
+  );
+}
+
+export function isConflict(error: unknown): boolean {
+  return isCoordinationError(error) && error.code === "LEDGER_CONFLICT";
+}

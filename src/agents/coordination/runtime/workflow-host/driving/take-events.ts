@@ -1,0 +1,188 @@
+/**
+ * Owns: the events that a fork takes from its source, a page at a time (docs/adr/0013). Of a branch they are copied; of a replay
+ * derived again, and held against the record. Nothing is done outside, but for models that are asked again whether they refuse.
+ *
+ * Cut off at any line, it goes on from the fork's own log; two processes that do it come to the same events.
+ */
+import { isCoordinationError } from "../../../contracts/errors.ts";
+import type { CoordinationId, EpochMs } from "../../../contracts/ids.ts";
+import type { RunOrigin } from "../../../contracts/workflows/run-origin.ts";
+import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
+import { eventOf } from "../../../workflow/progress.ts";
+import {
+  copied,
+  replayed,
+  type AskEffect,
+  type Recorded,
+  type Replayed,
+} from "../../../workflow/replay-workflow.ts";
+import { stopped } from "../../../workflow/node-contract/run-end.ts";
+import type { Divergence } from "../../../workflow/same-draft.ts";
+import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import type { KnownRun } from "../records/run-book.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export type AskAgain = (
+  known: KnownRun,
+  call: {
+    readonly effect: AskEffect;
+    readonly recorded: readonly WorkflowEvent[];
+    readonly sourceRunId: CoordinationId;
+  },
+  signal: AbortSignal,
+) => Promise<readonly WorkflowDraft[]>;
+
+export interface TakingParts extends Pick<WorkflowHostParts, "store" | "settings" | "clock"> {
+  readonly askAgain: AskAgain;
+}
+
+/** The taking of one fork's events. It forgets nothing that matters when it is forgotten. */
+export interface Taking {
+  /** The next events, as they are to be appended; at least one. */
+  next(known: KnownRun, signal: AbortSignal): Promise<Taken>;
+}
+
+export interface Taken {
+  readonly run: WorkflowRun;
+  readonly events: readonly WorkflowEvent[];
+}
+
+const PAGE = 1_000;
+
+export function createTaking(parts: TakingParts, origin: RunOrigin): Taking {
+  let asked: string | undefined;
+  let derivesFrom: number | undefined;
+  return {
+    next: async (known, signal) => {
+      derivesFrom ??= await derivesFromOf(parts, origin);
+      let limit = PAGE;
+      for (;;) {
+        const recorded = await recordOf(parts, origin, { from: known.run.nextSequence, limit });
+        if (typeof recorded === "string") return ending(parts, known.run, withoutSource(recorded));
+        const part = partOf(parts, known, { recorded, derivesFrom, asked });
+        if (!part) return ending(parts, known.run, UNREPLAYABLE);
+        if (part.events.length > 0) return part;
+        switch (part.then.kind) {
+          case "more":
+            limit *= 2;
+            continue;
+          case "diverged":
+            return ending(parts, known.run, divergence(origin, part.then.divergence));
+          case "ask": {
+            const { effect } = part.then;
+            const call = { effect, recorded: recorded.events, sourceRunId: origin.sourceRunId };
+            const drafts = await parts.askAgain(known, call, signal);
+            if (drafts.length > 0) return ending(parts, known.run, drafts);
+            asked = effect.id;
+            continue;
+          }
+          case "over":
+            return ending(parts, known.run, withoutSource("it has no more events"));
+        }
+      }
+    },
+  };
+}
+
+interface Part {
+  readonly recorded: Recorded;
+  readonly derivesFrom: number;
+  readonly asked: string | undefined;
+}
+
+/** Nothing for a record that breaks the rules of every log: it would break them again each time. */
+function partOf(
+  { settings }: TakingParts,
+  { run, graph }: KnownRun,
+  { recorded, derivesFrom, asked }: Part,
+): Replayed | undefined {
+  const parts = { graph, settings, derivesFrom, ...(asked !== undefined && { asked }) };
+  try {
+    return copied(run, derivesFrom, recorded) ?? replayed(run, parts, recorded);
+  } catch (error) {
+    if (isCoordinationError(error) && error.code === "INVARIANT_VIOLATED") return undefined;
+    throw error;
+  }
+}
+
+const UNREPLAYABLE: readonly WorkflowDraft[] = [
+  {
+    type: "run.failed",
+    payload: { error: { code: "replay_diverged", message: "the log of the source is not that of a run" } },
+  },
+];
+
+/** A branch copies all it takes. A replay derives nothing that its source itself had taken from elsewhere. */
+async function derivesFromOf(
+  { store }: TakingParts,
+  { mode, fromSeq, sourceRunId }: RunOrigin,
+): Promise<number> {
+  if (mode === "branch") return Infinity;
+  return Math.max(fromSeq, (await store.entry(sourceRunId))?.origin?.until ?? 0);
+}
+
+/** A text says why there is none. */
+async function recordOf(
+  { store }: TakingParts,
+  { sourceRunId, until }: RunOrigin,
+  { from, limit }: { readonly from: number; readonly limit: number },
+): Promise<Recorded | string> {
+  const wanted = Math.min(limit, until - from);
+  try {
+    const events = await store.read(sourceRunId, { from, limit: wanted });
+    if (events.length < wanted) return `event ${from + events.length} is missing`;
+    return { events, isAll: from + wanted === until };
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "EVENT_UNREADABLE") throw error;
+    return `an event from ${from} on cannot be read`;
+  }
+}
+
+function withoutSource(why: string): WorkflowDraft[] {
+  const error = {
+    code: "replay_source_missing",
+    message: `the log of the source was damaged meanwhile: ${why}`,
+  };
+  return [{ type: "run.failed", payload: { error } }];
+}
+
+function divergence({ sourceRunId }: RunOrigin, { event, kind, point }: Divergence): WorkflowDraft[] {
+  const { sequence: atSequence, eventId: originalEventId } = event;
+  const error = {
+    code: "replay_diverged",
+    message: `at event ${atSequence}, what follows from the log is not what was recorded: ${point}`,
+  };
+  return [
+    {
+      type: "replay.diverged",
+      payload: { sourceRunId, atSequence, originalEventId, divergenceKind: kind, divergencePoint: point },
+    },
+    { type: "run.failed", payload: { error } },
+  ];
+}
+
+/** The run ends with these; what is at work is told before the end. */
+function ending({ clock }: TakingParts, run: WorkflowRun, drafts: readonly WorkflowDraft[]): Taken {
+  const now = clock.now();
+  const taken = { run, events: [] as WorkflowEvent[] };
+  for (const draft of drafts) {
+    if (draft.type === "run.failed") {
+      const cut = stopped(taken.run, "the replay cannot go on");
+      for (const each of cut) appendTo(taken, each, now);
+    }
+    appendTo(taken, draft, now);
+  }
+  return taken;
+}
+
+function appendTo(
+  taken: { run: WorkflowRun; readonly events: WorkflowEvent[] },
+  draft: WorkflowDraft,
+  now: EpochMs,
+): void {
+  if (isEndedPhase(taken.run.phase)) return;
+  const event = eventOf(taken.run, draft, now);
+  taken.events.push(event);
+  taken.run = evolveWorkflow(taken.run, event);
+}

@@ -1,0 +1,20 @@
+/** Owns: what becomes of an effect whose answer cannot be written down: it has failed, and is not done again. */
+import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
+import type { Perform } from "./drive-runs.ts";
+
+const UNWRITABLE: EffectOutcome = {
+  kind: "failed",
+  error: { code: "value_not_recordable", message: "what came back is nested too deep to be written" },
+};
+
+/** What is nested deeper than the stack would be so again, however often a model or a tool is asked. */
+export function endingUnwritable(perform: Perform): Perform {
+  return async (known, effect, signal, deliver) => {
+    try {
+      await perform(known, effect, signal, deliver);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+      await deliver([UNWRITABLE]);
+    }
+  };
+}

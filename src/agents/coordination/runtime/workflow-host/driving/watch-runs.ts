@@ -1,0 +1,84 @@
+/**
+ * Owns: telling who looks at a run that it may have new events. This process's own appends tell at once; those of others are
+ * found by looking, and only while somebody watches.
+ */
+import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { WorkflowStore } from "../../../ports/workflow-store.ts";
+
+export interface RunWatch {
+  watch(runId: string, wake: () => void): () => void;
+  /** A run has new events. */
+  changed(runId: string): void;
+  stop(): void;
+}
+
+/** How often the logs of other processes' runs are looked at. */
+const LOOK_MS = 250;
+/** Runs looked at in one go; the others follow with the next. */
+const LOOKS_MAX = 200;
+
+interface Watched {
+  readonly wakes: Set<() => void>;
+  length?: number;
+}
+
+interface WatchParts {
+  readonly store: Pick<WorkflowStore, "entry">;
+  readonly clock: Clock;
+}
+
+export function createRunWatch({ store, clock }: WatchParts): RunWatch {
+  const watched = new Map<string, Watched>();
+  let cancelLook: (() => void) | undefined;
+
+  const changed = (runId: string): void => {
+    for (const wake of watched.get(runId)?.wakes ?? []) wake();
+  };
+
+  const look = async (): Promise<void> => {
+    cancelLook = undefined;
+    // Also what this process drives: another one may have been asked to cancel it.
+    for (const [runId, entry] of [...watched].slice(0, LOOKS_MAX)) {
+      const length = (await store.entry(runId as CoordinationId))?.length;
+      if (watched.get(runId) !== entry) continue;
+      // Looked at last: the others are before it in the next go.
+      watched.delete(runId);
+      watched.set(runId, entry);
+      if (length === undefined) continue;
+      // The first look cannot tell what came since the watcher read: it counts as news.
+      const isNews = length !== entry.length;
+      entry.length = length;
+      if (isNews) changed(runId);
+    }
+    lookLater();
+  };
+
+  const lookLater = (): void => {
+    if (watched.size === 0 || cancelLook) return;
+    cancelLook = clock.wakeAt(addMs(clock.now(), LOOK_MS), () => {
+      look().catch(() => {
+        cancelLook = undefined;
+        lookLater();
+      });
+    });
+  };
+
+  return {
+    watch: (runId, wake) => {
+      const entry = watched.get(runId) ?? { wakes: new Set() };
+      entry.wakes.add(wake);
+      watched.set(runId, entry);
+      lookLater();
+      return () => {
+        entry.wakes.delete(wake);
+        if (entry.wakes.size === 0 && watched.get(runId) === entry) watched.delete(runId);
+      };
+    },
+    changed,
+    stop: () => {
+      watched.clear();
+      cancelLook?.();
+    },
+  };
+}

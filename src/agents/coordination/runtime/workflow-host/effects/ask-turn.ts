@@ -1,0 +1,98 @@
+/**
+ * Owns: what a supervisor is told when it is asked: the run, its memory, its workspace and its log as they were when it entered
+ * its turn, read anew each time, so that asking again after a crash is asking the same (RFC 0061).
+ */
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import { beginWorkflow, evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
+import type { ModelAsk, NodeError } from "../../../workflow/node-contract/node-type.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { TURN_FILES, turnText, type TurnAsk } from "../../../workflow/node-contract/turn-inputs.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import { entriesFor } from "../records/fork-memory.ts";
+import { redacted } from "../records/memory-writes.ts";
+import type { KnownRun } from "../records/run-book.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { readFiles } from "../records/run-workspace.ts";
+
+type TurnParts = Pick<WorkflowHostParts, "store" | "secrets" | "sha256">;
+
+/** The request with the turn as its last message. */
+export async function withTurn(
+  parts: TurnParts,
+  known: KnownRun,
+  request: ModelAsk,
+): Promise<{ readonly request: ModelAsk } | { readonly error: NodeError }> {
+  const { turn, ...rest } = request;
+  if (!turn) return { request };
+  const text = await textOf(parts, known, turn);
+  if (typeof text !== "string") return { error: text };
+  return { request: { ...rest, messages: [...rest.messages, { role: "user", content: text }] } };
+}
+
+async function textOf(parts: TurnParts, known: KnownRun, turn: TurnAsk): Promise<string | NodeError> {
+  const { store, secrets } = parts;
+  const run = await runAt(parts, known, turn.sequence);
+  const reading = turn.workspace && { ...turn.workspace, before: turn.sequence, contentsMax: TURN_FILES };
+  const files = reading && (await readFiles(store, run, reading));
+  if (files && "error" in files) return files.error;
+  const memory = turn.memory && (await memoryAt(parts, run, turn));
+  const transcript = await tailOf(parts, run, turn);
+  const inputs = {
+    run,
+    graph: known.graph,
+    transcript,
+    ...(memory && { memory }),
+    ...(files && { workspace: files.files }),
+  };
+  return turnText(inputs, (text) => redacted(text, secrets));
+}
+
+const PAGE = 1_000;
+
+/** As the log told up to and with the event. */
+async function runAt({ store }: TurnParts, { run }: KnownRun, sequence: number): Promise<WorkflowRun> {
+  if (run.nextSequence === sequence + 1) return run;
+  let at: WorkflowRun | undefined;
+  for (let from = 0; from <= sequence; from += PAGE) {
+    const limit = Math.min(PAGE, sequence + 1 - from);
+    for (const event of await store.read(run.runId, { from, limit })) at = fold(at, event, run);
+  }
+  return at ?? run;
+}
+
+function fold(at: WorkflowRun | undefined, event: WorkflowEvent, { origin }: WorkflowRun): WorkflowRun {
+  return at ? evolveWorkflow(at, event) : beginWorkflow(event, origin);
+}
+
+async function tailOf({ store }: TurnParts, run: WorkflowRun, turn: TurnAsk): Promise<WorkflowEvent[]> {
+  const from = Math.max(0, turn.sequence - turn.transcript);
+  return from === turn.sequence ? [] : store.read(run.runId, { from, limit: turn.sequence - from });
+}
+
+/** Of several tags, what has any of them. The newest first. */
+async function memoryAt(
+  parts: TurnParts,
+  run: WorkflowRun,
+  { memory, sequence, atMs }: TurnAsk,
+): Promise<readonly Values[]> {
+  if (!memory) return [];
+  const { scope, tags, limit } = memory;
+  const query = {
+    now: atMs,
+    limit: Math.min(limit, WORKFLOW_BOUNDS.memoryListMax),
+    asOf: { runId: run.runId, sequence },
+  };
+  if (tags.length === 0) return (await entriesFor(parts, run, scope, query)).map((entry) => ({ ...entry }));
+  const found = new Map<string, Values>();
+  for (const tag of tags)
+    for (const entry of await entriesFor(parts, run, scope, { ...query, tag }))
+      found.set(entry.id, { ...entry });
+  return [...found.values()]
+    .toSorted((one, other) => order(other) - order(one) || (String(one["id"]) < String(other["id"]) ? -1 : 1))
+    .slice(0, limit);
+}
+
+function order({ createdAt }: Values): number {
+  return Date.parse(String(createdAt));
+}

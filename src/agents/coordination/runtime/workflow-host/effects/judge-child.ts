@@ -1,0 +1,199 @@
+/**
+ * Owns: reading what a completed child produced, and asking those who rule on it. May be cut off at any line: whoever has not
+ * answered is asked again.
+ *
+ * G1 who hangs, throws, is not there or may not rule has given no verdict, and that is the answer.
+ */
+import { canonicalJson } from "../../../contracts/canonical-json.ts";
+import { checksOf, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
+import {
+  addMs,
+  type AgentId,
+  type CoordinationId,
+  type EpochMs,
+  type StepId,
+} from "../../../contracts/ids.ts";
+import { checkAnswerSchema, type Check } from "../../../contracts/verification.ts";
+import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verifier.ts";
+import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
+import { variablesOf, type Values } from "../../../workflow/state/values.ts";
+import type { RunDriver } from "../driving/drive-runs.ts";
+import { shortened } from "../models/model-request.ts";
+import type { KnownRun } from "../records/run-book.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface JudgeParts extends Pick<
+  WorkflowHostParts,
+  "clock" | "logger" | "sha256" | "peers" | "verifier"
+> {
+  readonly driver: Pick<RunDriver, "newest">;
+}
+
+export interface Judging {
+  readonly effect: JudgeEffect & { readonly nodeId: string };
+  readonly signal: AbortSignal;
+  readonly traceparent: string | undefined;
+}
+
+/** `undefined`: nobody waits for it any more, whatever was said meanwhile. */
+export async function judgeChild(
+  parts: JudgeParts,
+  parent: KnownRun,
+  judging: Judging,
+): Promise<EffectOutcome | undefined> {
+  const judged = await judge(parts, parent, judging);
+  return judging.signal.aborted ? undefined : judged;
+}
+
+async function judge(parts: JudgeParts, parent: KnownRun, judging: Judging): Promise<EffectOutcome> {
+  const { effect } = judging;
+  const child = await childOf(parts, parent, judging);
+  if (!child) return { kind: "child_judged", isSelf: false, judgements: [] };
+  const { variables, sensitive, actors, actor } = child;
+  const { verifier, isAttested, workerId } = effect;
+  const isSelf = verifier !== undefined && [workerId, ...actors].includes(verifier.agentId);
+  const isAsked = verifier !== undefined && (!isSelf || verifier.allowSelfVerification);
+  const calls: Call[] = [];
+  const asking = { ...judging, variables, sensitive, calls };
+  const judgements = isAsked ? await askAll(parts, parent, { ...asking, verifier }) : [];
+  return {
+    ...{ kind: "child_judged", variables, sensitive, isSelf, judgements },
+    ...(isAttested && {
+      attestation: { checksum: parts.sha256(canonicalJson(variables)), algorithm: "sha256" },
+    }),
+    ...(actor && { actor }),
+    ...(calls.length > 0 && { calls: [...calls] }),
+  };
+}
+
+type Call = NonNullable<Extract<EffectOutcome, { kind: "child_judged" }>["calls"]>[number];
+
+interface Child {
+  readonly variables: Values;
+  readonly sensitive: readonly string[];
+  /** Agents that may have done the work. */
+  readonly actors: readonly string[];
+  readonly actor?: { readonly agentId: string; readonly confidence?: number };
+}
+
+async function childOf(parts: JudgeParts, parent: KnownRun, judging: Judging): Promise<Child | undefined> {
+  const { effect, signal } = judging;
+  if (effect.peerUrl !== undefined) {
+    const ended = await (await parts.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
+    return ended.kind === "ended" ? { variables: ended.variables, sensitive: [], actors: [] } : undefined;
+  }
+  const child = await parts.driver.newest(effect.childRunId as CoordinationId);
+  if (child?.run.started.owner.tenant !== parent.run.started.owner.tenant) return undefined;
+  const { run, graph } = child;
+  const named = [...graph.nodes.values()].flatMap(({ node: { agent } }) => (agent ? [agent.agentId] : []));
+  return {
+    variables: variablesOf(run, graph),
+    sensitive: graph.variables.filter(({ sensitive }) => sensitive).map(({ name }) => name),
+    actors: [...named, ...(run.orchestrator.agentId === undefined ? [] : [run.orchestrator.agentId])],
+    ...(run.actor && { actor: run.actor }),
+  };
+}
+
+type Asking = Judging & {
+  readonly verifier: VerifierConfig;
+  readonly variables: Values;
+  readonly sensitive: readonly string[];
+  /** What the critic's model answered so far. */
+  readonly calls: Call[];
+};
+
+async function askAll(parts: JudgeParts, { run }: KnownRun, asking: Asking): Promise<readonly Judgement[]> {
+  const { effect, verifier, signal, traceparent, calls } = asking;
+  const checks = Object.entries(checksOf(verifier));
+  if (checks.length === 0) return [];
+  const deadlineAtMs = addMs(parts.clock.now(), verifier.timeoutMs);
+  const { model, agentId } = verifier;
+  const asked = parts.verifier({
+    ...(model !== undefined && { model }),
+    ...(traceparent !== undefined && { traceparent }),
+    onAnswered: ({ model: named, provider, usage }) => {
+      calls.push({ model: shortened(named), usage: { ...usage, provider: shortened(provider) } });
+    },
+  });
+  const about = { runId: run.runId, nodeId: effect.nodeId, target: effect.childRunId };
+  return Promise.all(
+    checks.map(async ([key, check]) => {
+      const request = { key, check, deadlineAtMs, signal };
+      const answer = await answerOf(parts, asked, {
+        ...request,
+        result: resultOf(run.runId, effect, shownTo(check, asking)),
+      });
+      if (answer.kind === "verdict") return judgementOf(answer);
+      const { because, message } = answer;
+      parts.logger.warn({ ...about, check: key, agentId, because }, `no verdict on a child run: ${message}`);
+      return { kind: "none", because } as const;
+    }),
+  );
+}
+
+/** A sensitive variable is not a model's to see; what is looked at here may be held against all of them. */
+function shownTo({ kind }: Check, { variables, sensitive }: Asking): Values {
+  const isShown = (name: string): boolean => kind !== "model" || !sensitive.includes(name);
+  return Object.fromEntries(Object.entries(variables).filter(([name]) => isShown(name)));
+}
+
+function judgementOf({ verdict, criteria, confidence }: CheckAnswer & { kind: "verdict" }): Judgement {
+  return { kind: "verdict", verdict, criteria, ...(confidence !== undefined && { confidence }) };
+}
+
+/** Verifiers get copies of their own. */
+function resultOf(runId: CoordinationId, effect: Asking["effect"], variables: Values): VerifiedResult {
+  const text = JSON.stringify(variables);
+  return {
+    coordinationId: runId,
+    stepId: effect.nodeId as StepId,
+    attempt: effect.attempt,
+    target: effect.target,
+    agentId: effect.workerId as AgentId,
+    text,
+    outputs: JSON.parse(text) as Values,
+  };
+}
+
+interface Asked {
+  readonly key: string;
+  readonly check: Check;
+  readonly result: VerifiedResult;
+  readonly deadlineAtMs: EpochMs;
+  readonly signal: AbortSignal;
+}
+
+/** After the time in which it should have answered by itself. */
+const GRACE_MS = 1_000;
+
+/** A verifier answers in time by itself; one that does not is not waited for. */
+async function answerOf(
+  { clock }: JudgeParts,
+  verifier: Promise<Verifier>,
+  asked: Asked,
+): Promise<CheckAnswer> {
+  let over = (_answer: CheckAnswer): void => undefined;
+  const late = new Promise<CheckAnswer>((resolve) => (over = resolve));
+  const cancel = clock.wakeAt(addMs(asked.deadlineAtMs, GRACE_MS), () => {
+    over(none("timed_out", "no answer"));
+  });
+  const stop = (): void => {
+    over(none("unavailable", "nobody waits for it any more"));
+  };
+  asked.signal.addEventListener("abort", stop, { once: true });
+  const answer = verifier.then((it) => it.check(asked)).catch(() => none("failed", "it could not be asked"));
+  try {
+    const read = checkAnswerSchema.safeParse(await Promise.race([answer, late]));
+    return read.success ? (read.data as CheckAnswer) : none("malformed", "the answer is of another form");
+  } finally {
+    cancel();
+    asked.signal.removeEventListener("abort", stop);
+  }
+}
+
+function none(
+  because: (CheckAnswer & { readonly kind: "none" })["because"],
+  message: string,
+): CheckAnswer & { readonly kind: "none" } {
+  return { kind: "none", because, message };
+}

@@ -1,0 +1,390 @@
+/** Owns: doing what nodes need of the outside: child runs here and on other hosts, memory, models, tools. */
+import type { CoordinationId, EventId } from "../../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import type { CallingRun, PeerRunEnded } from "../../../ports/outbound.ts";
+import type { ChildEffect, EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import { REPLAY_SOURCE_MISSING } from "../../../workflow/progress.ts";
+import { convergenceOf } from "../../../workflow/state/review.ts";
+import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
+import { childOf } from "../../../workflow/trace-context.ts";
+import { variablesOf, type Values } from "../../../workflow/state/values.ts";
+import type { AgentBook } from "../agents/agent-book.ts";
+import { askModel, type AskParts } from "../models/ask-model.ts";
+import { withTurn } from "./ask-turn.ts";
+import { createRun, type CreateParts } from "../driving/create-run.ts";
+import { HOST_STOPS, type Perform } from "../driving/drive-runs.ts";
+import { entriesFor, memoryHomeOf } from "../records/fork-memory.ts";
+import { judgeChild, type JudgeParts } from "./judge-child.ts";
+import { failureOf } from "../models/outbound-outcome.ts";
+import { callTool, sendMessage, type ToolAct } from "./perform-tools.ts";
+import { performAgent, type AgentAct, type AgentParts } from "../agents/perform-agent.ts";
+import type { KnownRun } from "../records/run-book.ts";
+import type { SideEffects } from "../records/side-effects.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { readFiles, writeFile, type WorkspaceParts } from "../records/run-workspace.ts";
+
+export interface EffectParts
+  extends
+    CreateParts,
+    AskParts,
+    Omit<JudgeParts, "driver">,
+    Omit<AgentParts, "agentBook">,
+    WorkspaceParts,
+    Pick<WorkflowHostParts, "store" | "peers" | "tools" | "chat" | "sha256" | "baseUrl"> {
+  readonly agentBook: AgentBook;
+  readonly sideEffects: Pick<SideEffects, "cause">;
+  /** Ends a child that its parent has ended without. */
+  readonly abandon: (childRunId: CoordinationId, parent: KnownRun) => Promise<void>;
+  /** Resolves when the run has ended, or with `undefined` when `signal` aborts. */
+  readonly awaitEnd: (runId: CoordinationId, signal: AbortSignal) => Promise<KnownRun | undefined>;
+}
+
+type Deliver = Parameters<Perform>[3];
+type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
+
+export function createPerform(parts: EffectParts): Perform {
+  return async (known, effect, signal, deliver) => {
+    if (isMissing(known, effect)) return deliver([MISSING]);
+    switch (effect.kind) {
+      case "run_child":
+        return effect.peerUrl === undefined
+          ? runChild(parts, known, { effect, signal, deliver })
+          : runOnPeer(parts, known, { effect, signal, deliver });
+      case "read_memory":
+        return deliver([await readMemory(parts, known, effect)]);
+      case "ask_model":
+        return deliver([await askOf(parts, known, { effect, signal })]);
+      case "call_tool":
+        return deliver([await callTool(parts, known.run, callOf(parts, known, { effect, signal }))]);
+      case "send_message":
+        return deliver([await sendMessage(parts, known.run, callOf(parts, known, { effect, signal }))]);
+      case "judge_child": {
+        const { traceparent } = traceOf(parts, known, effect.id);
+        const judged = await judgeChild(parts, known, { effect, signal, traceparent });
+        return judged && deliver([judged]);
+      }
+      case "read_workspace":
+        return deliver([await readWorkspace(parts, known, effect)]);
+      case "write_workspace":
+        return writeFile(parts, known.run, { effect, deliver });
+      case "cause_side_effect":
+        return deliver([parts.sideEffects.cause(known.run, effect)]);
+      case "prepare_agent":
+      case "ask_agent":
+      case "call_agent_tool":
+        return deliver([await performAgent(parts, known, agentAct(parts, known, { effect, signal }))]);
+    }
+  };
+}
+
+/** What a replay's source has no outcome of is not done: nothing is, outside of a replay's own log. */
+function isMissing({ run }: KnownRun, { kind }: NodeEffect): boolean {
+  return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
+}
+
+/** What a fork has for itself alone. */
+const OF_THE_RUN: ReadonlySet<NodeEffect["kind"]> = new Set([
+  "read_memory",
+  "read_workspace",
+  "write_workspace",
+]);
+
+const MISSING: EffectOutcome = {
+  kind: "failed",
+  error: { code: REPLAY_SOURCE_MISSING, message: "the source of the replay has no outcome of this" },
+};
+
+interface Act<E> {
+  readonly effect: E;
+  readonly signal: AbortSignal;
+}
+
+type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
+
+/** Made out of the place of the handoff: trying again after a crash is the same run (D2). */
+function childIdOf(
+  { sha256 }: EffectParts,
+  { run }: KnownRun,
+  { ordinal, cause }: ChildEffect,
+): CoordinationId {
+  const digits = sha256(`${run.runId}\n${cause}\n${ordinal}`);
+  return `run-${digits.slice(0, 32)}` as CoordinationId;
+}
+
+/** Nobody waits any more. Not so when the host stops: what it was doing goes on with the next process. */
+function isOver({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason !== HOST_STOPS;
+}
+
+async function runChild(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal, deliver }: ChildAct,
+): Promise<void> {
+  // A fork may wait for a child that its source began.
+  const childRunId = (effect.childRunId ?? childIdOf(parts, known, effect)) as CoordinationId;
+  // A child that the log knows is not created again, whatever became of its workflow.
+  const existing = effect.childRunId === undefined ? undefined : await parts.driver.newest(childRunId);
+  const created = existing
+    ? ({ kind: "done", value: existing } as const)
+    : await createChild(parts, known, effect, childRunId);
+  if (created.kind === "refused") {
+    const { code, message } = created;
+    const unknown = code === "workflow_not_found" ? "unknown_child_workflow" : code;
+    return deliver([{ kind: "child_refused", error: { code: unknown, message } }]);
+  }
+  const told: EffectOutcome = { kind: "child_created", childRunId };
+  if (isEndedPhase(created.value.run.phase)) return deliver([told, endOf(created.value)]);
+  await deliver([told]);
+  const ended = await parts.awaitEnd(childRunId, signal);
+  if (ended) await deliver([endOf(ended)]);
+  else if (isOver(signal)) await parts.abandon(childRunId, known);
+}
+
+/** RFC 0063 §D: a child has none that its parent has not. */
+function narrowed(
+  scopes: readonly string[] | undefined,
+  most: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return most ? (scopes ?? []).filter((scope) => most.includes(scope)) : scopes;
+}
+
+async function createChild(
+  parts: EffectParts,
+  known: KnownRun,
+  effect: ChildEffect & { nodeId: string },
+  runId: CoordinationId,
+) {
+  const { started } = known.run;
+  const scopes = narrowed(started.scopes, effect.principalScope);
+  return createRun(
+    parts,
+    { ...started.owner, ...(scopes && { scopes }) },
+    {
+      workflowId: effect.workflowId,
+      ...(effect.agent && { agent: effect.agent }),
+      inputs: effect.inputs,
+      runId,
+      transport: "rest",
+      memoryScope: effect.memoryScope,
+      ...memoryHomeIn(known),
+      depth: (started.depth ?? 0) + 1,
+      parent: {
+        runId: known.run.runId,
+        hostId: parts.settings.hostId,
+        cause: effect.cause,
+        nodeId: effect.nodeId,
+      },
+      ...traceOf(parts, known, effect.ordinal),
+    },
+  );
+}
+
+function memoryHomeIn({ run }: KnownRun): { readonly memoryHome?: CoordinationId } {
+  const home = memoryHomeOf(run);
+  return home === undefined ? {} : { memoryHome: home };
+}
+
+function endOf({ run, graph }: KnownRun): EffectOutcome {
+  const { phase } = run;
+  const variables = variablesOf(run, graph);
+  switch (phase.kind) {
+    case "failed":
+      return { kind: "child_ended", status: "failed", variables, error: phase.error };
+    case "cancelled": {
+      const error = { code: "cancelled", message: phase.reason ?? "the run was cancelled" };
+      return { kind: "child_ended", status: "cancelled", variables, error };
+    }
+    case "completed": {
+      const convergence = convergenceOf(run);
+      const hasGivenUp = convergence?.goalSatisfied === false;
+      return {
+        ...{ kind: "child_ended", status: "completed", variables, outputs: phase.outputs },
+        ...(hasGivenUp && { unmet: convergence.unmet }),
+      };
+    }
+    default:
+      return { kind: "child_ended", status: "completed", variables };
+  }
+}
+
+/** The trace of the run goes on in what it calls, with a span of its own for each call. */
+function traceOf(
+  parts: EffectParts,
+  { run }: KnownRun,
+  seed: string,
+): { traceparent?: string; tracestate?: string } {
+  const { traceparent, tracestate } = run.started;
+  const child = childOf(traceparent, parts.sha256(`${run.runId}\n${seed}`));
+  return {
+    ...(child !== undefined && { traceparent: child }),
+    ...(child !== undefined && tracestate !== undefined && { tracestate }),
+  };
+}
+
+const UNBOUNDED: EffectOutcome = {
+  kind: "child_refused",
+  error: {
+    code: "principal_scope_not_enforceable",
+    message: "what a child on another host may do cannot be bounded from here",
+  },
+};
+
+async function runOnPeer(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal, deliver }: ChildAct,
+): Promise<void> {
+  if (effect.principalScope) return deliver([UNBOUNDED]);
+  const peers = await parts.peers();
+  const peerUrl = effect.peerUrl ?? "";
+  const childRunId = effect.childRunId ?? (await createOnPeer(parts, known, { effect, signal, deliver }));
+  if (childRunId === undefined) return;
+  const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
+  if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
+  else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
+  if (isOver(signal) && ended.kind !== "ended" && !isOfSource(known, effect))
+    await cancelOnPeer(parts, peerUrl, childRunId);
+}
+
+/** A fork may wait for a child that its source began; ending that is not for the fork. */
+function isOfSource({ run: { origin, nodes } }: KnownRun, { childRunId, nodeId }: Of<"run_child">): boolean {
+  const began = nodes.get(nodeId)?.handoff?.dispatchedSequence;
+  return childRunId !== undefined && origin !== undefined && began !== undefined && began < origin.until;
+}
+
+const CANCEL_MS = 10_000;
+
+/** The run that wanted it is over. */
+async function cancelOnPeer(parts: EffectParts, peerUrl: string, runId: string): Promise<void> {
+  const signal = AbortSignal.timeout(CANCEL_MS);
+  await (await parts.peers()).cancel(peerUrl, runId, { reason: "parent-cancelled", signal });
+}
+
+/** A creation that is under way is not given up with the run: whoever does not know the child cannot cancel it. */
+function untilHostStops(signal: AbortSignal): AbortSignal {
+  const stopping = new AbortController();
+  const stop = (): void => {
+    if (signal.reason === HOST_STOPS) stopping.abort(HOST_STOPS);
+  };
+  if (signal.aborted) stop();
+  else signal.addEventListener("abort", stop, { once: true });
+  return stopping.signal;
+}
+
+async function createOnPeer(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal, deliver }: ChildAct,
+): Promise<string | undefined> {
+  const peers = await parts.peers();
+  const peerUrl = effect.peerUrl ?? "";
+  const host = await peers.discover(peerUrl, signal);
+  if (host.kind === "host" && host.hostId === parts.settings.hostId) {
+    const message = "the peer is this host: leave out peerUrl for a workflow of its own";
+    await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
+    return undefined;
+  }
+  const own = known.run.nodes.get(effect.nodeId);
+  const causationId = own?.handoff?.chainEventId ?? own?.startedEventId;
+  const created = await peers.createRun(peerUrl, {
+    workflowId: effect.workflowId,
+    inputs: effect.inputs,
+    idempotencyKey: childIdOf(parts, known, effect),
+    parent: callingRun(parts, known, effect.cause, causationId),
+    signal: untilHostStops(signal),
+    ...traceOf(parts, known, effect.ordinal),
+  });
+  if (created.kind === "created") {
+    await deliver([{ kind: "child_created", childRunId: created.runId }]);
+    return created.runId;
+  }
+  if (created.code !== "aborted") await deliver([{ kind: "child_refused", error: failureOf(created).error }]);
+  return undefined;
+}
+
+function callingRun(
+  { settings: { hostId }, baseUrl }: EffectParts,
+  { run: { runId, started } }: KnownRun,
+  cause: CallingRun["cause"],
+  eventId: EventId | undefined,
+): CallingRun {
+  const wellKnownUrl = `${baseUrl()}/.well-known/openwop`;
+  const depth = started.depth ?? 0;
+  return { runId, hostId, cause, wellKnownUrl, depth, ...(eventId !== undefined && { eventId }) };
+}
+
+function endOnPeer({ status, variables, error, unmet }: PeerRunEnded): EffectOutcome {
+  const hasGivenUp = status === "completed" && unmet !== undefined;
+  return { kind: "child_ended", status, variables, ...(error && { error }), ...(hasGivenUp && { unmet }) };
+}
+
+function callOf<E extends Of<"call_tool" | "send_message">>(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal }: Act<E>,
+): ToolAct<E> {
+  const { id, nodeId, kind } = effect;
+  const cause = kind === "call_tool" ? "mcp-tool-call" : "a2a-message";
+  const parent = callingRun(parts, known, cause, known.run.nodes.get(nodeId)?.openCall);
+  return { effect, signal, parent, trace: traceOf(parts, known, id) };
+}
+
+function agentAct(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal }: Act<AgentAct["effect"]>,
+): AgentAct {
+  const { nodeId, id } = effect;
+  return {
+    ...{ effect, signal, trace: traceOf(parts, known, id) },
+    parent: () => callingRun(parts, known, "mcp-tool-call", known.run.nodes.get(nodeId)?.openCall),
+    readMemory: async (scope, asked) => {
+      const read = await readMemory(parts, known, {
+        ...asked,
+        kind: "read_memory",
+        id,
+        nodeId,
+        scopes: [scope],
+      });
+      return read.kind === "memory_read" ? (read.entries[0] ?? []) : [];
+    },
+  };
+}
+
+async function readMemory(
+  parts: EffectParts,
+  { run }: KnownRun,
+  { scopes, tag, limit }: Of<"read_memory">,
+): Promise<EffectOutcome> {
+  const entries: (readonly Values[])[] = [];
+  for (const scope of scopes) {
+    const most = WORKFLOW_BOUNDS.memoryListMax;
+    const query = { now: parts.clock.now(), limit: Math.min(limit ?? most, most) };
+    const found = await entriesFor(parts, run, scope, { ...query, ...(tag !== undefined && { tag }) });
+    entries.push(found.map((entry) => ({ ...entry })));
+  }
+  return { kind: "memory_read", entries };
+}
+
+async function askOf(
+  parts: EffectParts,
+  known: KnownRun,
+  { effect, signal }: Act<Of<"ask_model">>,
+): Promise<EffectOutcome> {
+  const { traceparent } = traceOf(parts, known, effect.id);
+  const asked = await withTurn(parts, known, effect.request);
+  if ("error" in asked) return { kind: "failed", error: asked.error };
+  const { tenant } = known.run.started.owner;
+  return askModel(parts, { effect: { ...effect, ...asked }, signal, tenant, traceparent });
+}
+
+async function readWorkspace(
+  { store }: EffectParts,
+  { run }: KnownRun,
+  { sequence, paths }: Of<"read_workspace">,
+): Promise<EffectOutcome> {
+  const read = await readFiles(store, run, { before: sequence, paths });
+  if ("error" in read) return { kind: "failed", error: read.error };
+  return { kind: "workspace_read", files: read.files.map((file) => ({ ...file })) };
+}

@@ -1,0 +1,72 @@
+/**
+ * Owns: whether a replay may go on with the recorded outcome of a model's call (RFC 0041): not where its own request is another
+ * one, and not where the model, asked again, refuses what it answered or answers what it refused. What it says the second time is
+ * never used. A supervisor is not asked again, nor a live model unless the operator says so.
+ */
+import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import {
+  divergedAtRefusal,
+  divergedAtRequest,
+  envelopeOf,
+  recordedEnvelope,
+} from "../../../workflow/envelope-kind.ts";
+import { SUPERVISOR } from "../../../workflow/state/graph.ts";
+import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
+import { askModel, type AskParts, type ModelCall } from "./ask-model.ts";
+import { askedOf, modelOf } from "./model-request.ts";
+import type { KnownRun } from "../records/run-book.ts";
+
+export interface AskAgainParts extends AskParts {
+  readonly settings: Pick<WorkflowSettings, "replayReinvokesModels">;
+}
+
+export interface RecordedCall {
+  readonly effect: ModelCall["effect"];
+  /** The source's events from the place of the outcome on, at least up to the end of the node. */
+  readonly recorded: readonly WorkflowEvent[];
+  readonly sourceRunId: string;
+}
+
+/** What ends the replay; nothing where the recorded outcome stands. */
+export async function askAgain(
+  parts: AskAgainParts,
+  { run, graph }: KnownRun,
+  call: RecordedCall,
+  signal: AbortSignal,
+): Promise<WorkflowDraft[]> {
+  const { effect, recorded, sourceRunId } = call;
+  const { nodeId } = effect;
+  const changed = anotherRequest(parts, call);
+  if (changed) return divergedAtRequest(run, { sourceRunId, nodeId, event: changed });
+  const original = recordedEnvelope(nodeId, recorded);
+  const isSupervisor = graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR;
+  const isAsked = effect.request.provider === "mock" || parts.settings.replayReinvokesModels === true;
+  if (!original || isSupervisor || !isAsked) return [];
+  const { tenant } = run.started.owner;
+  const replayed = envelopeOf(await askModel(parts, { effect, tenant, signal }));
+  return replayed === undefined || replayed === original.kind
+    ? []
+    : divergedAtRefusal(run, { sourceRunId, nodeId, original, replayed });
+}
+
+/** The event that names the recorded request, where that is not the one that would be made now. */
+function anotherRequest(parts: AskAgainParts, { effect, recorded }: RecordedCall): WorkflowEvent | undefined {
+  const { request, nodeId } = effect;
+  // How the run stood is put before the model by the host, in words of its own; it follows from the log.
+  if (request.turn) return undefined;
+  const asked = recorded.find(({ type, nodeId: at }) => at === nodeId && ENDS_OR_ASKS.has(type));
+  if (asked?.type !== "coordination.model_asked") return undefined;
+  const { provider, model, requestDigest } = asked.payload;
+  // What the host's model is called by now is no other request; what the node asks for is.
+  const now = askedOf(parts, request, { provider, model: modelOf(request, model) });
+  return now?.digest === requestDigest ? undefined : asked;
+}
+
+/** Logs from before requests were told apart say nothing of them. */
+const ENDS_OR_ASKS: ReadonlySet<WorkflowEvent["type"]> = new Set([
+  "coordination.model_asked",
+  "node.completed",
+  "node.failed",
+  "node.retried",
+  "node.cancelled",
+]);

@@ -1,0 +1,91 @@
+/** Owns: asking a model for a node: the host's, or the mock; and holding what it answers against the schema that was asked for. */
+import { canonicalProblem } from "../../../contracts/canonical-json.ts";
+import type { ChatAnswer, ChatModel, OutboundFailure } from "../../../ports/outbound.ts";
+import { jsonIn } from "../../../workflow/node-contract/json-in.ts";
+import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import type { MockModel } from "../records/mock-model.ts";
+import { askedOf, MAX_TOKENS, modelOf, shortened, type AskedModel } from "./model-request.ts";
+import { failureOf } from "./outbound-outcome.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+export interface AskParts extends Pick<WorkflowHostParts, "chat" | "contract" | "sha256"> {
+  readonly mockModel: Pick<MockModel, "answer">;
+}
+
+export interface ModelCall {
+  readonly effect: NodeEffect & { readonly kind: "ask_model" };
+  readonly tenant: string;
+  readonly signal: AbortSignal;
+  readonly traceparent?: string | undefined;
+}
+
+export async function askModel(parts: AskParts, call: ModelCall): Promise<EffectOutcome> {
+  const { request } = call.effect;
+  if (canonicalProblem(request) !== undefined) return UNSENDABLE;
+  const chat = request.provider === "mock" ? undefined : await parts.chat();
+  const target = targetOf(chat, request);
+  const answer = chat ? await complete(chat, call) : parts.mockModel.answer(placeOf(call), request);
+  if (answer.kind !== "answered") {
+    const asked = target && askedOf(parts, request, target);
+    return failureOf(answer, asked && { asked });
+  }
+  const answering = { provider: shortened(answer.provider), model: modelOf(request, answer.model) };
+  const asked = askedOf(parts, request, target ?? answering);
+  return outcomeOf(parts, request, answer, asked);
+}
+
+const UNSENDABLE: EffectOutcome = {
+  kind: "failed",
+  error: { code: "model_request_malformed", message: "what the model is to be asked is no Unicode text" },
+};
+
+/** Known before it is asked, also for a model that then cannot be reached. */
+function targetOf(chat: ChatModel | undefined, request: ModelAsk): AskedModel | undefined {
+  const target = chat ? chat.target?.(request) : { provider: "mock", model: request.model ?? "mock" };
+  return target && { provider: shortened(target.provider), model: shortened(target.model) };
+}
+
+function placeOf({ effect: { nodeId }, tenant }: ModelCall) {
+  return { tenant, nodeId };
+}
+
+function complete(
+  chat: ChatModel,
+  { effect: { request }, signal, traceparent }: ModelCall,
+): Promise<ChatAnswer | OutboundFailure> {
+  const { schema, maxTokens = MAX_TOKENS, provider: _, ...rest } = request;
+  return chat.complete({
+    ...rest,
+    maxTokens,
+    signal,
+    ...(schema && { schema: { name: "answer", schema } }),
+    ...(traceparent !== undefined && { traceparent }),
+  });
+}
+
+async function outcomeOf(
+  parts: AskParts,
+  { schema }: ModelAsk,
+  { text, object: given, refusal, finishReason, ...answer }: ChatAnswer,
+  asked: ModelAsked | undefined,
+): Promise<EffectOutcome> {
+  const told = {
+    model: shortened(answer.model),
+    usage: { ...answer.usage, provider: shortened(answer.provider) },
+    ...(asked && { asked }),
+  };
+  if (refusal !== undefined || finishReason === "content-filter") return { kind: "model_refused", ...told };
+  const object = schema ? (given ?? jsonIn(text)) : given;
+  const problems = schema && object !== undefined ? await problemsOf(parts, schema, object) : [];
+  return {
+    ...{ kind: "model_answered", text, problems, isCutOff: finishReason === "length", ...told },
+    ...(object !== undefined && { object }),
+  };
+}
+
+async function problemsOf(parts: AskParts, schema: Values, object: unknown): Promise<string[]> {
+  const problems = (await parts.contract()).check(schema, object);
+  return problems.map(({ path, message }) => `${path}: ${message}`);
+}

@@ -1,0 +1,83 @@
+/**
+ * Owns: the memory of forks, and of what they start (docs/adr/0013). A fork shares no memory with its source: what it writes is
+ * kept beside the scope, under a name that nobody else has. It reads that first, and then the scope as it was at the place where
+ * the fork began (RFC 0039, MAE-3), which for a fork of a fork is again one of these.
+ */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { MemoryAsOf, MemoryEntry, MemoryQuery, MemoryScope } from "../../../ports/workflow-store.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
+
+type MemoryParts = Pick<WorkflowHostParts, "store" | "sha256">;
+type ReadingRun = Pick<WorkflowRun, "runId" | "origin" | "started">;
+
+/** The fork whose memory a run has, which is itself or one that it was started in. */
+export function memoryHomeOf({ runId, origin, started }: ReadingRun): CoordinationId | undefined {
+  return origin ? runId : started.memoryHome;
+}
+
+/** Where a run's writes to a scope go. */
+export function placeOfWrites(
+  { sha256 }: Pick<MemoryParts, "sha256">,
+  run: ReadingRun,
+  scope: string,
+): string {
+  const home = memoryHomeOf(run);
+  return home === undefined ? scope : besideOf(sha256, home, scope);
+}
+
+function besideOf(sha256: MemoryParts["sha256"], home: CoordinationId, scope: string): string {
+  return `fork-${sha256(`${home}\n${scope}`)}`;
+}
+
+/** What a run finds in a scope, now or before an event of its own, the newest first. */
+export function entriesFor(
+  parts: MemoryParts,
+  run: ReadingRun,
+  scope: string,
+  query: MemoryQuery,
+): Promise<MemoryEntry[]> {
+  const { tenant } = run.started.owner;
+  return entriesIn(parts, { at: { tenant, scope }, home: memoryHomeOf(run), query });
+}
+
+interface Reading {
+  readonly at: MemoryScope;
+  readonly home: CoordinationId | undefined;
+  readonly query: MemoryQuery;
+}
+
+async function entriesIn(parts: MemoryParts, { at, home, query }: Reading): Promise<MemoryEntry[]> {
+  const { memory } = parts.store;
+  if (home === undefined) return memory.list(at, query);
+  const { until, below, sourceRunId } = await lineageOf(parts, home);
+  const { asOf, limit } = query;
+  const isInside = asOf?.runId === home && asOf.sequence <= until;
+  const beside = { ...at, scope: besideOf(parts.sha256, home, at.scope) };
+  const own = isInside ? [] : await memory.list(beside, query);
+  if (own.length >= limit) return own;
+  const known = new Set(own.map(({ id }) => id));
+  const before: MemoryAsOf = { runId: sourceRunId, sequence: isInside ? asOf.sequence : until };
+  const found = await entriesIn(parts, { at, home: below, query: { ...query, asOf: before } });
+  return [...own, ...found.filter(({ id }) => !known.has(id))].slice(0, limit);
+}
+
+export interface Lineage {
+  readonly sourceRunId: CoordinationId;
+  readonly until: number;
+  /** Whose memory the source had. */
+  readonly below: CoordinationId | undefined;
+}
+
+export async function lineageOf(
+  { store }: Pick<MemoryParts, "store">,
+  home: CoordinationId,
+): Promise<Lineage> {
+  const origin = (await store.entry(home))?.origin;
+  if (!origin) return { sourceRunId: home, until: 0, below: undefined };
+  const { sourceRunId, until } = origin;
+  if ((await store.entry(sourceRunId))?.origin) return { sourceRunId, until, below: sourceRunId };
+  const [first] = await store.read(sourceRunId, { from: 0, limit: 1 });
+  const below = first?.type === "run.started" ? first.payload.memoryHome : undefined;
+  return { sourceRunId, until, below };
+}

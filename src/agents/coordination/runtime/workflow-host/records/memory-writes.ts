@@ -1,0 +1,58 @@
+/** Owns: what of a node's memory is kept: with the time of the write, and without secrets (SR-1, MAE-2). */
+import { addMs, isoTimestamp } from "../../../contracts/ids.ts";
+import type { MemoryWrite } from "../../../ports/workflow-store.ts";
+import type { Progress } from "../../../workflow/progress.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { placeOfWrites } from "./fork-memory.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
+
+/** A shorter one would be found in texts that have nothing to do with it. */
+const SECRET_CHARS_MIN = 8;
+
+export function memoryWritesOf(
+  { secrets, clock, sha256 }: Pick<WorkflowHostParts, "secrets" | "clock" | "sha256">,
+  run: WorkflowRun,
+  notes: Progress["memory"],
+): MemoryWrite[] {
+  const now = clock.now();
+  return notes.map(({ scope, id, content, tags, ttlMs, sequence }) => ({
+    at: { tenant: run.started.owner.tenant, scope: placeOfWrites({ sha256 }, run, scope) },
+    sequence,
+    entry: {
+      id,
+      content: redacted(resolved(content, secrets), secrets),
+      tags: tags.filter((tag) => tag !== ""),
+      createdAt: isoTimestamp(now),
+      ...(ttlMs !== undefined && { expiresAt: isoTimestamp(addMs(now, ttlMs)) }),
+    },
+  }));
+}
+
+/** `{{secret:id}}` stands for a secret as a node would have it in its hands. */
+function resolved(text: string, secrets: ReadonlyMap<string, string>): string {
+  return text.replace(/\{\{secret:([^}]+)\}\}/g, (whole, id: string) => {
+    const secret = secrets.get(id) ?? "";
+    // One that would not be found again stays unresolved.
+    return secret.length >= SECRET_CHARS_MIN ? secret : whole;
+  });
+}
+
+/** Every text in a value, names of members too. */
+export function redactedValue<T>(value: T, secrets: ReadonlyMap<string, string>): T {
+  if (secrets.size === 0) return value;
+  return JSON.parse(JSON.stringify(value), (_name, each: unknown) => {
+    if (typeof each === "string") return redacted(each, secrets);
+    if (typeof each !== "object" || each === null || Array.isArray(each)) return each;
+    return Object.fromEntries(
+      Object.entries(each).map(([name, member]) => [redacted(name, secrets), member]),
+    );
+  }) as T;
+}
+
+/** The longest first: one may be part of another. */
+export function redacted(text: string, secrets: ReadonlyMap<string, string>): string {
+  const known = [...secrets]
+    .filter(([, secret]) => secret.length >= SECRET_CHARS_MIN)
+    .toSorted(([, one], [, other]) => other.length - one.length);
+  return known.reduce((clean, [id, secret]) => clean.replaceAll(secret, `[REDACTED:${id}]`), text);
+}

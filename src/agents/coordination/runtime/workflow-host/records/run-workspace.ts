@@ -1,0 +1,261 @@
+/**
+ * Owns: the files of the workspace as runs see them. A tenant's runs share its workspace; a fork, and the runs that it starts,
+ * write into one of their own, over the workspace as it was where the fork left its source.
+ */
+import { isCoordinationError } from "../../../contracts/errors.ts";
+import { isoTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
+import type { PlannedUpdate, WorkspaceScope } from "../../../contracts/workflows/workspace.ts";
+import type { WorkflowStore } from "../../../ports/workflow-store.ts";
+import type {
+  WorkspaceAsOf,
+  WorkspaceListed,
+  WorkspaceListing,
+  WorkspaceVersion,
+  WorkspaceWrite,
+} from "../../../ports/workspace-store.ts";
+import type { EffectOutcome, NodeEffect, NodeError } from "../../../workflow/node-contract/node-type.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import type { TurnFile } from "../../../workflow/node-contract/turn-inputs.ts";
+import { lineageOf, memoryHomeOf } from "./fork-memory.ts";
+import { redacted } from "./memory-writes.ts";
+import type { WorkflowHostParts } from "./workflow-parts.ts";
+
+export type WorkspaceParts = Pick<WorkflowHostParts, "store" | "clock" | "secrets">;
+
+/** What lies under it shows where a layer has no version of a file. */
+interface Layer {
+  readonly at: WorkspaceScope;
+  readonly asOf?: WorkspaceAsOf;
+}
+
+/** What the clients of a tenant read and write. */
+export function ownWorkspace(tenant: string): WorkspaceScope {
+  return { tenant, scope: "own" };
+}
+
+/** The own layer comes first. `before`: an event of the run; absent: now. */
+async function layersOf(
+  store: WorkflowStore,
+  run: WorkflowRun,
+  before?: number,
+): Promise<[Layer, ...Layer[]]> {
+  const { tenant } = run.started.owner;
+  const home = memoryHomeOf(run);
+  const asOf = before === undefined ? undefined : { runId: run.runId, sequence: before };
+  const own: Layer = { at: scopeOf(tenant, home), ...(asOf && { asOf }) };
+  // Before the place of the fork, a fork's own events are its source's.
+  let sequence = home === run.runId ? (before ?? Infinity) : Infinity;
+  const under: Layer[] = [];
+  for (let fork = home; fork !== undefined;) {
+    const { sourceRunId, until, below } = await lineageOf({ store }, fork);
+    sequence = Math.min(sequence, until);
+    under.push({ at: scopeOf(tenant, below), asOf: { runId: sourceRunId, sequence } });
+    // What the source was started in is as it was when the source was there.
+    if (below !== sourceRunId) sequence = Infinity;
+    fork = below;
+  }
+  return [own, ...under];
+}
+
+function scopeOf(tenant: string, home: CoordinationId | undefined): WorkspaceScope {
+  return home === undefined ? ownWorkspace(tenant) : { tenant, scope: `fork:${home}` };
+}
+
+export type WorkspaceFile = Extract<WorkspaceListed, { readonly kind: "file" }>;
+
+interface Seen {
+  readonly layer: Layer;
+  readonly file: WorkspaceFile;
+}
+
+/** The files before an event of the run, by path. `undefined`: too much has changed since. */
+async function filesBefore(
+  store: WorkflowStore,
+  run: WorkflowRun,
+  before: number,
+  most: Pick<WorkspaceListing, "scanMax"> = {},
+): Promise<Seen[] | undefined> {
+  const layers = await layersOf(store, run, before);
+  const found = new Map<string, Seen | undefined>();
+  for (const layer of layers) {
+    const { at, asOf } = layer;
+    const withRemoved = layers.length > 1;
+    const listed = await store.workspace.list(at, { withRemoved, ...most, ...(asOf && { asOf }) });
+    if (!listed) return undefined;
+    for (const file of listed)
+      if (!found.has(file.path)) found.set(file.path, file.kind === "file" ? { layer, file } : undefined);
+  }
+  return [...found.values()]
+    .filter((seen) => seen !== undefined)
+    .toSorted((one, other) => (one.file.path < other.file.path ? -1 : 1));
+}
+
+/** Whoever looks at an old run does not look at all that was written since. */
+const SHOWN = { scanMax: 2_000 };
+
+/** What a run's workspace held when it began. */
+export async function listedAtStart(
+  store: WorkflowStore,
+  run: WorkflowRun,
+): Promise<WorkspaceFile[] | undefined> {
+  return (await filesBefore(store, run, 0, SHOWN))?.map(({ file }) => file);
+}
+
+export type ReadFiles = { readonly files: readonly TurnFile[] } | { readonly error: NodeError };
+
+interface Reading {
+  /** An event of the run. */
+  readonly before: number;
+  /** Those, and what begins with one that ends with a slash; none: all. */
+  readonly paths: readonly string[];
+  /** Of so many, the first by their paths, the contents are read; absent: of all. */
+  readonly contentsMax?: number;
+}
+
+export async function readFiles(
+  store: WorkflowStore,
+  run: WorkflowRun,
+  { before, paths, contentsMax = Infinity }: Reading,
+): Promise<ReadFiles> {
+  const wanted = (await filesBefore(store, run, before))?.filter(({ file }) => isAmong(file.path, paths));
+  if (!wanted) return { error: UNAVAILABLE };
+  const read = await contentsOf(store, wanted.slice(0, contentsMax));
+  if ("error" in read) return read;
+  const files = wanted.map(({ file: { path, version } }, index) => {
+    const content = read.texts[index];
+    return { path, version, ...(content !== undefined && { content }) };
+  });
+  return { files };
+}
+
+async function contentsOf(
+  { workspace }: WorkflowStore,
+  seen: readonly Seen[],
+): Promise<{ readonly texts: readonly string[] } | { readonly error: NodeError }> {
+  const texts: string[] = [];
+  let chars = 0;
+  for (const { layer, file } of seen) {
+    const found = await workspace.get(layer.at, file.path, { version: file.version });
+    if (found?.kind !== "file" || found.content === undefined) return { error: UNAVAILABLE };
+    chars += found.content.length;
+    if (chars > WORKFLOW_BOUNDS.runCharsMax) return { error: TOO_MUCH };
+    texts.push(found.content);
+  }
+  return { texts };
+}
+
+const TOO_MUCH: NodeError = {
+  code: "workspace_too_large",
+  message: `the files hold more than ${WORKFLOW_BOUNDS.runCharsMax} characters in all: say which are wanted`,
+};
+
+const UNAVAILABLE: NodeError = {
+  code: "workspace_snapshot_unavailable",
+  message: "what the workspace held is not kept any more: too much was written since",
+};
+
+function isAmong(path: string, paths: readonly string[]): boolean {
+  return (
+    paths.length === 0 || paths.some((each) => (each.endsWith("/") ? path.startsWith(each) : path === each))
+  );
+}
+
+type WriteEffect = NodeEffect & { readonly kind: "write_workspace" };
+type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
+
+/** Others may write the same file at the same time: then it is the version after theirs. */
+const WRITES_MAX = 8;
+
+export async function writeFile(
+  parts: WorkspaceParts,
+  run: WorkflowRun,
+  { effect, deliver }: { readonly effect: WriteEffect; readonly deliver: Deliver },
+): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    const planned = await planWrite(parts, run, effect);
+    try {
+      await deliver(["code" in planned ? { kind: "failed", error: planned } : told(planned)]);
+      return;
+    } catch (error) {
+      const isLate = isCoordinationError(error) && error.code === "WORKSPACE_CONFLICT";
+      if (!isLate || tries >= WRITES_MAX) throw error;
+    }
+  }
+}
+
+function told(update: PlannedUpdate): EffectOutcome {
+  return { kind: "workspace_written", update };
+}
+
+async function planWrite(
+  { store, clock, secrets }: WorkspaceParts,
+  run: WorkflowRun,
+  effect: WriteEffect,
+): Promise<PlannedUpdate | NodeError> {
+  const { path, content } = effect;
+  const layers = await layersOf(store, run);
+  const [{ at }] = layers;
+  const { own, seen } = await newestIn(store, layers, path);
+  const current = seen?.kind === "file" ? seen.version : 0;
+  if (effect.ifVersion !== undefined && effect.ifVersion !== current) return conflict(path, current);
+  if (current === 0 && !(await hasRoom(store, at))) return FULL;
+  const text = redacted(content.text, secrets);
+  if (new TextEncoder().encode(text).length > WORKFLOW_BOUNDS.workspaceFileBytesMax) return TOO_LARGE;
+  return {
+    ...{ at, path, version: (seen?.version ?? 0) + 1, previous: own },
+    content: { ...content, text },
+    updatedAt: isoTimestamp(clock.now()),
+  };
+}
+
+interface Newest {
+  /** The version in the own layer, 0 where it has none. */
+  readonly own: number;
+  readonly seen?: WorkspaceVersion;
+}
+
+async function newestIn(
+  { workspace }: WorkflowStore,
+  layers: readonly Layer[],
+  path: string,
+): Promise<Newest> {
+  let own: number | undefined;
+  for (const { at, asOf } of layers) {
+    const seen = await workspace.get(at, path, asOf && { asOf });
+    own ??= seen?.version ?? 0;
+    if (seen) return { own, seen };
+  }
+  return { own: own ?? 0 };
+}
+
+async function hasRoom({ workspace }: WorkflowStore, at: WorkspaceScope): Promise<boolean> {
+  return ((await workspace.list(at))?.length ?? 0) < WORKFLOW_BOUNDS.workspaceFilesMax;
+}
+
+function conflict(path: string, version: number): NodeError {
+  const message = version === 0 ? `there is no ${path}` : `${path} has the version ${version}`;
+  return { code: "workspace_conflict", message };
+}
+
+const FULL: NodeError = {
+  code: "workspace_too_large",
+  message: `a workspace has at most ${WORKFLOW_BOUNDS.workspaceFilesMax} files`,
+};
+
+const TOO_LARGE: NodeError = {
+  code: "workspace_too_large",
+  message: `a file has at most ${WORKFLOW_BOUNDS.workspaceFileBytesMax} bytes`,
+};
+
+/** What is written together with the events that follow from an outcome. */
+export function workspaceWritesOf(
+  { nodeId }: NodeEffect,
+  outcome: EffectOutcome,
+  events: readonly WorkflowEvent[],
+): WorkspaceWrite[] {
+  if (outcome.kind !== "workspace_written") return [];
+  const teller = events.find((event) => event.type === "workspace.updated" && event.nodeId === nodeId);
+  return teller ? [{ ...outcome.update, sequence: teller.sequence }] : [];
+}

@@ -1,0 +1,36 @@
+/** Owns: the effects of `core.conformance.side-effect`: things outside of any run that were done, which a test can count. */
+import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+
+export interface SideEffect {
+  readonly effectId: string;
+  readonly runId: string;
+  readonly nodeId: string;
+}
+
+export interface SideEffects {
+  /** Doing one again, after a crash, is the same one. */
+  cause(run: WorkflowRun, effect: Pick<NodeEffect, "id" | "nodeId">): EffectOutcome;
+  /** Of a tenant, the oldest first. */
+  caused(tenant: string): readonly SideEffect[];
+  reset(tenant: string): void;
+}
+
+/** Of one tenant; the oldest are forgotten. */
+const EFFECTS_MAX = 1_000;
+
+export function createSideEffects(): SideEffects {
+  const byTenant = new Map<string, Map<string, SideEffect>>();
+  return {
+    cause: ({ runId, started: { owner } }, { id, nodeId }) => {
+      const effectId = `${runId}:${id}`;
+      const own = byTenant.get(owner.tenant) ?? new Map<string, SideEffect>();
+      byTenant.set(owner.tenant, own.set(effectId, { effectId, runId, nodeId }));
+      const [oldest] = own.keys();
+      if (own.size > EFFECTS_MAX && oldest !== undefined) own.delete(oldest);
+      return { kind: "side_effect_caused", effectId };
+    },
+    caused: (tenant) => [...(byTenant.get(tenant)?.values() ?? [])],
+    reset: (tenant) => void byTenant.delete(tenant),
+  };
+}

@@ -1,0 +1,51 @@
+/** Owns: what the host of workflow runs is made of. */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { WorkflowDefinition } from "../../../contracts/workflows/workflow-definition.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { Logger } from "../../../ports/logger.ts";
+import type { ChatAnswer, ChatModel, PeerHosts, ToolCaller } from "../../../ports/outbound.ts";
+import type { OutputContract } from "../../../ports/output-contract.ts";
+import type { TokenSigner } from "../../../ports/token-signer.ts";
+import type { Verifier } from "../../../ports/verifier.ts";
+import type { WorkflowStore } from "../../../ports/workflow-store.ts";
+import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
+import type { AgentHostParts } from "./agent-parts.ts";
+
+export interface CriticCall {
+  readonly model?: string;
+  readonly traceparent?: string;
+  /** Hears of each answer of the critic's model. */
+  readonly onAnswered?: (answer: Pick<ChatAnswer, "model" | "provider" | "usage">) => void;
+}
+
+export interface WorkflowHostParts {
+  readonly store: WorkflowStore;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly settings: WorkflowSettings;
+  /** What every tenant may run. */
+  readonly definitions: readonly WorkflowDefinition[];
+  readonly newRunId: () => CoordinationId;
+  /** This process, as the ledger knows it. */
+  readonly driver: { readonly id: string; readonly pid: number };
+  readonly isAlive: (pid: number) => boolean;
+  /** Hexadecimal. */
+  readonly sha256: (text: string) => string;
+  readonly tokens: TokenSigner;
+  /** The root under which this host is reached, without a slash at its end. */
+  readonly baseUrl: () => string;
+  readonly contract: () => Promise<OutputContract>;
+  readonly peers: () => Promise<PeerHosts>;
+  readonly tools: () => Promise<ToolCaller>;
+  readonly chat: () => Promise<ChatModel>;
+  /** Rules on what child runs produced, with a critic's model of its own where one is named. */
+  readonly verifier: (critic: CriticCall) => Promise<Verifier>;
+  /** SR-1: texts that are never kept, by the id that stands for each. */
+  readonly secrets: ReadonlyMap<string, string>;
+  /** How long a run that ended can be forked, and what expired in memory is still there as of earlier events. */
+  readonly retentionMs: number;
+  /** Absent: there are none. */
+  readonly agents?: AgentHostParts;
+  /** Whether the test seams are there. */
+  readonly testSeams: boolean;
+}

@@ -1,0 +1,56 @@
+/** Owns: putting the parts of a host of workflows together, and how they hear of each other. */
+import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
+import { askAgain } from "../models/ask-again.ts";
+import { createAgentBook } from "../agents/agent-book.ts";
+import { NO_AGENTS } from "../records/agent-parts.ts";
+import { cancelChildren, endAbandoned } from "./control-runs.ts";
+import { awaitEndWith } from "../driving/await-run-end.ts";
+import { createRunDriver, type RunDriver } from "../driving/drive-runs.ts";
+import { createPerform } from "../effects/perform-effects.ts";
+import { createMockModel } from "../records/mock-model.ts";
+import { createRunBook } from "../records/run-book.ts";
+import { createSideEffects } from "../records/side-effects.ts";
+import { createToolRates } from "../agents/tool-rates.ts";
+import { endingUnwritable } from "../driving/unwritable-outcome.ts";
+import { createRunWatch } from "../driving/watch-runs.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { workflowSeams } from "./workflow-seams.ts";
+import type { Hosting } from "./hosting.ts";
+
+export function createHosting(parts: WorkflowHostParts): Hosting {
+  const book = createRunBook(parts);
+  const agentHost = parts.agents ?? NO_AGENTS;
+  const agentBook = createAgentBook(parts, agentHost, book);
+  const [mockModel, sideEffects] = [createMockModel(), createSideEffects()];
+  const runs: RunDriver = createRunDriver({
+    ...parts,
+    book,
+    perform: (known, effect, signal, deliver) => perform(known, effect, signal, deliver),
+    askAgain: (known, call, signal) => askAgain({ ...parts, mockModel }, known, call, signal),
+  });
+  const watching = createRunWatch(parts);
+  const performing = createPerform({
+    ...parts,
+    ...{ book, mockModel, sideEffects, agentBook, agentHost },
+    toolRates: createToolRates(parts.clock, agentHost.toolRate),
+    driver: runs,
+    awaitEnd: awaitEndWith({ runs, watching }),
+    abandon: async (runId, { run: { started, runId: parentRunId } }) => {
+      await endAbandoned(it, { runId, tenant: started.owner.tenant, parentRunId });
+    },
+  });
+  const perform = endingUnwritable(performing);
+  const it: Hosting = {
+    ...parts,
+    book,
+    agentBook,
+    runs,
+    watching,
+    seams: workflowSeams({ ...parts, runs, mockModel, sideEffects }),
+  };
+  runs.onAppended(({ run }) => {
+    watching.changed(run.runId);
+    if (isEndedPhase(run.phase)) void cancelChildren(it, run);
+  });
+  return it;
+}

@@ -1,0 +1,302 @@
+/**
+ * Owns: making a run out of another one's events (docs/adr/0013): what is refused, in the protocol's order, and where the fork's
+ * log begins. Taking the events is the driver's.
+ *
+ * Order: the run, the request, the place, the time to fork it, its log, whether the caller may do what the fork may.
+ */
+import { isCoordinationError } from "../../../contracts/errors.ts";
+import { addMs, epochMsOf, eventIdAt, isoTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
+import type { RunOrigin } from "../../../contracts/workflows/run-origin.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import {
+  payloadProblem,
+  type WorkflowEvent,
+  type WorkflowPayloads,
+} from "../../../contracts/workflows/workflow-events.ts";
+import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
+import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
+import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
+import { refuse, refusedOptions } from "../driving/create-run.ts";
+import type { Hosting } from "./hosting.ts";
+import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
+
+type ForkParts = Pick<
+  Hosting,
+  "store" | "book" | "runs" | "clock" | "newRunId" | "settings" | "contract" | "retentionMs"
+>;
+
+type Started = Extract<WorkflowEvent, { type: "run.started" }>;
+
+export async function forkRun(it: ForkParts, caller: Caller, asked: ForkRun): Promise<Answered<ForkedRun>> {
+  const source = await it.store.entry(asked.sourceRunId as CoordinationId);
+  if (source?.summary.tenant !== caller.tenant)
+    return refuse("not_found", `there is no run ${asked.sourceRunId}`);
+  const place = placeOf(asked, source);
+  if ("kind" in place) return place;
+  const runId = asked.runId ?? it.newRunId();
+  const made = await it.store.entry(runId);
+  if (made) return existing(made, caller, place);
+  const refusal = (await tooLate(it, place)) ?? (await damaged(it, place)) ?? (await tooMany(it, source));
+  if (refusal) return refusal;
+  const begun = await beginning(it, { caller, asked, place, runId });
+  return "kind" in begun ? begun : fork(it, begun, place);
+}
+
+interface Place {
+  readonly source: WorkflowEntry;
+  readonly mode: ForkRun["mode"];
+  readonly fromSeq: number;
+}
+
+/** The request, then the place that it names. */
+function placeOf(asked: ForkRun, source: WorkflowEntry): Place | HostRefusal {
+  const { mode, fromSeq = 0 } = asked;
+  const problem = badRequest(asked) ?? badOverlay(asked);
+  if (problem !== undefined) return refuse("validation_error", problem);
+  const { runId: sourceRunId, length } = source;
+  if (fromSeq > length) {
+    const details = { fromSeq, sourceRunId, maxFromSeq: length };
+    return refuse("invalid_from_seq", `the run has ${length} events: fromSeq is at most ${length}`, details);
+  }
+  return isTaking(source)
+    ? refuse("unavailable", "the run is a fork that still takes the events of its own source")
+    : { source, mode, fromSeq };
+}
+
+function badRequest({ mode, fromSeq }: ForkRun): string | undefined {
+  if (fromSeq === undefined)
+    return mode === "branch" ? "a branch needs the place where it leaves its source: fromSeq" : undefined;
+  return Number.isInteger(fromSeq) && fromSeq >= 0 ? undefined : "fromSeq is a whole number from 0 on";
+}
+
+function badOverlay({ mode, fromSeq = 0, overlay = {} }: ForkRun): string | undefined {
+  if (mode === "replay")
+    return Object.keys(overlay).length > 0
+      ? "a replay takes the options of its source: an overlay is for branches"
+      : undefined;
+  const isOfStart = overlay.tags !== undefined || overlay.metadata !== undefined;
+  return fromSeq > 0 && isOfStart
+    ? "tags and metadata are those of the source, but for a branch from 0"
+    : undefined;
+}
+
+function isTaking({ origin, length, summary }: WorkflowEntry): boolean {
+  return origin !== undefined && length < origin.until && !hasRunEnded(summary.status);
+}
+
+/** A request with an idempotency key, again. */
+function existing(
+  { runId, origin, summary }: WorkflowEntry,
+  caller: Caller,
+  place: Place,
+): Answered<ForkedRun> {
+  const isSame =
+    summary.tenant === caller.tenant &&
+    origin?.sourceRunId === place.source.runId &&
+    origin.mode === place.mode &&
+    origin.fromSeq === place.fromSeq;
+  return isSame
+    ? { kind: "done", value: forkedOf(runId, origin) }
+    : refuse("run_already_active", `there is a run ${runId} already`);
+}
+
+function forkedOf(runId: CoordinationId, { sourceRunId, fromSeq, mode }: RunOrigin): ForkedRun {
+  return { runId, sourceRunId, fromSeq, mode };
+}
+
+/** A replay of a replay has no more ids than that one: the forks themselves are counted. */
+async function tooMany({ store }: ForkParts, source: WorkflowEntry): Promise<HostRefusal | undefined> {
+  let forks = 0;
+  for (let at: WorkflowEntry | undefined = source; at?.origin; forks += 1)
+    at = await store.entry(at.origin.sourceRunId);
+  return forks >= WORKFLOW_BOUNDS.forksMax
+    ? refuse("validation_error", `a run is a fork of a fork at most ${WORKFLOW_BOUNDS.forksMax} times`)
+    : undefined;
+}
+
+function unavailable(
+  { source, fromSeq }: Place,
+  reason: "retention_expired" | "event_log_unavailable",
+  { message, ...details }: { readonly message: string } & Readonly<Record<string, unknown>>,
+): HostRefusal {
+  return refuse("replay_memory_snapshot_unavailable", message, {
+    ...{ fromSeq, sourceRunId: source.runId, reason },
+    ...details,
+  });
+}
+
+async function tooLate(it: ForkParts, place: Place): Promise<HostRefusal | undefined> {
+  const { runId, summary, length } = place.source;
+  if (!hasRunEnded(summary.status)) return undefined;
+  const last = await readable(it, runId, length - 1);
+  // What cannot be read is damaged, and no older than that.
+  if (!last) return undefined;
+  const until = addMs(epochMsOf(last.timestamp), it.retentionMs);
+  if (it.clock.now() <= until) return undefined;
+  const boundary = isoTimestamp(until);
+  return unavailable(place, "retention_expired", {
+    message: `the run ended too long ago: it could be forked until ${boundary}`,
+    boundary,
+  });
+}
+
+async function readable(
+  { store }: ForkParts,
+  runId: CoordinationId,
+  from: number,
+): Promise<WorkflowEvent | undefined> {
+  try {
+    return (await store.read(runId, { from, limit: 1 }))[0];
+  } catch (error) {
+    if (isCoordinationError(error) && error.code === "EVENT_UNREADABLE") return undefined;
+    throw error;
+  }
+}
+
+/** A branch needs what is before its place, a replay everything. */
+async function damaged(it: ForkParts, place: Place): Promise<HostRefusal | undefined> {
+  const { source, mode, fromSeq } = place;
+  const before = mode === "branch" ? Math.max(1, fromSeq) : source.length;
+  const damage = await it.store.damage(source.runId, { before });
+  if (!damage) return undefined;
+  const { sequence, problem } = damage;
+  return unavailable(place, "event_log_unavailable", {
+    ...{ message: `the log of the run is damaged at event ${sequence}`, sequence, problem },
+    // Up to it, branches can be had.
+    ...(sequence > 0 && { oldestAvailableIdx: 0, newestAvailableIdx: sequence }),
+  });
+}
+
+interface Asked {
+  readonly caller: Caller;
+  readonly asked: ForkRun;
+  readonly place: Place;
+  readonly runId: CoordinationId;
+}
+
+interface Beginning {
+  readonly origin: RunOrigin;
+  readonly first: Started;
+}
+
+async function beginning(it: ForkParts, given: Asked): Promise<Beginning | HostRefusal> {
+  const { source } = given.place;
+  const first = await readable(it, source.runId, 0);
+  if (first?.type !== "run.started") {
+    const message = "the log of the run does not begin";
+    return unavailable(given.place, "event_log_unavailable", { message, sequence: 0 });
+  }
+  const refusal = beyondCaller(given, first.payload) ?? (await brokenOverlay(it, given, first.payload));
+  if (refusal) return refusal;
+  const origin = await originOf(it, given);
+  return {
+    origin,
+    first: origin.until === 0 ? begunAnew(it, given, first) : { ...first, runId: given.runId },
+  };
+}
+
+/** A branch calls tools with the scopes of its source. A replay calls none. */
+function beyondCaller(
+  { caller, place }: Asked,
+  { scopes = [] }: Started["payload"],
+): HostRefusal | undefined {
+  const isWithin = place.mode === "replay" || scopes.every((scope) => caller.scopes?.includes(scope));
+  return isWithin
+    ? undefined
+    : refuse("forbidden", "the run may use tools that its caller may not: only its replay is to be had");
+}
+
+/** What the source's caller could not have asked for is not to be had by forking either. */
+async function brokenOverlay(
+  it: ForkParts,
+  { asked: { overlay = {} }, place }: Asked,
+  { definition, inputs, configurable }: Started["payload"],
+): Promise<HostRefusal | undefined> {
+  if (Object.keys(overlay).length === 0) return undefined;
+  const workflow = await it.book.runnable(definition);
+  const merged = { ...configurable, ...place.source.origin?.configurable, ...overlay.configurable };
+  const refusal = await refusedOptions(it, workflow, { configurable: merged, inputs });
+  if (refusal) return refusal;
+  const problem = payloadProblem("run.started", {
+    ...({ definition, inputs, configurable: merged } as object),
+    ...{ workflowId: "w", transport: "rest", memoryScope: "s", owner: { tenant: "t", principal: "p" } },
+    ...overlay,
+  });
+  return problem === undefined
+    ? undefined
+    : refuse("validation_error", `what is asked cannot be kept: ${problem}`);
+}
+
+async function originOf(it: ForkParts, { caller, asked, place, runId }: Asked): Promise<RunOrigin> {
+  const { source, mode, fromSeq } = place;
+  const { runId: sourceRunId, origin } = source;
+  const until = mode === "branch" ? fromSeq : Math.max(fromSeq, await recordedEnd(it, source));
+  const configurable = { ...origin?.configurable, ...asked.overlay?.configurable };
+  return {
+    ...{ mode, sourceRunId, fromSeq, until },
+    identity: mode === "branch" ? runId : (origin?.identity ?? sourceRunId),
+    ids: idsBelow(source, until),
+    by: caller.principal,
+    ...(Object.keys(configurable).length > 0 && { configurable }),
+  };
+}
+
+/** The events that are taken have the ids that they have in the source. */
+function idsBelow({ runId, origin }: WorkflowEntry, until: number): RunOrigin["ids"] {
+  const ids: RunOrigin["ids"] = [];
+  for (const { before, runId: owner } of origin?.ids ?? []) {
+    ids.push({ before: Math.min(before, until), runId: owner });
+    if (before >= until) return ids;
+  }
+  return until > 0 ? [...ids, { before: until, runId }] : [];
+}
+
+/** A cancellation is nothing that the run did: a replay goes on where it was cut off. */
+async function recordedEnd({ store }: ForkParts, { runId, length, summary }: WorkflowEntry): Promise<number> {
+  if (summary.status !== "cancelled") return length;
+  const from = Math.max(1, length - 2 * WORKFLOW_BOUNDS.nodesMax - 1);
+  const tail = await store.read(runId, { from, limit: length - from });
+  const at = tail.at(-1)?.timestamp;
+  const cut = new Set<string | undefined>();
+  let end = tail.length - 1;
+  for (; end > 0; end -= 1) {
+    const { type, nodeId, timestamp } = tail[end - 1] ?? {};
+    const isCut = type === "node.cancelled";
+    if (timestamp !== at || !(isCut || (type === "agent.invocation.completed" && cut.has(nodeId)))) break;
+    if (isCut) cut.add(nodeId);
+  }
+  return from + end;
+}
+
+/** A branch from 0 takes nothing but what its source was asked for. */
+function begunAnew(it: ForkParts, { asked: { overlay = {} }, runId }: Asked, first: Started): Started {
+  const { configurable, ...payload } = first.payload;
+  const merged: WorkflowPayloads["run.started"]["configurable"] = {
+    ...configurable,
+    ...overlay.configurable,
+  };
+  return {
+    ...first,
+    ...{ runId, eventId: eventIdAt(runId, 0), timestamp: isoTimestamp(it.clock.now()) },
+    payload: {
+      ...payload,
+      ...(Object.keys(merged).length > 0 && { configurable: merged }),
+      ...(overlay.tags && { tags: [...overlay.tags] }),
+      ...(overlay.metadata && { metadata: { ...overlay.metadata } }),
+    },
+  };
+}
+
+async function fork(it: ForkParts, { origin, first }: Beginning, place: Place): Promise<Answered<ForkedRun>> {
+  const { graph } = await it.book.runnable(first.payload.definition);
+  const { runId } = first;
+  const begun = await it.runs.begin(first, { run: beginWorkflow(first, origin), graph });
+  if (begun) return { kind: "done", value: forkedOf(runId, origin) };
+  // Another request is making it.
+  await it.runs.newest(runId);
+  const made = await it.store.entry(runId);
+  const { owner } = first.payload;
+  return made
+    ? existing(made, owner, place)
+    : refuse("unavailable", "the run could not be forked at the moment");
+}

@@ -1,0 +1,181 @@
+/** Owns: open interrupts as people and other systems see them, the tokens that stand for one, and answers to them. */
+import { isoTimestamp, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import type { TokenPayload } from "../../../ports/token-signer.ts";
+import { answerInterrupt, TOKEN_HOLDER } from "../../../workflow/state/answer-interrupt.ts";
+import { firstUnfit } from "../../../workflow/fit-for-log.ts";
+import { askingNode, statusOf } from "../../../workflow/state/run-view.ts";
+import {
+  isEndedPhase,
+  type Interrupt,
+  type NodeRun,
+  type WorkflowRun,
+} from "../../../workflow/state/workflow-state.ts";
+import { isRecord } from "../../../workflow/state/values.ts";
+import { refuse } from "../driving/create-run.ts";
+import type { Asked, RunDriver } from "../driving/drive-runs.ts";
+import type { KnownRun } from "../records/run-book.ts";
+import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "contract"> & {
+  readonly driver: RunDriver;
+};
+
+/** The one that was asked first, with the means to answer it. */
+export function openInterruptOf(parts: InterruptParts, { run }: KnownRun): OpenInterrupt | undefined {
+  const node = askingNode(run);
+  return node?.interrupt && describe(parts, run, { node, interrupt: node.interrupt }, "resolve");
+}
+
+interface Place {
+  readonly node: NodeRun;
+  readonly interrupt: Interrupt;
+}
+
+function describe(
+  parts: InterruptParts,
+  { runId }: WorkflowRun,
+  { node: { nodeId }, interrupt }: Place,
+  intent: TokenPayload["intent"],
+): OpenInterrupt {
+  const { interruptId, kind, key, data, resumeSchema } = interrupt;
+  const expiresAt = expiryOf(parts, interrupt);
+  const isSigned = intent === "resolve" && !needsLogin(interrupt);
+  const interruptToken = isSigned
+    ? parts.tokens.sign({ runId, nodeId, interruptId, expiresAt, intent })
+    : undefined;
+  return {
+    ...{ interruptId, runId, nodeId, kind, key, data },
+    ...(resumeSchema && { resumeSchema }),
+    ...(interruptToken !== undefined && {
+      interruptToken,
+      callbackUrl: `${parts.baseUrl()}/v1/interrupts/${interruptToken}`,
+      expiresAt: isoTimestamp(expiresAt),
+    }),
+  };
+}
+
+/** Never beyond the interrupt's own time. */
+function expiryOf({ clock }: InterruptParts, { atMs, timeoutMs }: Interrupt): EpochMs {
+  const expiresAt = clock.now() + WORKFLOW_BOUNDS.interruptTokenMs;
+  return Math.min(expiresAt, timeoutMs ? atMs + timeoutMs : expiresAt) as EpochMs;
+}
+
+/** Some gates want to know who answers: whoever holds a token is nobody in particular. */
+function needsLogin({ data }: Interrupt): boolean {
+  const list = data["approversList"];
+  return data["profile"] === "openwop-interrupt-auth-required" || (Array.isArray(list) && list.length > 0);
+}
+
+export interface Answer {
+  readonly runId: CoordinationId;
+  readonly nodeId: string;
+  /** Absent: whichever is open. */
+  readonly interruptId?: string;
+  readonly value: unknown;
+  readonly by: string;
+  /** Absent: any, because the token was the authority. */
+  readonly tenant?: string;
+}
+
+export async function answer(parts: InterruptParts, given: Answer): Promise<Answered<ResolvedInterrupt>> {
+  const known = await parts.driver.newest(given.runId);
+  if (!known || (given.tenant !== undefined && known.run.started.owner.tenant !== given.tenant))
+    return refuse("not_found", `there is no run ${given.runId}`);
+  const wrong = await brokenSchema(parts, known, given);
+  if (wrong) return wrong;
+  let interruptId = "";
+  const asked = await parts.driver.ask(given.runId, ({ run }): Asked<HostRefusal> => {
+    const place = placeOf(run, given);
+    if ("kind" in place) return { refused: place };
+    interruptId = place.interrupt.interruptId;
+    const answered = answerInterrupt(run, { ...place, value: given.value, by: given.by });
+    if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
+    const unfit = firstUnfit(answered.drafts);
+    return unfit
+      ? { refused: refuse("validation_error", `the answer cannot be kept: ${unfit.problem}`) }
+      : { drafts: answered.drafts };
+  });
+  if (!asked) return refuse("not_found", `there is no run ${given.runId}`);
+  if (asked.refused) return asked.refused;
+  const { run } = asked.known;
+  return {
+    kind: "done",
+    value: { runId: run.runId, nodeId: given.nodeId, interruptId, status: statusOf(run) },
+  };
+}
+
+function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | HostRefusal {
+  const node = run.nodes.get(nodeId);
+  if (!node || (node.interrupts === 0 && !node.interrupt))
+    return refuse("interrupt_not_found", `node ${nodeId} of the run asks nobody`);
+  const { interrupt } = node;
+  if (
+    !interrupt ||
+    isEndedPhase(run.phase) ||
+    (interruptId !== undefined && interrupt.interruptId !== interruptId)
+  )
+    return refuse("interrupt_already_resolved", `what node ${nodeId} asked is settled already`);
+  return { node, interrupt };
+}
+
+/** A schema that the gate brought is held against the answer before anything is recorded. */
+async function brokenSchema(
+  { contract }: InterruptParts,
+  { run }: KnownRun,
+  given: Answer,
+): Promise<HostRefusal | undefined> {
+  const schema = run.nodes.get(given.nodeId)?.interrupt?.resumeSchema;
+  if (!schema) return undefined;
+  if (!isRecord(given.value)) return refuse("validation_error", "the answer must be an object");
+  const problems = (await contract()).check(schema, given.value);
+  if (problems.length === 0) return undefined;
+  const said = problems.map(({ path, message }) => `${path}: ${message}`);
+  return refuse("validation_error", said.join("; "), { problems: said });
+}
+
+type Opened = { readonly payload: TokenPayload } | HostRefusal;
+
+/** Whose time is over, or that was not signed here, opens nothing. */
+function open({ tokens, clock }: InterruptParts, token: string): Opened {
+  const payload = tokens.read(token);
+  if (!payload) return refuse("interrupt_not_found", "there is no such interrupt");
+  return clock.now() > payload.expiresAt
+    ? refuse("interrupt_expired", "the time to answer with this token is over")
+    : { payload };
+}
+
+export async function inspectToken(parts: InterruptParts, token: string): Promise<Answered<OpenInterrupt>> {
+  const opened = open(parts, token);
+  if ("kind" in opened) return opened;
+  const { runId, nodeId, interruptId } = opened.payload;
+  const known = await parts.driver.newest(runId as CoordinationId);
+  if (!known) return refuse("interrupt_not_found", "there is no such interrupt");
+  const place = placeOf(known.run, {
+    runId: known.run.runId,
+    nodeId,
+    interruptId,
+    value: undefined,
+    by: "token",
+  });
+  return "kind" in place ? place : { kind: "done", value: describe(parts, known.run, place, "inspect") };
+}
+
+export async function resolveToken(
+  parts: InterruptParts,
+  token: string,
+  value: unknown,
+): Promise<Answered<ResolvedInterrupt>> {
+  const opened = open(parts, token);
+  if ("kind" in opened) return opened;
+  const { runId, nodeId, interruptId, intent } = opened.payload;
+  if (intent !== "resolve") return refuse("interrupt_inspect_only", "this token is for looking only");
+  return answer(parts, {
+    runId: runId as CoordinationId,
+    nodeId,
+    interruptId,
+    value,
+    by: `${TOKEN_HOLDER}${interruptId}`,
+  });
+}

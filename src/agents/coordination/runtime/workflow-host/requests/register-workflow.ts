@@ -1,0 +1,51 @@
+/** Owns: taking a workflow into the host for one tenant, or saying why not. */
+import { describeProblems } from "../../../contracts/validation.ts";
+import { readWorkflowDefinition } from "../../../contracts/workflows/workflow-definition.ts";
+import { DISPATCH } from "../../../workflow/state/graph.ts";
+import { isSubWorkflow } from "../../../workflow/nodes/node-types.ts";
+import { isRecord } from "../../../workflow/state/values.ts";
+import { wholeDefinition } from "./abbreviated-definition.ts";
+import { refusalOf, refuse, type CreateParts } from "../driving/create-run.ts";
+import type { RunBook } from "../records/run-book.ts";
+import type { Answered, Caller, HostRefusal } from "../records/workflow-host.ts";
+
+export interface RegisterParts extends Pick<CreateParts, "settings" | "agentBook"> {
+  readonly book: RunBook;
+  /** Capabilities that a test has taken away. */
+  readonly isOff: (capability: string) => boolean;
+}
+
+export async function registerWorkflow(
+  { book, settings, agentBook, isOff }: RegisterParts,
+  { tenant }: Caller,
+  value: unknown,
+): Promise<Answered<{ readonly workflowId: string }>> {
+  const whole = wholeDefinition(value);
+  // Before the rest is looked at: a client that lacks the capability learns that, and not what else is wrong.
+  const missing = withoutCapability(whole, isOff);
+  if (missing) return missing;
+  const parsed = readWorkflowDefinition(whole);
+  if (!parsed.ok) return refuse("validation_error", describeProblems(parsed.problems));
+  const { workflow, problems } = book.compile(parsed.value);
+  if (!workflow) return refuse("validation_error", problems.join("; "), { problems });
+  const refusal = refusalOf({ settings, agentBook }, workflow);
+  if (refusal) return refusal;
+  await book.store(workflow, tenant);
+  return { kind: "done", value: { workflowId: parsed.value.id } };
+}
+
+const CAPABILITIES: readonly (readonly [capability: string, needs: (typeId: unknown) => boolean])[] = [
+  ["agents.dispatchMapping", (typeId) => typeId === DISPATCH],
+  ["subWorkflow.inputMapping", (typeId) => typeof typeId === "string" && isSubWorkflow(typeId)],
+];
+
+function withoutCapability(definition: unknown, isOff: RegisterParts["isOff"]): HostRefusal | undefined {
+  const nodes = isRecord(definition) && Array.isArray(definition["nodes"]) ? definition["nodes"] : [];
+  const types = nodes.filter(isRecord).map(({ typeId }) => typeId);
+  const [missing] = CAPABILITIES.find(([name, needs]) => isOff(name) && types.some(needs)) ?? [];
+  return missing === undefined
+    ? undefined
+    : refuse("validation_error", `the workflow needs ${missing}, which this host does not offer now`, {
+        requiredCapability: missing,
+      });
+}

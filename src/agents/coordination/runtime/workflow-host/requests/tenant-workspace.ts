@@ -1,0 +1,144 @@
+/** Owns: what the clients of a tenant do with its workspace (RFC 0059), without HTTP. */
+import { isoTimestamp } from "../../../contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
+import {
+  isContentType,
+  workspaceEtag,
+  WORKSPACE_CONTENT_TYPE,
+  workspacePathProblem,
+  type WorkspaceContent,
+  type WorkspaceScope,
+} from "../../../contracts/workflows/workspace.ts";
+import type { WorkspaceEntry, WorkspaceWritten } from "../../../ports/workspace-store.ts";
+import { refuse } from "../driving/create-run.ts";
+import { redacted } from "../records/memory-writes.ts";
+import type {
+  Answered,
+  HostRefusal,
+  NewWorkspaceFile,
+  TenantWorkspace,
+  WorkspaceFile,
+  WorkspaceFileInfo,
+} from "../records/workflow-host.ts";
+import type { WorkspaceParts } from "../records/run-workspace.ts";
+
+export function tenantWorkspace(parts: WorkspaceParts, at: WorkspaceScope): TenantWorkspace {
+  return {
+    list: ({ prefix = "" }) => list(parts, at, prefix),
+    read: (path, version) => read(parts, { at, path }, version),
+    write: (path, file) => write(parts, { at, path }, file),
+    remove: (path, { ifMatch }) => remove(parts, { at, path }, ifMatch),
+  };
+}
+
+interface Place {
+  readonly at: WorkspaceScope;
+  readonly path: string;
+}
+
+async function list(
+  { store }: WorkspaceParts,
+  at: WorkspaceScope,
+  prefix: string,
+): Promise<Answered<readonly WorkspaceFileInfo[]>> {
+  const listed = (await store.workspace.list(at)) ?? [];
+  const files = listed.flatMap((each) =>
+    each.kind === "file" && each.path.startsWith(prefix) ? [infoOf(each)] : [],
+  );
+  return { kind: "done", value: files };
+}
+
+async function read(
+  { store }: WorkspaceParts,
+  { at, path }: Place,
+  version: number | undefined,
+): Promise<Answered<WorkspaceFile>> {
+  const invalid = invalidPath(path);
+  if (invalid) return invalid;
+  const found = await store.workspace.get(at, path, version === undefined ? {} : { version });
+  if (found?.kind !== "file" || found.content === undefined) return noFile(path, version);
+  return { kind: "done", value: { ...infoOf(found), content: found.content } };
+}
+
+async function write(
+  { store, clock, secrets }: WorkspaceParts,
+  { at, path }: Place,
+  { content: given, contentType = WORKSPACE_CONTENT_TYPE, ifMatch }: NewWorkspaceFile,
+): Promise<Answered<WorkspaceFile>> {
+  const invalid = invalidPath(path) ?? invalidType(contentType) ?? invalidText(given);
+  if (invalid) return invalid;
+  const text = redacted(given, secrets);
+  if (isTooLarge(given) || isTooLarge(text)) return TOO_LARGE;
+  const content: WorkspaceContent = { contentType, text };
+  const updatedAt = isoTimestamp(clock.now());
+  const written = await store.workspace.write({ at, path, content, updatedAt, ...(ifMatch && { ifMatch }) });
+  if (written.kind !== "written") return refusalOf(path, written);
+  return { kind: "done", value: { ...infoOf(written.entry), content: text } };
+}
+
+async function remove(
+  { store, clock }: WorkspaceParts,
+  { at, path }: Place,
+  ifMatch: NewWorkspaceFile["ifMatch"],
+): Promise<Answered<{ readonly version: number }>> {
+  const invalid = invalidPath(path);
+  if (invalid) return invalid;
+  const updatedAt = isoTimestamp(clock.now());
+  const change = { at, path, content: null, updatedAt, ...(ifMatch && { ifMatch }) };
+  const written = await store.workspace.write(change);
+  if (written.kind !== "removed") return refusalOf(path, written);
+  return { kind: "done", value: { version: written.version } };
+}
+
+function infoOf({ path, version, contentType, sha256, updatedAt }: WorkspaceEntry): WorkspaceFileInfo {
+  return { path, contentType, version, etag: workspaceEtag(version, sha256), updatedAt };
+}
+
+function invalidPath(path: string): HostRefusal | undefined {
+  const problem = workspacePathProblem(path);
+  return problem === undefined ? undefined : refuse("validation_error", problem);
+}
+
+function invalidType(contentType: string): HostRefusal | undefined {
+  return isContentType(contentType)
+    ? undefined
+    : refuse("validation_error", "contentType is no media type, such as text/markdown");
+}
+
+/** What cannot be kept as it is would be read back as something else. */
+function invalidText(text: string): HostRefusal | undefined {
+  return text.isWellFormed()
+    ? undefined
+    : refuse("validation_error", "content is no Unicode text: it has half of a surrogate pair");
+}
+
+function noFile(path: string, version?: number): HostRefusal {
+  const which = version === undefined ? "" : ` with the version ${version}`;
+  return refuse("not_found", `there is no file ${path}${which}`);
+}
+
+function isTooLarge(text: string): boolean {
+  return new TextEncoder().encode(text).length > WORKFLOW_BOUNDS.workspaceFileBytesMax;
+}
+
+const TOO_LARGE = refuse(
+  "workspace_too_large",
+  `a file has at most ${WORKFLOW_BOUNDS.workspaceFileBytesMax} bytes`,
+  { maxFileBytes: WORKFLOW_BOUNDS.workspaceFileBytesMax },
+);
+
+function refusalOf(path: string, written: WorkspaceWritten): HostRefusal {
+  switch (written.kind) {
+    case "conflict": {
+      const { currentVersion } = written;
+      const message = currentVersion === 0 ? `there is no ${path}` : `${path} has changed since`;
+      return refuse("workspace_conflict", message, { currentVersion });
+    }
+    case "full": {
+      const { workspaceFilesMax: maxFiles } = WORKFLOW_BOUNDS;
+      return refuse("workspace_too_large", `a workspace has at most ${maxFiles} files`, { maxFiles });
+    }
+    default:
+      return noFile(path);
+  }
+}

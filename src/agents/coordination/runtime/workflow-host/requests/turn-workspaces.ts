@@ -1,0 +1,32 @@
+/** Owns: what each turn of a run's supervisor was given of the workspace, told afterwards from the log. */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import { SUPERVISOR } from "../../../workflow/state/graph.ts";
+import type { RunDriver } from "../driving/drive-runs.ts";
+import { noRun } from "./no-run.ts";
+import type { Answered, Caller, TurnWorkspace } from "../records/workflow-host.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { readFiles } from "../records/run-workspace.ts";
+
+type TurnParts = Pick<WorkflowHostParts, "store"> & { readonly runs: Pick<RunDriver, "newest"> };
+
+/** Events of a run that is looked at. */
+const EVENTS_MAX = 10_000;
+
+export async function turnWorkspaces(
+  { store, runs }: TurnParts,
+  { tenant }: Caller,
+  runId: string,
+): Promise<Answered<readonly TurnWorkspace[]>> {
+  const known = await runs.newest(runId as CoordinationId);
+  if (known?.run.started.owner.tenant !== tenant) return noRun(runId);
+  const turns: TurnWorkspace[] = [];
+  let iteration = 1;
+  for (const event of await store.read(known.run.runId, { from: 0, limit: EVENTS_MAX })) {
+    if (event.type === "runOrchestrator.decided") iteration = event.payload.iteration + 1;
+    if (event.type !== "node.started" || event.payload.typeId !== SUPERVISOR || event.payload.attempt > 0)
+      continue;
+    const read = await readFiles(store, known.run, { before: event.sequence, paths: [], contentsMax: 0 });
+    if ("files" in read) turns.push({ iteration, paths: read.files.map(({ path }) => path) });
+  }
+  return { kind: "done", value: turns };
+}

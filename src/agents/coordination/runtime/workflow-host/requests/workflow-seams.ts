@@ -1,0 +1,68 @@
+/** Owns: what the protocol's conformance suite asks of a host beyond the protocol. */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import { firstUnfit } from "../../../workflow/fit-for-log.ts";
+import {
+  LLM_CACHE_KEY_RECIPE as recipe,
+  llmCacheKeyText,
+  readSemanticRequest,
+} from "../../../openwop/llm-cache-key.ts";
+import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
+import { refuse } from "../driving/create-run.ts";
+import type { RunDriver } from "../driving/drive-runs.ts";
+import type { MockModel } from "../records/mock-model.ts";
+import type { SideEffects } from "../records/side-effects.ts";
+import { turnWorkspaces } from "./turn-workspaces.ts";
+import type { HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+
+interface SeamParts extends Pick<WorkflowHostParts, "sha256" | "store"> {
+  readonly runs: RunDriver;
+  readonly mockModel: MockModel;
+  readonly sideEffects: SideEffects;
+}
+
+export function workflowSeams({
+  runs,
+  mockModel,
+  sideEffects,
+  sha256,
+  store,
+}: SeamParts): WorkflowSeams & { readonly isOff: (capability: string) => boolean } {
+  const overlay = new Map<string, unknown>();
+  return {
+    isOff: (capability) => overlay.get(capability) === false,
+    toggle: (change) => {
+      if (change === "reset") overlay.clear();
+      else if (change && change.value !== null) overlay.set(change.name, change.value);
+      return Object.fromEntries(overlay);
+    },
+    programModel: ({ tenant }, nodeId, answers) => {
+      mockModel.program(tenant, nodeId, answers);
+    },
+    llmCacheKey: (given) => {
+      const request = readSemanticRequest(given);
+      const made = request && llmCacheKeyText(request);
+      return made?.ok ? { recipe, cacheKey: sha256(made.text) } : undefined;
+    },
+    sideEffects: ({ tenant }) => sideEffects.caused(tenant),
+    forget: ({ tenant }) => {
+      mockModel.reset(tenant);
+      sideEffects.reset(tenant);
+    },
+    turnWorkspaces: (caller, runId) => turnWorkspaces({ runs, store }, caller, runId),
+    setVariables: async ({ tenant }, runId, variables) => {
+      const gone: HostRefusal = refuse("not_found", `there is no run ${runId}`);
+      const known = await runs.newest(runId as CoordinationId);
+      if (known?.run.started.owner.tenant !== tenant) return gone;
+      const drafts = Object.entries(variables).map(
+        ([name, next]) => ({ type: "variable.changed", payload: { name, next } }) as const,
+      );
+      const unfit = firstUnfit(drafts);
+      if (unfit) return refuse("validation_error", `the variables cannot be kept: ${unfit.problem}`);
+      const answered = await runs.ask(runId as CoordinationId, ({ run }) =>
+        isEndedPhase(run.phase) ? { refused: refuse("run_not_pausable", "the run has ended") } : { drafts },
+      );
+      return answered?.refused ?? (answered ? { kind: "done", value: { runId } } : gone);
+    },
+  };
+}

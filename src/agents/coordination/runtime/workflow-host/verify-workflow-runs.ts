@@ -1,0 +1,144 @@
+/**
+ * Owns: proving the logs of workflow runs, beyond their bytes: L2 gapless, L3 causes are earlier events or on another host,
+ * L4 the log folds, D5 one end and nothing after it; the summary beside the log is what the log says, and what a branch took
+ * is what its source has.
+ */
+import { isCoordinationError } from "../../contracts/errors.ts";
+import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
+import type { StoredProblem } from "../../ports/ledger-store.ts";
+import type { WorkflowEntry, WorkflowStore } from "../../ports/workflow-store.ts";
+import { beginWorkflow, evolveWorkflow } from "../../workflow/state/evolve-workflow.ts";
+import { summarizeRun } from "../../workflow/state/run-view.ts";
+import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
+import { sameValue } from "../../workflow/state/values.ts";
+
+const PAGE = 500;
+const PROBLEMS_MAX = 200;
+
+export interface RunsVerification {
+  readonly workflowRuns: number;
+  readonly events: number;
+  readonly problems: readonly StoredProblem[];
+}
+
+type Store = Pick<WorkflowStore, "list" | "read" | "entry">;
+
+/** `onProgress` hears of every run that was checked. */
+export async function verifyWorkflowRuns(
+  store: Store,
+  onProgress: (done: Omit<RunsVerification, "problems">) => void = () => undefined,
+): Promise<RunsVerification> {
+  const problems: StoredProblem[] = [];
+  let workflowRuns = 0;
+  let events = 0;
+  for (let after = 0; problems.length < PROBLEMS_MAX;) {
+    const page = await store.list({ after, limit: PAGE });
+    for (const entry of page) {
+      problems.push(...(await verifyRun(store, entry)));
+      workflowRuns += 1;
+      events += entry.length;
+      onProgress({ workflowRuns, events });
+    }
+    after = page.at(-1)?.ordinal ?? after;
+    if (page.length < PAGE) break;
+  }
+  return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX) };
+}
+
+/** A run that grew while it was read is checked again as it is then. */
+async function verifyRun(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
+  const problems = await verifyOnce(store, entry);
+  if (problems.length === 0) return problems;
+  const newest = await store.entry(entry.runId).catch(() => undefined);
+  return newest === undefined || newest.length === entry.length ? problems : verifyOnce(store, newest);
+}
+
+async function verifyOnce(store: Store, entry: WorkflowEntry): Promise<StoredProblem[]> {
+  const { runId } = entry;
+  const check: Check = { entry, seen: new Set(), problems: [] };
+  try {
+    await readAll(store, entry, check);
+  } catch (error) {
+    const isUnreadable = isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
+    const message = error instanceof Error ? error.message : String(error);
+    const kind = isUnreadable ? "event_unreadable" : "fold_failed";
+    return [...check.problems, { kind, message, runId, sequence: check.run?.nextSequence ?? 0 }];
+  }
+  return [...check.problems, ...wrongLength(check, entry), ...wrongSummary(check, entry)];
+}
+
+async function readAll(store: Store, { runId }: WorkflowEntry, check: Check): Promise<void> {
+  await checkSource(store, check);
+  for (let from = 0; ;) {
+    const page = await store.read(runId, { from, limit: PAGE });
+    for (const event of page) checkEvent(check, event);
+    await checkTaken(store, check, page);
+    from += page.length;
+    if (page.length < PAGE) return;
+  }
+}
+
+function wrongLength({ run }: Check, { runId, length }: WorkflowEntry): StoredProblem[] {
+  const sequence = run?.nextSequence ?? 0;
+  if (sequence === length) return [];
+  const message = `the log has ${sequence} events, its run counts ${length}`;
+  return [{ kind: sequence < length ? "event_missing" : "event_forged", message, runId, sequence }];
+}
+
+async function checkSource(store: Store, { entry: { runId, origin }, problems }: Check): Promise<void> {
+  if (!origin) return;
+  const { sourceRunId, until } = origin;
+  const source = await store.entry(sourceRunId);
+  if (source && source.length >= until) return;
+  const message = source
+    ? `it takes ${until} events of ${sourceRunId}, which has ${source.length}`
+    : `its source ${sourceRunId} is not there`;
+  problems.push({ kind: "event_missing", message, runId, sequence: 0 });
+}
+
+/** What is wrong with the source itself is told of the source. */
+async function checkTaken(
+  store: Store,
+  { entry: { origin }, problems }: Check,
+  page: readonly WorkflowEvent[],
+): Promise<void> {
+  const taken = origin?.mode === "branch" ? page.filter(({ sequence }) => sequence < origin.fromSeq) : [];
+  const [first] = taken;
+  if (!origin || !first) return;
+  const range = { from: first.sequence, limit: taken.length };
+  const source = await store.read(origin.sourceRunId, range).catch(() => []);
+  for (const [index, { runId: _, ...event }] of source.entries()) {
+    const { runId = "", ...own } = taken[index] ?? {};
+    if (sameValue(own, event)) continue;
+    const message = `event ${event.sequence} is not that of its source ${origin.sourceRunId}`;
+    problems.push({ kind: "event_forged", message, runId, sequence: event.sequence });
+  }
+}
+
+/** The driver is whoever was at it last, which the log does not tell. */
+function wrongSummary({ run }: Check, { runId, summary }: WorkflowEntry): StoredProblem[] {
+  return run && sameValue(summarizeRun(run, summary.driver), summary)
+    ? []
+    : [{ kind: "index_differs", message: "the summary is not what the log folds to", runId }];
+}
+
+interface Check {
+  readonly entry: WorkflowEntry;
+  run?: WorkflowRun;
+  readonly seen: Set<string>;
+  readonly problems: StoredProblem[];
+}
+
+function checkEvent(check: Check, event: WorkflowEvent): void {
+  const { eventId, runId, sequence, causationId, payload } = event;
+  const isForeign = (payload as { readonly causationHostId?: unknown }).causationHostId !== undefined;
+  if (causationId !== undefined && !isForeign && !check.seen.has(causationId))
+    check.problems.push({
+      kind: "projection_differs",
+      message: `L3: ${eventId} is caused by ${causationId}, which is not an earlier event`,
+      runId,
+      sequence,
+    });
+  check.seen.add(eventId);
+  check.run = check.run ? evolveWorkflow(check.run, event) : beginWorkflow(event, check.entry.origin);
+}

@@ -1,0 +1,50 @@
+/** Owns: how times, durations, sizes and counts read. */
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
+
+/** At most seven characters up to 99 days. */
+export function duration(ms: number): string {
+  if (ms < SECOND_MS) return `${Math.round(ms)}ms`;
+  if (ms < MINUTE_MS) return `${(Math.floor(ms / 100) / 10).toFixed(1)}s`;
+  if (ms < HOUR_MS) return pair(ms, { unit: "m", unitMs: MINUTE_MS }, { unit: "s", unitMs: SECOND_MS });
+  if (ms < DAY_MS) return pair(ms, { unit: "h", unitMs: HOUR_MS }, { unit: "m", unitMs: MINUTE_MS });
+  return pair(ms, { unit: "d", unitMs: DAY_MS }, { unit: "h", unitMs: HOUR_MS });
+}
+
+interface Unit {
+  readonly unit: string;
+  readonly unitMs: number;
+}
+
+function pair(ms: number, large: Unit, small: Unit): string {
+  const rest = Math.floor((ms % large.unitMs) / small.unitMs);
+  return `${Math.floor(ms / large.unitMs)}${large.unit} ${String(rest).padStart(2, "0")}${small.unit}`;
+}
+
+/** UTC, to the second. */
+export function instant(atMs: number): string {
+  return new Date(atMs)
+    .toISOString()
+    .replace("T", " ")
+    .replace(/\.\d+Z$/, "Z");
+}
+
+export function bytes(count: number): string {
+  const units = ["B", "kB", "MB", "GB", "TB"] as const;
+  let value = count;
+  let index = 0;
+  while (value >= 1_000 && index < units.length - 1) {
+    value /= 1_000;
+    index += 1;
+  }
+  return `${index === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[index] ?? "B"}`;
+}
+
+/** A whole number with commas between thousands, and its noun in the singular or plural. */
+export function count(number: number, noun: string): string {
+  const digits = String(number).replace(/\B(?=(?:\d{3})+$)/gu, ",");
+  return `${digits} ${noun}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,119 @@
+/** Owns: the tools of this host that need no server: what they are to an agent, and how their arguments are read. */
+import type { BoundTool } from "../../contracts/workflows/agent-events.ts";
+import { isRecord, type Values } from "../state/values.ts";
+
+export const MEMORY_READ = "openwop:memory.read";
+export const MEMORY_WRITE = "openwop:memory.write";
+export const HANDOFF = "openwop:agent.handoff";
+
+interface NativeTool {
+  readonly id: string;
+  readonly description: string;
+  readonly parameters: Values;
+  /** Only of an agent that has memory of its own. */
+  readonly needsMemory: boolean;
+}
+
+const text = { type: "string" };
+
+export const NATIVE_TOOLS: readonly NativeTool[] = [
+  {
+    id: MEMORY_READ,
+    description: "Read what you have kept in your memory, the newest first.",
+    parameters: { type: "object", properties: { tag: text, limit: { type: "integer", minimum: 1 } } },
+    needsMemory: true,
+  },
+  {
+    id: MEMORY_WRITE,
+    description: "Keep a text in your memory, for this run and later ones.",
+    parameters: {
+      type: "object",
+      properties: { content: text, tags: { type: "array", items: text } },
+      required: ["content"],
+    },
+    needsMemory: true,
+  },
+  {
+    id: HANDOFF,
+    description: "Hand the task over to another agent. It goes on with it, and you are done.",
+    parameters: {
+      type: "object",
+      properties: { toAgentId: text, task: {}, reason: text },
+      required: ["toAgentId"],
+    },
+    needsMemory: false,
+  },
+];
+
+/** Names of functions have no other characters, and are short. */
+const CALL_CHARS_MAX = 64;
+
+/** As a model may name it: unlike the names that are taken. */
+export function callNameOf(id: string, taken: ReadonlySet<string>): string {
+  const plain = id.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, CALL_CHARS_MAX);
+  for (let more = 2, name = plain; ; more += 1) {
+    if (!taken.has(name)) return name;
+    name = `${plain.slice(0, CALL_CHARS_MAX - 4)}_${more}`;
+  }
+}
+
+/** The tool that a model means, which may leave away what stands before the name. */
+export function toolCalled(tools: readonly BoundTool[], call: string): BoundTool | undefined {
+  const exact = tools.find((tool) => tool.call === call || tool.id === call);
+  if (exact) return exact;
+  const [only, ...others] = tools.filter(({ id, tool }) => tool === call || id.endsWith(`:${call}`));
+  return others.length === 0 ? only : undefined;
+}
+
+/** What `openwop:memory.write` is to keep. */
+export function noteIn({
+  content,
+  tags,
+}: Values): { readonly content: string; readonly tags: string[] } | undefined {
+  if (content === undefined || content === null) return undefined;
+  return {
+    content: typeof content === "string" ? content : JSON.stringify(content),
+    tags: (Array.isArray(tags) ? (tags as unknown[]) : []).filter(isTag).slice(0, TAGS_MAX),
+  };
+}
+
+const TAGS_MAX = 20;
+
+function isTag(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
+export interface HandoffAsked {
+  readonly toAgentId: string;
+  readonly task: unknown;
+  readonly reason?: string;
+}
+
+const REASON_CHARS_MAX = 1_000;
+
+export function handoffIn({ toAgentId, task, reason }: Values): HandoffAsked | undefined {
+  if (typeof toAgentId !== "string" || toAgentId === "") return undefined;
+  return {
+    toAgentId,
+    task,
+    ...(typeof reason === "string" && { reason: reason.slice(0, REASON_CHARS_MAX) }),
+  };
+}
+
+/** Ids of workflows are short, and have no capital letters. */
+const WORKFLOW_ID_CHARS_MAX = 120;
+
+/** Of the runs that are one agent's. */
+export function workflowIdOf(agentId: string): string {
+  return `agent.${agentId.toLowerCase()}`.slice(0, WORKFLOW_ID_CHARS_MAX);
+}
+
+/** The task of a run as its inputs. */
+export function asInputs(task: unknown): Values {
+  return isRecord(task) ? task : task === undefined ? {} : { task };
+}
+
+/** A task under the name `task` may be meant as the task itself. */
+export function innerTask(task: unknown): unknown {
+  return isRecord(task) && Object.keys(task).length === 1 ? task["task"] : undefined;
+}

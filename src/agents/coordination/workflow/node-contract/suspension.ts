@@ -1,0 +1,39 @@
+/** Owns: how a node asks, and waits for the answer: it is suspended, and right behind that comes what is asked. */
+import { addMs } from "../../contracts/ids.ts";
+import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import type { NewInterrupt, NodeStep, NodeView } from "./node-type.ts";
+import { identityOf, type Interrupt } from "../state/workflow-state.ts";
+
+export function suspension({ run, own }: NodeView, asked: NewInterrupt): WorkflowDraft[] {
+  const { nodeId } = own;
+  const { kind, data, timeoutMs, resumeSchema, reason, agentId, threshold, observed } = asked;
+  const interruptId = `${nodeId}~${own.interrupts + 1}`;
+  const key = `${identityOf(run)}:${interruptId}`;
+  return [
+    {
+      type: "node.suspended",
+      nodeId,
+      payload: {
+        ...{ nodeId, interruptId, kind, key },
+        ...(reason !== undefined && { reason }),
+        ...(agentId !== undefined && { agentId }),
+        ...(threshold !== undefined && { threshold }),
+        ...(observed !== undefined && { observed }),
+      },
+    },
+    {
+      type: "interrupt.requested",
+      nodeId,
+      payload: {
+        ...{ kind, key, data: { ...data } },
+        ...(timeoutMs !== undefined && { timeoutMs }),
+        ...(resumeSchema && { resumeSchema: { ...resumeSchema } }),
+      },
+    },
+  ];
+}
+
+/** Until it is answered, or its time is over. */
+export function waitingFor({ atMs, timeoutMs }: Interrupt): NodeStep {
+  return timeoutMs ? { kind: "wait", atMs: addMs(atMs, timeoutMs) } : { kind: "wait" };
+}

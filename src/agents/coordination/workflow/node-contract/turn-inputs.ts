@@ -1,0 +1,200 @@
+/**
+ * Owns: what a supervisor knows when it decides (RFC 0061): the run, its memory, its workspace and the end of its log, as they
+ * were when it entered its turn. All of it is data that others wrote, bounded, and without what nobody may see.
+ *
+ * T1 the same log, memory and workspace as of the same event are the same text, whenever and by whomever it is asked for.
+ */
+import type { EpochMs } from "../../contracts/ids.ts";
+import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
+import type { NodeGraph } from "../state/node-graph.ts";
+import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
+import { reviewsOf } from "../state/review.ts";
+import { MASK, masked } from "../state/run-view.ts";
+import type { WorkflowRun } from "../state/workflow-state.ts";
+import { isRecord, variablesOf, type Values } from "../state/values.ts";
+
+/** What is asked for, with the event of the run's log before which it is read. */
+export interface TurnAsk {
+  readonly sequence: number;
+  /** What has expired by then is not there. */
+  readonly atMs: EpochMs;
+  /** Absent: the supervisor wants none. */
+  readonly memory?: { readonly scope: string; readonly tags: readonly string[]; readonly limit: number };
+  /** Paths, and beginnings of paths that end with a slash; none: all. */
+  readonly workspace?: { readonly paths: readonly string[] };
+  /** Events at most. */
+  readonly transcript: number;
+}
+
+export interface TurnFile {
+  readonly path: string;
+  readonly version: number;
+  /** Absent where there are more files than are told with their contents. */
+  readonly content?: string;
+}
+
+export interface TurnInputs {
+  /** As it was when the turn began. */
+  readonly run: WorkflowRun;
+  readonly graph: NodeGraph;
+  readonly memory?: readonly Values[];
+  readonly workspace?: readonly TurnFile[];
+  /** The oldest first. */
+  readonly transcript: readonly WorkflowEvent[];
+}
+
+/** Files that are told with their contents; of others there is the name. */
+export const TURN_FILES = 50;
+
+/** Of each part, in UTF-16 code units of JSON, besides its braces and names. */
+export const TURN_CHARS = {
+  variables: 12_000,
+  memory: 16_000,
+  workspace: 24_000,
+  transcript: 32_000,
+} as const;
+
+/** `clean` takes out of a text what no model may see. */
+export function turnText(inputs: TurnInputs, clean: (text: string) => string): string {
+  const { run, graph, memory, workspace, transcript } = inputs;
+  const hidden = hiddenValues(run, graph);
+  const safe = (value: unknown): unknown => cleaned(value ?? null, (text) => clean(without(text, hidden)));
+  const shown = masked(variablesOf(run, graph), graph);
+  const state = {
+    turn: run.orchestrator.decided + 1,
+    variables: Object.fromEntries(
+      fitted(
+        Object.entries(shown).map(([name, value]) => [name, safe(value)] as const),
+        TURN_CHARS.variables,
+      ),
+    ),
+    workers: workersOf(run),
+    ...(run.reviews.size > 0 && { reviews: reviewsOf(run) }),
+    ...(memory && { memory: listed(memory.map(memoryItem), safe, TURN_CHARS.memory) }),
+    ...(workspace && { workspace: listed(workspace.map(fileItem), safe, TURN_CHARS.workspace) }),
+    transcript: listed(
+      transcript.map((event) => eventItem(event, graph)),
+      safe,
+      TURN_CHARS.transcript,
+    ),
+  };
+  return JSON.stringify(state);
+}
+
+/** How its workers ended. */
+function workersOf(run: WorkflowRun): readonly Values[] {
+  return [...run.nodes.values()].flatMap(({ handoff }) =>
+    handoff
+      ? [
+          {
+            ...{ worker: handoff.workerId, status: handoff.childStatus ?? handoff.phase },
+            ...(handoff.gaveUp && { goalSatisfied: false }),
+          },
+        ]
+      : [],
+  );
+}
+
+/** What names a thing, and what is in it: the latter may be cut. */
+interface Item {
+  readonly head: Values;
+  readonly field: string;
+  readonly value: unknown;
+}
+
+function memoryItem({ id, tags, createdAt, content }: Values): Item {
+  return { head: { id, tags, createdAt }, field: "content", value: content };
+}
+
+function fileItem({ path, version, content }: TurnFile): Item {
+  return { head: { path, version }, field: "content", value: content };
+}
+
+function eventItem({ sequence, type, nodeId, payload }: WorkflowEvent, graph: NodeGraph): Item {
+  const head = { sequence, type, ...(nodeId !== undefined && { nodeId }) };
+  return { head, field: "payload", value: shownPayload(type, payload, graph) };
+}
+
+function listed(
+  items: readonly Item[],
+  safe: (value: unknown) => unknown,
+  charsMax: number,
+): readonly Values[] {
+  const values = items.map(({ value }, index) => [String(index), safe(value)] as const);
+  const room = fitted(values, charsMax);
+  return items.map(({ head, field, value }, index) =>
+    value === undefined ? head : { ...head, [field]: room[index]?.[1] },
+  );
+}
+
+/** Every value is there; the longest are cut, so far that all of them fit. */
+export function fitted(
+  values: readonly (readonly [name: string, value: unknown])[],
+  charsMax: number,
+): readonly (readonly [name: string, value: unknown])[] {
+  const texts = values.map(([, value]) => JSON.stringify(value));
+  const most = shareOf(
+    texts.map(({ length }) => length),
+    charsMax,
+  );
+  return values.map(([name, value], index) => {
+    const text = texts[index] ?? "";
+    if (text.length <= most) return [name, value];
+    // Of a text its own words; of anything else the JSON of it.
+    const words = typeof value === "string" ? value : text;
+    return [name, `${words.slice(0, most)}… (${words.length} characters)`];
+  });
+}
+
+/** The greatest length to which all can be cut so that their sum is within bounds. */
+function shareOf(lengths: readonly number[], most: number): number {
+  let room = most;
+  let left = lengths.length;
+  for (const length of lengths.toSorted((one, other) => one - other)) {
+    if (length * left > room) return Math.floor(room / left);
+    room -= length;
+    left -= 1;
+  }
+  return most;
+}
+
+/** A shorter value would be found in texts that have nothing to do with it. */
+const HIDDEN_CHARS_MIN = 8;
+
+function shownPayload(type: WorkflowEvent["type"], payload: Values, graph: NodeGraph): unknown {
+  const { inputs, name, data } = payload;
+  if (type === "run.started" && isRecord(inputs)) return { ...payload, inputs: masked(inputs, graph) };
+  // What people did not let through is no more the supervisor's than the run's.
+  if (type === "interrupt.requested" && isRecord(data) && data["artifactType"] === SUBRUN_ARTIFACT) {
+    const { artifactData: _, ...asked } = data;
+    return { ...payload, data: asked };
+  }
+  const isSensitive = graph.variables.some((each) => each.sensitive && each.name === name);
+  return type === "variable.changed" && isSensitive ? { name, next: MASK } : payload;
+}
+
+/** A node may have passed on what a sensitive variable holds. */
+function hiddenValues(run: WorkflowRun, graph: NodeGraph): readonly string[] {
+  const values = variablesOf(run, graph);
+  return graph.variables
+    .flatMap(({ name, sensitive }) => (sensitive ? textsIn(values[name]) : []))
+    .filter(({ length }) => length >= HIDDEN_CHARS_MIN)
+    .toSorted((one, other) => other.length - one.length);
+}
+
+function textsIn(value: unknown): string[] {
+  if (typeof value === "string") return [value];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap(textsIn);
+}
+
+function without(text: string, hidden: readonly string[]): string {
+  return hidden.reduce((clean, value) => clean.replaceAll(value, MASK), text);
+}
+
+function cleaned(value: unknown, clean: (text: string) => string): unknown {
+  if (typeof value === "string") return clean(value);
+  if (Array.isArray(value)) return value.map((each) => cleaned(each, clean));
+  if (!isRecord(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [clean(key), cleaned(each, clean)]));
+}

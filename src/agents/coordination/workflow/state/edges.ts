@@ -1,0 +1,154 @@
+/** Owns: which node of a run is next, by the rules of the edges that lead to it. */
+import type { GraphEdge, GraphNode } from "./node-graph.ts";
+import type { NodeGraph } from "./node-graph.ts";
+import { isAtWork, type NodeRun, type WorkflowRun } from "./workflow-state.ts";
+import { holds } from "./values.ts";
+
+export type NextNode =
+  { readonly kind: "start"; readonly node: GraphNode } | { readonly kind: "skip"; readonly node: GraphNode };
+
+type Signal = "success" | "failed" | "skipped";
+
+/** What is to be started or skipped now, in the order of the definition. */
+export function nextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
+  const next: NextNode[] = [];
+  for (const node of graph.nodes.values()) {
+    const kind = due(run, node, graph.hasLoops);
+    if (kind) next.push({ kind, node });
+  }
+  if (!graph.hasLoops || next.length === 0) return next;
+  const behind = behindWork(run, graph, next);
+  return next.filter(({ node }) => !behind.has(node.node.id));
+}
+
+/** Whether a failure of the node is something that an edge waits for. */
+export function handlesFailure({ outgoing }: GraphNode): boolean {
+  return outgoing.some(({ rule }) => rule === "any_failed" || rule === "all_complete");
+}
+
+function due(
+  run: WorkflowRun,
+  { node, incoming }: GraphNode,
+  hasLoops: boolean,
+): NextNode["kind"] | undefined {
+  const own = run.nodes.get(node.id);
+  if (own && isAtWork(own)) return undefined;
+  if (own === undefined) {
+    const forward = incoming.filter(({ closesLoop }) => !closesLoop);
+    return forward.length === 0 ? "start" : ruleOf(run, forward, -1);
+  }
+  // Without loops a second edge that arrives at a node is late, and nothing new.
+  return hasLoops ? again(run, own, incoming) : undefined;
+}
+
+/** A loop came round: something that leads here ended after this node was last started or skipped. */
+function again(run: WorkflowRun, own: NodeRun, incoming: readonly GraphEdge[]): NextNode["kind"] | undefined {
+  const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > own.startedSequence;
+  const closing = incoming.filter((edge) => edge.closesLoop && isNews(edge));
+  if (closing.some((edge) => fires(run, edge))) return "start";
+  const forward = incoming.filter(({ closesLoop }) => !closesLoop);
+  if (!forward.some(isNews)) return undefined;
+  const ruled = ruleOf(run, forward, own.startedSequence);
+  // What was skipped before and is skipped again has nothing new to say.
+  return ruled === "skip" && own.status === "skipped" ? undefined : ruled;
+}
+
+function endOf(run: WorkflowRun, { sourceNodeId }: GraphEdge): number {
+  return run.nodes.get(sourceNodeId)?.endedSequence ?? -1;
+}
+
+function fires(run: WorkflowRun, edge: GraphEdge): boolean {
+  const signal = signalOf(run, edge);
+  switch (edge.rule) {
+    case "any_failed":
+      return signal === "failed";
+    case "all_complete":
+      return signal === "success" || signal === "failed";
+    default:
+      return signal === "success";
+  }
+}
+
+/** `since`: an edge that settles for any needs one that ended after it. */
+function ruleOf(run: WorkflowRun, edges: readonly GraphEdge[], since: number): NextNode["kind"] | undefined {
+  const byRule = Map.groupBy(edges, ({ rule }) => rule);
+  let open = false;
+  let skip = false;
+  for (const [rule, group] of byRule) {
+    const ruled = RULES[rule](
+      group.map((edge) => ({ signal: signalOf(run, edge), isNews: endOf(run, edge) > since })),
+    );
+    if (ruled === "start" && ANY.has(rule)) return "start";
+    if (ruled === undefined) open = true;
+    if (ruled === "skip") skip = true;
+  }
+  if (open) return undefined;
+  return skip ? "skip" : "start";
+}
+
+interface Arrived {
+  /** `undefined`: not yet. */
+  readonly signal: Signal | undefined;
+  readonly isNews: boolean;
+}
+
+type Rule = (arrived: readonly Arrived[]) => NextNode["kind"] | undefined;
+
+/** Rules by which one edge is enough. */
+const ANY: ReadonlySet<GraphEdge["rule"]> = new Set(["any_success", "any_failed"]);
+
+const one =
+  (wanted: Signal): Rule =>
+  (arrived) => {
+    if (arrived.some(({ signal, isNews }) => signal === wanted && isNews)) return "start";
+    return hasAll(arrived) ? "skip" : undefined;
+  };
+
+const RULES: Readonly<Record<GraphEdge["rule"], Rule>> = {
+  all_success: (arrived) => {
+    if (arrived.some(({ signal }) => signal === "failed" || signal === "skipped")) return "skip";
+    return hasAll(arrived) ? "start" : undefined;
+  },
+  any_success: one("success"),
+  any_failed: one("failed"),
+  all_complete: (arrived) => (hasAll(arrived) ? "start" : undefined),
+  none_failed: (arrived) => {
+    if (arrived.some(({ signal }) => signal === "failed")) return "skip";
+    if (!hasAll(arrived)) return undefined;
+    return arrived.some(({ signal }) => signal === "success") ? "start" : "skip";
+  },
+};
+
+function hasAll(arrived: readonly Arrived[]): boolean {
+  return arrived.every(({ signal }) => signal !== undefined);
+}
+
+/** A condition that does not hold leaves its edge out, as if its source had been skipped. */
+function signalOf(run: WorkflowRun, edge: GraphEdge): Signal | undefined {
+  const source = run.nodes.get(edge.sourceNodeId);
+  switch (source?.status) {
+    case "completed":
+      return !edge.condition || holds(edge.condition, source.outputs ?? {}) ? "success" : "skipped";
+    case "failed":
+      return "failed";
+    case "skipped":
+    case "cancelled":
+      return "skipped";
+    default:
+      return undefined;
+  }
+}
+
+/** Within a loop, what has ended may be about to be done again: who comes behind it waits. */
+function behindWork(run: WorkflowRun, graph: NodeGraph, next: readonly NextNode[]): ReadonlySet<string> {
+  const behind = new Set<string>();
+  const pending = next.map(({ node }) => node.node.id);
+  for (const node of run.nodes.values()) if (isAtWork(node)) pending.push(node.nodeId);
+  for (let id = pending.pop(); id !== undefined; id = pending.pop())
+    for (const { closesLoop, targetNodeId } of graph.nodes.get(id)?.outgoing ?? []) {
+      if (closesLoop || behind.has(targetNodeId)) continue;
+      behind.add(targetNodeId);
+      pending.push(targetNodeId);
+    }
+  return behind;
+}

@@ -1,0 +1,183 @@
+/**
+ * Owns: what events mean for the work that a node hands over: the handoff state machine (RFC 0037), what a verifier found
+ * (RFC 0090), what people said, and what was merged (RFC 0063).
+ */
+import { invariant } from "../../contracts/errors.ts";
+import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
+import { isAgreed } from "./review.ts";
+import {
+  reviewKey,
+  type Answer,
+  type Handoff,
+  type NodeRun,
+  type Review,
+  type WorkflowRun,
+} from "./workflow-state.ts";
+
+type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
+
+export type HandoffEvent = Of<
+  "core.workflowChain.event" | "node.dispatched" | "agent.verified" | "coordination.child_gave_up"
+>;
+
+export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRun {
+  const { nodeId = "" } = event;
+  const before = run.nodes.get(nodeId);
+  // Other agents rule on other things.
+  if (event.type === "agent.verified" && !before?.handoff) return run;
+  invariant(before !== undefined, `node ${nodeId} has not been started`);
+  const after = moved(before, event);
+  const isSentBack = event.type === "core.workflowChain.event" && isRevision(before.handoff, event);
+  const { orchestrator } = run;
+  return reviewed(
+    {
+      ...run,
+      nodes: run.nodes.set(nodeId, after),
+      ...(isSentBack && { orchestrator: { ...orchestrator, revisions: orchestrator.revisions + 1 } }),
+    },
+    event,
+    after,
+  );
+}
+
+function moved(node: NodeRun, event: HandoffEvent): NodeRun {
+  switch (event.type) {
+    case "node.dispatched":
+      return { ...node, handoff: dispatched(node.handoff, event) };
+    case "coordination.child_gave_up":
+      return { ...node, ...(node.handoff && { handoff: { ...node.handoff, gaveUp: true } }) };
+    case "agent.verified": {
+      const { agentId, verdict, criteria, confidence } = event.payload;
+      const said = {
+        agentId,
+        verdict,
+        ...(criteria && { criteria }),
+        ...(confidence !== undefined && { confidence }),
+      };
+      return { ...node, ...(node.handoff && { handoff: { ...node.handoff, verdict: said } }) };
+    }
+    case "core.workflowChain.event": {
+      const isCompleted = event.payload.phase === "child.completed";
+      return {
+        ...node,
+        handoff: nextHandoff(node.handoff, event),
+        ...(isCompleted && { completedChildren: node.completedChildren + 1 }),
+      };
+    }
+  }
+}
+
+/** A sub-workflow without a gate has no phases of the handoff state machine. */
+function dispatched(
+  before: Handoff | undefined,
+  { eventId, sequence, payload }: Of<"node.dispatched">,
+): Handoff {
+  const { childRunId, childWorkflowId: workerId } = payload;
+  const alone = {
+    index: 0,
+    phase: "running",
+    chainEventId: eventId,
+    workerId,
+    revision: 0,
+    unmet: [],
+  } as const;
+  return { ...(before ?? alone), childRunId, dispatchedSequence: sequence };
+}
+
+function nextHandoff(before: Handoff | undefined, event: Of<"core.workflowChain.event">): Handoff {
+  const { eventId, payload } = event;
+  const { phase, workerId, childRunId, error, attestation } = payload;
+  const place = { workerId, chainEventId: eventId, phase: PHASES[phase] };
+  if (phase === "dispatch.began" || !before) return { ...place, ...turnOf(before, event) };
+  const childStatus = CHILD_STATUS[phase];
+  return {
+    ...before,
+    ...place,
+    ...(childRunId !== undefined && { childRunId }),
+    ...(childStatus && { childStatus }),
+    ...(error && { error }),
+    ...(attestation && { attestation }),
+  };
+}
+
+/** The next worker of the decision, or the same one again. */
+function turnOf(
+  before: Handoff | undefined,
+  event: Of<"core.workflowChain.event">,
+): Pick<Handoff, "index" | "revision" | "unmet"> {
+  if (!before) return { index: 0, revision: 0, unmet: [] };
+  return isRevision(before, event)
+    ? { index: before.index, revision: before.revision + 1, unmet: before.verdict?.criteria ?? [] }
+    : { index: before.index + 1, revision: 0, unmet: [] };
+}
+
+/** A worker that is to revise its work begins again, unless people ruled on it. */
+function isRevision(
+  before: Handoff | undefined,
+  { payload: { phase, workerId } }: Of<"core.workflowChain.event">,
+): boolean {
+  return (
+    phase === "dispatch.began" &&
+    before?.phase === "ended" &&
+    before.verdict?.verdict === "revise" &&
+    before.answer === undefined &&
+    before.workerId === workerId
+  );
+}
+
+/** What is ruled on a worker takes the place of what was ruled on it before. */
+function reviewed(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }: NodeRun): WorkflowRun {
+  if (!handoff) return run;
+  const { workerId, childRunId, verdict } = handoff;
+  const key = reviewKey(nodeId, workerId);
+  const known = run.reviews.get(key);
+  const put = (review: Review): WorkflowRun => ({ ...run, reviews: run.reviews.set(key, review) });
+  if (event.type === "agent.verified")
+    return put({
+      ...{ nodeId, workerId, isMerged: false },
+      ...(childRunId !== undefined && { childRunId }),
+      ...(verdict && { verdict }),
+    });
+  const isHarvested = event.type === "core.workflowChain.event" && event.payload.phase === "output.harvested";
+  return isHarvested && known && known.childRunId === childRunId ? put({ ...known, isMerged: true }) : run;
+}
+
+/** People were asked whether what a child produced is merged. */
+export function evolveAnswer(run: WorkflowRun, nodeId: string, answer: Answer): WorkflowRun {
+  const node = run.nodes.get(nodeId);
+  const handoff = node?.handoff;
+  if (handoff?.phase !== "ended") return run;
+  const key = reviewKey(nodeId, handoff.workerId);
+  const known = run.reviews.get(key);
+  const isSame = known?.childRunId === handoff.childRunId;
+  const review: Review = {
+    ...{ nodeId, workerId: handoff.workerId, isMerged: false },
+    ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
+    ...(isSame && known),
+    ruling: isAgreed(answer) ? "accepted" : "rejected",
+  };
+  return {
+    ...run,
+    nodes: run.nodes.set(nodeId, { ...node, handoff: { ...handoff, answer } } as NodeRun),
+    reviews: run.reviews.set(key, review),
+  };
+}
+
+type ChainPhase = Of<"core.workflowChain.event">["payload"]["phase"];
+
+const PHASES: Readonly<Record<ChainPhase, Handoff["phase"]>> = {
+  "dispatch.began": "dispatching",
+  "dispatch.succeeded": "running",
+  "dispatch.failed": "ended",
+  "child.completed": "ended",
+  "child.failed": "ended",
+  "child.cancelled": "ended",
+  "output.harvested": "harvested",
+};
+
+const CHILD_STATUS: Partial<Readonly<Record<ChainPhase, NonNullable<Handoff["childStatus"]>>>> = {
+  "dispatch.failed": "failed",
+  "child.completed": "completed",
+  "child.failed": "failed",
+  "child.cancelled": "cancelled",
+};

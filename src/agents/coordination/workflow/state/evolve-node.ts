@@ -1,0 +1,244 @@
+/** Owns: what the events of a node mean for it. */
+import { invariant } from "../../contracts/errors.ts";
+import type { EpochMs } from "../../contracts/ids.ts";
+import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
+import { evolveAnswer, evolveHandoff } from "./evolve-handoff.ts";
+import { evolveInvocation, type InvocationEvent } from "./invocation.ts";
+import type { Answer, NodeRun, WorkflowRun } from "./workflow-state.ts";
+
+type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
+
+export function evolveNode(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {
+  switch (event.type) {
+    case "node.started":
+      return started(run, event, atMs);
+    case "node.skipped":
+      return put(run, skipped(run, event, atMs));
+    case "node.retried":
+      return change(run, event.payload.nodeId, (node) => ({ ...node, attempt: event.payload.attempt }));
+    case "node.completed": {
+      const { nodeId, outputs = {} } = event.payload;
+      return ended(run, nodeId, event, { status: "completed", outputs });
+    }
+    case "node.failed":
+      return ended(run, event.payload.nodeId, event, { status: "failed", error: event.payload.error });
+    case "node.cancelled":
+      return ended(run, event.payload.nodeId, event, { status: "cancelled" });
+    case "node.suspended":
+    case "interrupt.requested":
+    case "interrupt.resolved":
+    case "approval.received":
+      return evolveInterrupt(run, event, atMs);
+    case "core.workflowChain.event":
+    case "node.dispatched":
+    case "agent.verified":
+    case "coordination.child_gave_up":
+      return evolveHandoff(run, event);
+    case "memory.written":
+      return evolveActs(run, event);
+    case "agent.toolCalled":
+    case "agent.toolReturned":
+      return evolveAgent(evolveActs(run, event), event);
+    case "agent.invocation.started":
+    case "agent.invocation.completed":
+    case "coordination.agent_bound":
+    case "coordination.agent_turned":
+    case "agent.handoff":
+      return evolveAgent(run, event);
+    default:
+      return run;
+  }
+}
+
+function put(run: WorkflowRun, node: NodeRun): WorkflowRun {
+  return { ...run, nodes: run.nodes.set(node.nodeId, node) };
+}
+
+function change(run: WorkflowRun, nodeId: string, to: (node: NodeRun) => NodeRun): WorkflowRun {
+  const node = run.nodes.get(nodeId);
+  invariant(node !== undefined, `node ${nodeId} has not been started`);
+  return put(run, to(node));
+}
+
+function started(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): WorkflowRun {
+  const { nodeId, attempt } = event.payload;
+  const before = run.nodes.get(nodeId);
+  return put(
+    { ...run, executions: run.executions + 1 },
+    {
+      nodeId,
+      status: "running",
+      executions: (before?.executions ?? 0) + 1,
+      attempt,
+      startedAtMs: atMs,
+      startedSequence: event.sequence,
+      startedEventId: event.eventId,
+      ...enteredAt(before, event, atMs),
+      answers: [],
+      memoryIds: [],
+      ...countsOf(before),
+      loopbacks: loopbacksOf(before, attempt),
+    },
+  );
+}
+
+/** What counts over all executions of the node. */
+function countsOf(
+  before: NodeRun | undefined,
+): Pick<NodeRun, "interrupts" | "completedChildren" | "loopbacks"> {
+  const { interrupts = 0, completedChildren = 0, loopbacks = 0 } = before ?? ({} as Partial<NodeRun>);
+  return { interrupts, completedChildren, loopbacks };
+}
+
+function loopbacksOf(before: NodeRun | undefined, attempt: number): number {
+  return (before?.loopbacks ?? 0) + (before?.endedSequence !== undefined && attempt === 0 ? 1 : 0);
+}
+
+/** A retry goes on with what was entered. */
+function enteredAt(
+  before: NodeRun | undefined,
+  { sequence, payload: { attempt } }: Of<"node.started">,
+  atMs: EpochMs,
+): Pick<NodeRun, "enteredSequence" | "enteredAtMs"> {
+  const isNew = attempt === 0 || !before;
+  return isNew
+    ? { enteredSequence: sequence, enteredAtMs: atMs }
+    : { enteredSequence: before.enteredSequence, enteredAtMs: before.enteredAtMs };
+}
+
+function skipped(
+  run: WorkflowRun,
+  { payload: { nodeId }, ...event }: Of<"node.skipped">,
+  atMs: EpochMs,
+): NodeRun {
+  const before = run.nodes.get(nodeId);
+  return {
+    nodeId,
+    status: "skipped",
+    executions: before?.executions ?? 0,
+    attempt: 0,
+    startedAtMs: atMs,
+    startedSequence: event.sequence,
+    startedEventId: event.eventId,
+    enteredSequence: before?.enteredSequence ?? event.sequence,
+    enteredAtMs: before?.enteredAtMs ?? atMs,
+    endedSequence: event.sequence,
+    answers: [],
+    memoryIds: [],
+    ...countsOf(before),
+  };
+}
+
+function ended(
+  run: WorkflowRun,
+  nodeId: string,
+  { sequence }: WorkflowEvent,
+  end: Pick<NodeRun, "status" | "outputs" | "error">,
+): WorkflowRun {
+  return change(run, nodeId, ({ interrupt: _, ...node }) => ({ ...node, ...end, endedSequence: sequence }));
+}
+
+type InterruptEvent = Of<
+  "node.suspended" | "interrupt.requested" | "interrupt.resolved" | "approval.received"
+>;
+
+/** `node.suspended` opens an interrupt, `interrupt.requested` right behind it says what is asked. */
+function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs): WorkflowRun {
+  const { eventId, nodeId = "" } = event;
+  switch (event.type) {
+    case "node.suspended": {
+      const { interruptId, kind, key, reason } = event.payload;
+      const opened = {
+        interruptId,
+        kind,
+        key,
+        atMs,
+        eventId,
+        data: {},
+        votes: [],
+        ...(reason !== undefined && { reason }),
+      };
+      return change(run, nodeId, (node) => ({
+        ...node,
+        status: "suspended",
+        interrupts: node.interrupts + 1,
+        interrupt: opened,
+      }));
+    }
+    case "interrupt.requested": {
+      const { data, timeoutMs, resumeSchema } = event.payload;
+      return change(run, nodeId, (node) => ({
+        ...node,
+        ...(node.interrupt && {
+          interrupt: {
+            ...node.interrupt,
+            isAsked: true,
+            data,
+            ...(timeoutMs !== undefined && { timeoutMs }),
+            ...(resumeSchema && { resumeSchema }),
+          },
+        }),
+      }));
+    }
+    case "approval.received":
+      return change(run, nodeId, (node) => voted(node, event.payload));
+    case "interrupt.resolved": {
+      const { interruptId, kind, resumeValue } = event.payload;
+      const answer = { interruptId, kind, resumeValue, eventId, asked: askedBy(run.nodes.get(nodeId)) };
+      const after = change(run, nodeId, ({ interrupt: _, ...node }) => ({
+        ...node,
+        status: "running",
+        answers: [...node.answers, answer],
+      }));
+      return evolveAnswer(agreedTo(after, answer), nodeId, answer);
+    }
+  }
+}
+
+function askedBy(node: NodeRun | undefined): Answer["asked"] {
+  const { data = {}, reason }: Partial<Answer["asked"]> = node?.interrupt ?? {};
+  return { data, ...(reason !== undefined && { reason }) };
+}
+
+/** What people were asked about an agent's doubt is theirs from then on. */
+function agreedTo(run: WorkflowRun, { kind, asked }: Answer): WorkflowRun {
+  const { actor, ...rest } = run;
+  return actor && (kind === "low-confidence" || asked.reason === "low-confidence") ? rest : run;
+}
+
+function evolveActs(
+  run: WorkflowRun,
+  event: Of<"memory.written" | "agent.toolCalled" | "agent.toolReturned">,
+): WorkflowRun {
+  const { nodeId } = event;
+  if (nodeId === undefined || !run.nodes.has(nodeId)) return run;
+  return change(run, nodeId, ({ openCall, ...node }) => {
+    switch (event.type) {
+      case "memory.written":
+        return {
+          ...node,
+          ...(openCall && { openCall }),
+          memoryIds: [...node.memoryIds, event.payload.memoryId],
+        };
+      case "agent.toolCalled":
+        return { ...node, openCall: event.eventId };
+      case "agent.toolReturned":
+        return node;
+    }
+  });
+}
+
+function evolveAgent(run: WorkflowRun, event: InvocationEvent): WorkflowRun {
+  const { nodeId } = event;
+  if (nodeId === undefined || !run.nodes.has(nodeId)) return run;
+  return change(run, nodeId, (node) => {
+    const invocation = evolveInvocation(node.invocation, event);
+    return invocation === node.invocation ? node : { ...node, ...(invocation && { invocation }) };
+  });
+}
+
+function voted(node: NodeRun, { decidedBy, action }: Readonly<Record<string, unknown>>): NodeRun {
+  if (!node.interrupt || typeof decidedBy !== "string" || typeof action !== "string") return node;
+  const votes = [...node.interrupt.votes.filter(({ by }) => by !== decidedBy), { by: decidedBy, action }];
+  return { ...node, interrupt: { ...node.interrupt, votes } };
+}

@@ -1,0 +1,213 @@
+/**
+ * Owns: what each event of a workflow run means for its state. An event already happened, so nothing here refuses.
+ *
+ * L2 sequences are gapless. L4 the same log folds to the same state in every release. D5 nothing follows the end.
+ */
+import { Map as ImmutableMap } from "immutable";
+import { invariant } from "../../contracts/errors.ts";
+import { addMs, epochMsOf, type EpochMs } from "../../contracts/ids.ts";
+import type { RunOrigin } from "../../contracts/workflows/run-origin.ts";
+import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
+import { evolveNode } from "./evolve-node.ts";
+import { isAtWork, isEndedPhase, type NodeRun, type RunPhase, type WorkflowRun } from "./workflow-state.ts";
+
+/** `origin`: of a fork. */
+export function foldWorkflow(events: Iterable<WorkflowEvent>, origin?: RunOrigin): WorkflowRun | undefined {
+  let run: WorkflowRun | undefined;
+  for (const event of events) run = run ? evolveWorkflow(run, event) : beginWorkflow(event, origin);
+  return run;
+}
+
+export function evolveWorkflow(given: WorkflowRun | undefined, event: WorkflowEvent): WorkflowRun {
+  if (!given) return beginWorkflow(event);
+  const before = isFirstOfFork(given) ? afterGap(given, epochMsOf(event.timestamp)) : given;
+  invariant(
+    event.sequence === before.nextSequence,
+    `L2: expected ${before.nextSequence} at ${event.eventId}`,
+  );
+  invariant(!isEndedPhase(before.phase), `D5: ${event.type} after the end at ${event.eventId}`);
+  const atMs = epochMsOf(event.timestamp);
+  const chars = before.chars + charsOf(event);
+  const run = { ...before, nextSequence: event.sequence + 1, changedAtMs: atMs, chars };
+  return waited(before, evolveKnown(run, event, atMs), atMs);
+}
+
+/** `origin`: of a fork. */
+export function beginWorkflow(event: WorkflowEvent, origin?: RunOrigin): WorkflowRun {
+  invariant(event.type === "run.started" && event.sequence === 0, `L2: a run begins with ${event.type}`);
+  const atMs = epochMsOf(event.timestamp);
+  return {
+    runId: event.runId,
+    nextSequence: 1,
+    changedAtMs: atMs,
+    startedAtMs: atMs,
+    startedEventId: event.eventId,
+    started: optionsOf(event.payload, origin),
+    ...(origin && { origin }),
+    phase: { kind: "open" },
+    nodes: ImmutableMap(),
+    variables: ImmutableMap(),
+    chars: charsOf(event),
+    executions: 0,
+    orchestrator: { decided: 0, revisions: 0 },
+    reviews: ImmutableMap(),
+    waitedMs: 0,
+  };
+}
+
+/** What a branch's caller put in place of the source's options. */
+function optionsOf(started: WorkflowRun["started"], origin: RunOrigin | undefined): WorkflowRun["started"] {
+  const overlay = origin?.configurable;
+  return overlay ? { ...started, configurable: { ...started.configurable, ...overlay } } : started;
+}
+
+/** Whether the next event is the first after those that were taken from a source, of this fork or of one that it is a fork of. */
+export function isFirstOfFork({ origin, nextSequence }: WorkflowRun): boolean {
+  return origin?.ids.some(({ before }) => before === nextSequence) === true;
+}
+
+/** The time between a source's event and the fork's own is nobody's: what runs out then has as long as it had. */
+function afterGap(run: WorkflowRun, atMs: EpochMs): WorkflowRun {
+  const gapMs = Math.max(0, atMs - run.changedAtMs);
+  const nodes = run.nodes.map((node): NodeRun => {
+    if (!isAtWork(node)) return node;
+    const { interrupt } = node;
+    return {
+      ...node,
+      startedAtMs: addMs(node.startedAtMs, gapMs),
+      ...(interrupt && { interrupt: { ...interrupt, atMs: addMs(interrupt.atMs, gapMs) } }),
+    };
+  });
+  // What is waited for already counts when the wait ends.
+  return { ...run, nodes, waitedMs: run.waitedMs + (run.waitingSinceMs === undefined ? gapMs : 0) };
+}
+
+/** Events that carry values; the others are small. */
+const VALUES: ReadonlySet<WorkflowEvent["type"]> = new Set([
+  "run.started",
+  "node.completed",
+  "variable.changed",
+  "interrupt.requested",
+  "interrupt.resolved",
+  "agent.toolCalled",
+  "agent.toolReturned",
+  "agent.reasoned",
+  "coordination.agent_bound",
+  "coordination.agent_turned",
+  "runOrchestrator.decided",
+]);
+
+function charsOf({ type, payload }: WorkflowEvent): number {
+  return VALUES.has(type) ? JSON.stringify(payload).length : 0;
+}
+
+function evolveKnown(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {
+  switch (event.type) {
+    case "run.completed":
+    case "run.failed":
+    case "run.cancelled":
+    case "run.paused":
+    case "run.resumed":
+    case "coordination.pause_requested":
+      return evolvePhase(run, event, atMs);
+    case "variable.changed":
+      return { ...run, variables: run.variables.set(event.payload.name, event.payload.next) };
+    case "runOrchestrator.decided":
+    case "core.workflowChain.confidence-escalated":
+      return evolveOrchestrator(run, event);
+    case "agent.decided": {
+      const { agentId, confidence } = event.payload;
+      const actor = { agentId, ...(confidence !== undefined && { confidence }) };
+      return evolveNode({ ...run, actor }, event, atMs);
+    }
+    default:
+      return evolveNode(run, event, atMs);
+  }
+}
+
+type PhaseEvent = Extract<
+  WorkflowEvent,
+  {
+    type:
+      | "run.completed"
+      | "run.failed"
+      | "run.cancelled"
+      | "run.paused"
+      | "run.resumed"
+      | "coordination.pause_requested";
+  }
+>;
+
+function evolvePhase(run: WorkflowRun, event: PhaseEvent, atMs: EpochMs): WorkflowRun {
+  const { pauseRequested: _, ...rest } = run;
+  const into = (phase: RunPhase): WorkflowRun => ({ ...rest, phase });
+  switch (event.type) {
+    case "run.completed":
+      return into({ kind: "completed", atMs, outputs: event.payload.outputs });
+    case "run.failed": {
+      const { error, failedNodeId } = event.payload;
+      return into({
+        kind: "failed",
+        atMs,
+        error,
+        ...(failedNodeId !== undefined && { nodeId: failedNodeId }),
+      });
+    }
+    case "run.cancelled": {
+      const { reason } = event.payload;
+      return into({ kind: "cancelled", atMs, ...(reason !== undefined && { reason }) });
+    }
+    case "run.paused":
+      return into({ kind: "paused", atMs });
+    case "run.resumed":
+      return into({ kind: "open" });
+    case "coordination.pause_requested":
+      return { ...run, pauseRequested: event.payload };
+  }
+}
+
+type OrchestratorEvent = Extract<
+  WorkflowEvent,
+  { type: "runOrchestrator.decided" | "core.workflowChain.confidence-escalated" }
+>;
+
+function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): WorkflowRun {
+  const { held: _, ...orchestrator } = run.orchestrator;
+  const { eventId, sequence, nodeId = "" } = event;
+  if (event.type === "core.workflowChain.confidence-escalated") {
+    const { originalDecision: decision } = event.payload;
+    // A verifier's doubt holds no decision.
+    return decision ? { ...run, orchestrator: { ...orchestrator, held: { decision, sequence } } } : run;
+  }
+  const { agentId, decision, iteration } = event.payload;
+  return {
+    ...run,
+    orchestrator: {
+      ...orchestrator,
+      agentId,
+      decided: iteration,
+      last: { decision, eventId, sequence, nodeId },
+    },
+  };
+}
+
+/** Time in which a person, or nobody, was awaited does not count as the run's own. */
+function waited(before: WorkflowRun, run: WorkflowRun, atMs: EpochMs): WorkflowRun {
+  const since = before.waitingSinceMs;
+  const waits = isWaiting(run);
+  if (since === undefined) return waits ? { ...run, waitingSinceMs: atMs } : run;
+  if (waits) return run;
+  const { waitingSinceMs: _, ...rest } = run;
+  return { ...rest, waitedMs: run.waitedMs + Math.max(0, atMs - since) };
+}
+
+function isWaiting({ phase, nodes }: WorkflowRun): boolean {
+  if (phase.kind === "paused") return true;
+  if (phase.kind !== "open") return false;
+  let suspended = false;
+  for (const node of nodes.values()) {
+    if (node.status === "running") return false;
+    suspended ||= isAtWork(node);
+  }
+  return suspended;
+}

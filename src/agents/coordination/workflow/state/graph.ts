@@ -1,0 +1,127 @@
+/**
+ * Owns: turning a workflow definition into the graph that runs follow, and what makes a definition one that cannot be run.
+ * A cycle is a loop: the edge that closes it fires its target again.
+ */
+import type { WorkflowDefinition, WorkflowEdge } from "../../contracts/workflows/workflow-definition.ts";
+import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
+import { conditionProblem } from "./values.ts";
+import type { NodeGraph } from "./node-graph.ts";
+import type { GraphNode, GraphEdge } from "./node-graph.ts";
+
+export type Compiled =
+  | { readonly ok: true; readonly graph: NodeGraph }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+export function compileWorkflow(given: WorkflowDefinition, sha256: string): Compiled {
+  const problems = problemsOf(given);
+  if (problems.length > 0) return { ok: false, problems };
+  const definition = { ...given, edges: [...given.edges, ...loopOfSupervisor(given)] };
+  const closing = loopEdges(definition);
+  const edges = definition.edges.map((edge): GraphEdge => ({
+    ...edge,
+    rule: edge.triggerRule ?? "all_success",
+    closesLoop: closing.has(edge.id),
+  }));
+  const incoming = Map.groupBy(edges, ({ targetNodeId }) => targetNodeId);
+  const outgoing = Map.groupBy(edges, ({ sourceNodeId }) => sourceNodeId);
+  const nodes = new Map(
+    definition.nodes.map((node): [string, GraphNode] => [
+      node.id,
+      { node, incoming: incoming.get(node.id) ?? [], outgoing: outgoing.get(node.id) ?? [] },
+    ]),
+  );
+  const { settings } = definition;
+  return {
+    ok: true,
+    graph: {
+      workflowId: definition.id,
+      definition: sha256,
+      nodes,
+      variables: definition.variables,
+      hasLoops: closing.size > 0,
+      ...(settings.timeout !== undefined && { timeoutMs: settings.timeout }),
+      maxRetries: settings.maxRetries ?? 0,
+      loopbackMax: settings.maxLoopbackIterations ?? WORKFLOW_BOUNDS.loopbackIterations,
+    },
+  };
+}
+
+export const SUPERVISOR = "core.orchestrator.supervisor";
+export const DISPATCH = "core.dispatch";
+/** A node that does nothing but let its agent work. */
+export const AGENT = "openclaw.agent";
+
+/** A supervisor and a dispatch are a loop also where no edge says so (RFC 0037); the latest decision is what is dispatched. */
+function loopOfSupervisor({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {
+  const supervisor = nodes.find(({ typeId }) => typeId === SUPERVISOR);
+  const dispatch = nodes.find(({ typeId }) => typeId === DISPATCH);
+  if (!supervisor || !dispatch) return [];
+  const between = (sourceNodeId: string, targetNodeId: string): WorkflowEdge[] =>
+    edges.some((edge) => edge.sourceNodeId === sourceNodeId && edge.targetNodeId === targetNodeId)
+      ? []
+      : [{ id: `@${sourceNodeId}-${targetNodeId}`, sourceNodeId, targetNodeId }];
+  return [...between(supervisor.id, dispatch.id), ...between(dispatch.id, supervisor.id)];
+}
+
+function problemsOf({ nodes, edges, variables }: WorkflowDefinition): string[] {
+  const ids = new Set(nodes.map(({ id }) => id));
+  return [
+    ...repeated(nodes.map(({ id }) => id)).map((id) => `node ${id} is there more than once`),
+    ...repeated(edges.map(({ id }) => id)).map((id) => `edge ${id} is there more than once`),
+    ...repeated(variables.map(({ name }) => name)).map((name) => `variable ${name} is there more than once`),
+    ...edges.flatMap(({ id, sourceNodeId, targetNodeId }) =>
+      [sourceNodeId, targetNodeId]
+        .filter((nodeId) => !ids.has(nodeId))
+        .map((nodeId) => `edge ${id} names the node ${nodeId}, which is not there`),
+    ),
+    ...edges.flatMap(({ id, condition }) => {
+      const problem = condition && conditionProblem(condition);
+      return problem ? [`the condition of edge ${id}: ${problem}`] : [];
+    }),
+    ...nodes.flatMap(({ id, inputs }) =>
+      Object.entries(inputs).flatMap(([port, value]) =>
+        value.type === "connection" && !ids.has(value.nodeId)
+          ? [`input ${port} of node ${id} names the node ${value.nodeId}, which is not there`]
+          : [],
+      ),
+    ),
+  ];
+}
+
+function repeated(ids: readonly string[]): string[] {
+  return [...new Set(ids.filter((id, index) => ids.indexOf(id) !== index))];
+}
+
+/** The edges that lead back to a node on the way to their source, walking from the nodes in the order of the definition. */
+function loopEdges({ nodes, edges }: WorkflowDefinition): Set<string> {
+  const outgoing = new Map<string, WorkflowEdge[]>();
+  const targets = new Set<string>();
+  for (const edge of edges) {
+    outgoing.set(edge.sourceNodeId, [...(outgoing.get(edge.sourceNodeId) ?? []), edge]);
+    if (edge.sourceNodeId !== edge.targetNodeId) targets.add(edge.targetNodeId);
+  }
+  const closing = new Set<string>();
+  const state = new Map<string, "open" | "done">();
+  const walk = (root: string): void => {
+    if (state.has(root)) return;
+    const way: { id: string; next: number }[] = [{ id: root, next: 0 }];
+    state.set(root, "open");
+    for (let at = way.at(-1); at; at = way.at(-1)) {
+      const edge = (outgoing.get(at.id) ?? [])[at.next++];
+      if (!edge) {
+        state.set(at.id, "done");
+        way.pop();
+        continue;
+      }
+      const seen = state.get(edge.targetNodeId);
+      if (seen === "open") closing.add(edge.id);
+      if (seen !== undefined) continue;
+      state.set(edge.targetNodeId, "open");
+      way.push({ id: edge.targetNodeId, next: 0 });
+    }
+  };
+  // Entries first, so that a loop is entered where the workflow enters it.
+  for (const { id } of nodes) if (!targets.has(id)) walk(id);
+  for (const { id } of nodes) walk(id);
+  return closing;
+}

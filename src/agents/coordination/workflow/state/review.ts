@@ -1,0 +1,57 @@
+/**
+ * Owns: what is known of the work that a gate stood behind: what nobody has settled yet, and whether a run that ended reached
+ * what it was for (RFC 0090 §C).
+ */
+import type { Answer, Review, WorkflowRun } from "./workflow-state.ts";
+
+/** Whoever did not say yes said no. */
+export function isAgreed({ resumeValue }: Pick<Answer, "resumeValue">): boolean {
+  if (typeof resumeValue !== "object" || resumeValue === null || !("action" in resumeValue)) return false;
+  return resumeValue.action === "accept" || resumeValue.action === "edit-accept";
+}
+
+/** Work that was not accepted, in whose place nothing better came, and on which nobody has ruled. */
+export function unresolved({ reviews }: Pick<WorkflowRun, "reviews">): Review[] {
+  return [...reviews.values()].filter(
+    ({ verdict, isMerged, ruling }) =>
+      verdict !== undefined && verdict.verdict !== "pass" && !isMerged && ruling === undefined,
+  );
+}
+
+/** What a supervisor is told of it: names and keys, and nothing of the work. */
+export function reviewsOf({ reviews }: Pick<WorkflowRun, "reviews">): Readonly<Record<string, unknown>>[] {
+  return [...reviews.values()].map(({ workerId, verdict, isMerged, ruling }) => ({
+    worker: workerId,
+    ...(verdict && { verdict: verdict.verdict, criteria: verdict.criteria ?? [] }),
+    merged: isMerged,
+    ...(ruling && { people: ruling }),
+  }));
+}
+
+export interface Convergence {
+  readonly goalSatisfied: boolean;
+  /** Keys of the supervisor's criteria that it said are not met. */
+  readonly unmet: readonly string[];
+  /** Workers whose work was not accepted. */
+  readonly notAccepted: readonly string[];
+}
+
+/** Of a run that completed and says, or shows, whether it reached its goal; nothing of any other. */
+export function convergenceOf({
+  phase,
+  orchestrator: { last },
+  reviews,
+}: Pick<WorkflowRun, "phase" | "orchestrator" | "reviews">): Convergence | undefined {
+  if (phase.kind !== "completed") return undefined;
+  const decision = last?.decision;
+  const criteria = decision?.kind === "terminate" ? (decision.successCriteria ?? []) : [];
+  const unmet = criteria.filter(({ met }) => !met).map(({ key }) => key);
+  const notAccepted = [...reviews.values()].filter(isNotAccepted).map(({ workerId }) => workerId);
+  if (criteria.length === 0 && notAccepted.length === 0) return undefined;
+  return { goalSatisfied: unmet.length === 0 && notAccepted.length === 0, unmet, notAccepted };
+}
+
+function isNotAccepted({ verdict, ruling, isMerged }: Review): boolean {
+  if (isMerged || ruling === "accepted") return false;
+  return ruling === "rejected" || verdict?.verdict !== "pass";
+}

@@ -1,0 +1,185 @@
+/** Owns: what a run looks like from outside (run-snapshot.schema.json). */
+import { isoTimestamp, type EpochMs } from "../../contracts/ids.ts";
+import {
+  hasRunEnded,
+  type WorkflowStatus,
+  type WorkflowSummary,
+} from "../../contracts/workflows/workflow-summary.ts";
+import type { GraphNode } from "./node-graph.ts";
+import type { NodeGraph } from "./node-graph.ts";
+import { convergenceOf } from "./review.ts";
+import {
+  isAtWork,
+  isMaterialising,
+  type NodeRun,
+  type RunPhase,
+  type WorkflowRun,
+} from "./workflow-state.ts";
+import { variablesOf, type Values } from "./values.ts";
+
+export interface ChildRun {
+  readonly runId: string;
+  readonly status: WorkflowStatus;
+}
+
+/** `children`: the runs that it waits for. A run whose child waits for somebody waits for them too. */
+export function statusOf(run: WorkflowRun, children: readonly ChildRun[] = []): WorkflowStatus {
+  const { phase } = run;
+  // What a fork goes through while it takes events is over, wherever that is.
+  if (isMaterialising(run)) return "running";
+  if (phase.kind !== "open") return phase.kind;
+  const waiting = waitingNode(run);
+  if (waiting?.interrupt) return WAITING[waiting.interrupt.kind];
+  return children.find(({ status }) => status.startsWith("waiting-"))?.status ?? "running";
+}
+
+const WAITING = {
+  approval: "waiting-approval",
+  "low-confidence": "waiting-approval",
+  clarification: "waiting-input",
+  custom: "waiting-input",
+  "external-event": "waiting-external",
+} as const;
+
+/** `driver`: the process that goes on with it. */
+export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary {
+  const { owner, workflowId, parent } = run.started;
+  return {
+    kind: "workflow",
+    status: statusOf(run),
+    tenant: owner.tenant,
+    workflowId,
+    createdAtMs: run.startedAtMs,
+    driver,
+    // Whoever started a fork's source did not start the fork.
+    ...(parent && !run.origin && { parent }),
+  };
+}
+
+/** The first that waits for somebody, unless another one works. */
+export function waitingNode(run: WorkflowRun): NodeRun | undefined {
+  let waiting: NodeRun | undefined;
+  for (const node of run.nodes.values()) {
+    if (node.status === "running") return undefined;
+    if (node.status === "suspended") waiting ??= node;
+  }
+  return waiting;
+}
+
+/** The first that has asked somebody something, whatever else works. */
+export function askingNode(run: WorkflowRun): NodeRun | undefined {
+  for (const node of run.nodes.values()) if (node.status === "suspended") return node;
+  return undefined;
+}
+
+/** The child runs that nodes at work wait for, by their ids. */
+export function childrenOf(run: WorkflowRun): string[] {
+  return [...run.nodes.values()].flatMap((node) =>
+    isAtWork(node) && node.handoff?.childRunId !== undefined && node.handoff.phase === "running"
+      ? [node.handoff.childRunId]
+      : [],
+  );
+}
+
+export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonly ChildRun[]): Values {
+  const { started, phase } = run;
+  const status = statusOf(run, children);
+  const waiting = waitingNode(run);
+  return {
+    runId: run.runId,
+    workflowId: started.workflowId,
+    status,
+    owner: started.owner,
+    ...(waiting && !hasRunEnded(status) && { currentNodeId: waiting.nodeId }),
+    startedAt: isoTimestamp(run.startedAtMs),
+    ...phaseView(phase),
+    inputs: masked(started.inputs, graph),
+    variables: masked(variablesOf(run, graph), graph),
+    nodeStates: Object.fromEntries([...run.nodes.values()].map((node) => [node.nodeId, nodeState(node)])),
+    ...callerView(started, run.origin),
+    ...(children.length > 0 && { childRuns: children }),
+    ...agentsOf(run, graph),
+    ...convergenceView(run),
+    eventLogSchemaVersion: 1,
+  };
+}
+
+/** RFC 0090 §C: a run that gave up completed, and did not reach its goal. */
+function convergenceView(run: WorkflowRun): Values {
+  const convergence = convergenceOf(run);
+  return convergence ? { convergence } : {};
+}
+
+function phaseView(phase: RunPhase): Values {
+  switch (phase.kind) {
+    case "open":
+      return {};
+    case "paused":
+      return { pausedAt: isoTimestamp(phase.atMs) };
+    case "completed":
+      return { ...endView(phase.atMs), outputs: phase.outputs };
+    case "failed":
+      return { ...endView(phase.atMs), error: phase.error };
+    case "cancelled":
+      return endView(phase.atMs);
+  }
+}
+
+function endView(atMs: EpochMs): Values {
+  const endedAt = isoTimestamp(atMs);
+  return { completedAt: endedAt, endedAt };
+}
+
+/** What the caller said, and who that was. */
+function callerView(
+  { tags, metadata, configurable, parent }: WorkflowRun["started"],
+  origin: WorkflowRun["origin"],
+): Values {
+  return {
+    ...(tags && { tags }),
+    ...(metadata && { metadata }),
+    ...(configurable && { configurable }),
+    ...(origin && { sourceRunId: origin.sourceRunId, fromSeq: origin.fromSeq, mode: origin.mode }),
+    ...(parent && !origin && { parentRunId: parent.runId }),
+    ...(parent?.nodeId !== undefined && !origin && { parentNodeId: parent.nodeId }),
+  };
+}
+
+function nodeState({ status, executions, attempt, error }: NodeRun): Values {
+  return { status, executions, attempt, ...(error && { error }) };
+}
+
+export const MASK = "[masked]";
+
+/** A sensitive variable is there for its nodes only. */
+export function masked(values: Values, graph: NodeGraph): Values {
+  const shown = { ...values };
+  for (const { name, sensitive } of graph.variables)
+    if (sensitive && Object.hasOwn(shown, name)) shown[name] = MASK;
+  return shown;
+}
+
+/** The supervisor for the whole run; the agent that was at work last. */
+function agentsOf(run: WorkflowRun, graph: NodeGraph): Values {
+  const { agentId } = run.orchestrator;
+  let last: { readonly node: GraphNode; readonly sequence: number } | undefined;
+  for (const own of run.nodes.values()) {
+    const node = graph.nodes.get(own.nodeId);
+    const sequence = own.startedSequence;
+    if (node?.node.agent && (!last || sequence > last.sequence)) last = { node, sequence };
+  }
+  const agent = last?.node.node.agent;
+  return {
+    ...(agent && { agent: agentRef(agent) }),
+    ...(agentId !== undefined && { runOrchestrator: { agentId } }),
+  };
+}
+
+const AGENT_KEYS = ["agentId", "name", "modelClass", "memoryRef", "version", "channel", "sourceManifestId"];
+
+/** agent-ref.schema.json, which is closed. */
+function agentRef(agent: Values): Values {
+  return Object.fromEntries(
+    AGENT_KEYS.filter((key) => agent[key] !== undefined).map((key) => [key, agent[key]]),
+  );
+}

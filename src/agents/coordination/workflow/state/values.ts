@@ -1,0 +1,170 @@
+/** Owns: what stands for a value in a workflow: inputs of nodes, variables, conditions of edges. */
+import { RE2JS } from "re2js";
+import type { EdgeCondition, PortValue } from "../../contracts/workflows/workflow-definition.ts";
+import type { GraphNode } from "./node-graph.ts";
+import type { NodeGraph } from "./node-graph.ts";
+import type { WorkflowRun } from "./workflow-state.ts";
+
+export type Values = Readonly<Record<string, unknown>>;
+
+export function isRecord(value: unknown): value is Values {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Of `run.started`, over the defaults; then what changed. */
+export function variablesOf(run: WorkflowRun, graph: NodeGraph): Values {
+  const values: Record<string, unknown> = initialVariables(graph, run.started.inputs);
+  for (const [name, value] of run.variables) values[name] = value;
+  return values;
+}
+
+export function initialVariables(graph: NodeGraph, inputs: Values): Record<string, unknown> {
+  const values: Record<string, unknown> = {};
+  for (const { name, defaultValue } of graph.variables)
+    if (defaultValue !== undefined) values[name] = defaultValue;
+  return Object.assign(values, inputs);
+}
+
+export function variableOf(run: WorkflowRun, graph: NodeGraph, name: string): unknown {
+  if (run.variables.has(name)) return run.variables.get(name);
+  if (Object.hasOwn(run.started.inputs, name)) return run.started.inputs[name];
+  return graph.variables.find((variable) => variable.name === name)?.defaultValue;
+}
+
+/** The inputs of a node as they are now; a port without a value is not there. */
+export function inputsOf(run: WorkflowRun, graph: NodeGraph, { node }: GraphNode): Values {
+  const values: Record<string, unknown> = {};
+  for (const [port, value] of Object.entries(node.inputs)) {
+    const found = portValueOf(run, graph, value);
+    if (found !== undefined) values[port] = found;
+  }
+  return values;
+}
+
+function portValueOf(run: WorkflowRun, graph: NodeGraph, value: PortValue): unknown {
+  switch (value.type) {
+    case "static":
+      return value.value;
+    case "variable":
+      return variableOf(run, graph, value.variableName);
+    case "connection":
+      return at(run.nodes.get(value.nodeId)?.outputs, value.outputKey);
+    case "expression":
+      return at(variablesOf(run, graph), value.expression.replace(/^\$\.?|^variables\./, ""));
+  }
+}
+
+/** The value at a path such as `output.approved`; `undefined` where there is none. */
+export function at(value: unknown, path: string): unknown {
+  let found = value;
+  for (const key of path.split(".")) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
+    found = (found as Values)[key];
+  }
+  return found;
+}
+
+const PATTERN_CHARS_MAX = 200;
+
+/** Operators of `expression`: a path, optionally compared with JSON. */
+const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)\s*(.+?)\s*)?$/;
+
+/** Of each outputs, what each condition said: an edge is looked at again with every step of the run. */
+const said = new WeakMap<Values, Map<EdgeCondition, boolean>>();
+
+export function holds(condition: EdgeCondition, outputs: Values): boolean {
+  const known = said.get(outputs) ?? new Map<EdgeCondition, boolean>();
+  said.set(outputs, known);
+  const before = known.get(condition);
+  if (before !== undefined) return before;
+  const now = evaluate(condition, outputs);
+  known.set(condition, now);
+  return now;
+}
+
+function evaluate(condition: EdgeCondition, outputs: Values): boolean {
+  const { type = "expression", left = "", right } = condition;
+  const value = at(outputs, left.replace(/^output\.(?=.)/, "")) ?? at({ output: outputs }, left);
+  switch (type) {
+    case "equals":
+      return sameValue(value, right);
+    case "notEquals":
+      return !sameValue(value, right);
+    case "contains":
+      return contains(value, right);
+    case "regex":
+      return typeof value === "string" && typeof right === "string" && matches(right, value);
+    case "expression":
+      return holdsExpression(condition.expression ?? "", outputs);
+  }
+}
+
+function contains(value: unknown, part: unknown): boolean {
+  if (Array.isArray(value)) return value.some((item) => sameValue(item, part));
+  return typeof value === "string" && typeof part === "string" && value.includes(part);
+}
+
+function holdsExpression(expression: string, outputs: Values): boolean {
+  const [, not, path = "", operator, literal] = COMPARISON.exec(expression) ?? [];
+  const value = at({ output: outputs, ...outputs }, path);
+  if (operator === undefined || literal === undefined) return (not === "!") !== Boolean(value);
+  const isSame = sameValue(value, literalOf(literal));
+  return operator.startsWith("!") ? !isSame : isSame;
+}
+
+function literalOf(text: string): unknown {
+  try {
+    return JSON.parse(text.replace(/^'(.*)'$/s, '"$1"'));
+  } catch {
+    return text;
+  }
+}
+
+export function sameValue(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  const keys = Object.keys(one);
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => Object.hasOwn(other, key) && sameValue((one as Values)[key], (other as Values)[key]))
+  );
+}
+
+/** A longer text is no match: matching takes time for each character, and nothing else goes on meanwhile. */
+const MATCHED_CHARS_MAX = 2_000;
+/** Instructions of the automaton. */
+const PATTERN_SIZE_MAX = 500;
+
+/** Patterns of definitions come from whoever may register one: the engine's time is linear in the text. */
+function matches(pattern: string, value: string): boolean {
+  return value.length <= MATCHED_CHARS_MAX && (compiled(pattern)?.matcher(value).find() ?? false);
+}
+
+const PATTERNS_MAX = 200;
+const patterns = new Map<string, RE2JS | undefined>();
+
+function compiled(pattern: string): RE2JS | undefined {
+  if (patterns.has(pattern)) return patterns.get(pattern);
+  if (patterns.size >= PATTERNS_MAX) patterns.clear();
+  const found = compile(pattern);
+  patterns.set(pattern, found);
+  return found;
+}
+
+function compile(pattern: string): RE2JS | undefined {
+  if (pattern.length > PATTERN_CHARS_MAX) return undefined;
+  try {
+    const program = RE2JS.compile(pattern);
+    return program.programSize() <= PATTERN_SIZE_MAX ? program : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Why a condition cannot be evaluated, or nothing. */
+export function conditionProblem({ type, right }: EdgeCondition): string | undefined {
+  if (type !== "regex") return undefined;
+  if (typeof right !== "string" || right.length > PATTERN_CHARS_MAX) return "its pattern is no short text";
+  return compile(right) ? undefined : "its pattern is none that is matched in short time";
+}

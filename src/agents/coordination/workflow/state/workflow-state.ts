@@ -1,0 +1,218 @@
+/** Owns: what a workflow run is, folded from its events. */
+import type { Map as ImmutableMap } from "immutable";
+import type { CoordinationId, EpochMs, EventId } from "../../contracts/ids.ts";
+import { eventIdIn, type RunOrigin } from "../../contracts/workflows/run-origin.ts";
+import type {
+  DrainPolicy,
+  InterruptKind,
+  OrchestratorDecision,
+  WorkflowPayloads,
+} from "../../contracts/workflows/workflow-events.ts";
+import type { Invocation } from "./invocation.ts";
+
+export interface WorkflowRun {
+  readonly runId: CoordinationId;
+  /** Of a fork: where its log begins (docs/adr/0013). */
+  readonly origin?: RunOrigin;
+  readonly nextSequence: number;
+  readonly changedAtMs: EpochMs;
+  readonly startedAtMs: EpochMs;
+  readonly startedEventId: EventId;
+  readonly started: WorkflowPayloads["run.started"];
+  readonly phase: RunPhase;
+  readonly nodes: ImmutableMap<string, NodeRun>;
+  /** Values that changed since the run started. */
+  readonly variables: ImmutableMap<string, unknown>;
+  /** What the values in its log take, in UTF-16 code units of JSON. */
+  readonly chars: number;
+  /** Times that a node was started, over all nodes. */
+  readonly executions: number;
+  readonly orchestrator: Orchestrator;
+  /** What was ruled on the work of each worker that a gate stood behind, the newest, by `reviewKey`. */
+  readonly reviews: ImmutableMap<string, Review>;
+  /** The newest decision of an agent, which people have not agreed to. */
+  readonly actor?: { readonly agentId: string; readonly confidence?: number };
+  /** Milliseconds in which nothing worked because people were waited for, or the run was paused. */
+  readonly waitedMs: number;
+  readonly waitingSinceMs?: EpochMs;
+  /** A pause that begins when the running nodes have ended. */
+  readonly pauseRequested?: { readonly drainPolicy: DrainPolicy; readonly reason?: string | undefined };
+}
+
+export type RunPhase =
+  | { readonly kind: "open" }
+  | { readonly kind: "paused"; readonly atMs: EpochMs }
+  | {
+      readonly kind: "completed";
+      readonly atMs: EpochMs;
+      readonly outputs: Readonly<Record<string, unknown>>;
+    }
+  | {
+      readonly kind: "failed";
+      readonly atMs: EpochMs;
+      readonly error: WorkflowPayloads["run.failed"]["error"];
+      readonly nodeId?: string;
+    }
+  | { readonly kind: "cancelled"; readonly atMs: EpochMs; readonly reason?: string };
+
+export type NodeStatus = "running" | "suspended" | "completed" | "failed" | "skipped" | "cancelled";
+
+export interface NodeRun {
+  readonly nodeId: string;
+  readonly status: NodeStatus;
+  /** Times that it was started, retries included. */
+  readonly executions: number;
+  /** Retries since it was started for the newest reason. */
+  readonly attempt: number;
+  readonly startedAtMs: EpochMs;
+  readonly startedSequence: number;
+  readonly startedEventId: EventId;
+  /** When it was started for the newest reason, whatever retries followed. */
+  readonly enteredSequence: number;
+  readonly enteredAtMs: EpochMs;
+  /** When and where it ended; `undefined` while it is at work. */
+  readonly endedSequence?: number;
+  readonly outputs?: Readonly<Record<string, unknown>>;
+  readonly error?: WorkflowPayloads["node.failed"]["error"];
+  /** The open one. */
+  readonly interrupt?: Interrupt;
+  /** Since it was started, the oldest first. */
+  readonly answers: readonly Answer[];
+  /** Interrupts it has raised in this run. */
+  readonly interrupts: number;
+  /** Of a node that hands work over: where it is. */
+  readonly handoff?: Handoff;
+  /** Children of it that completed, over all of its executions. */
+  readonly completedChildren: number;
+  /** What it has kept in memory since it was started, the oldest first. */
+  readonly memoryIds: readonly string[];
+  /** A tool call of it that has not returned. */
+  readonly openCall?: EventId;
+  /** Of an agent of a manifest: how far it is. */
+  readonly invocation?: Invocation;
+  /** How often an edge that closes a loop has fired it again. */
+  readonly loopbacks: number;
+}
+
+export interface Interrupt {
+  readonly interruptId: string;
+  readonly kind: InterruptKind;
+  readonly key: string;
+  readonly atMs: EpochMs;
+  readonly eventId: EventId;
+  readonly reason?: string;
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly timeoutMs?: number;
+  readonly resumeSchema?: Readonly<Record<string, unknown>>;
+  /** Absent: the event that tells what is asked is not in the log, because a fork was cut off before it. */
+  readonly isAsked?: true;
+  /** Of a gate that needs several: who said what. */
+  readonly votes: readonly Vote[];
+}
+
+export interface Vote {
+  readonly by: string;
+  readonly action: string;
+}
+
+export interface Answer {
+  readonly interruptId: string;
+  readonly kind: InterruptKind;
+  readonly resumeValue: unknown;
+  readonly eventId: EventId;
+  /** What was asked. */
+  readonly asked: Pick<Interrupt, "data" | "reason">;
+}
+
+export interface Orchestrator {
+  readonly agentId?: string;
+  /** Decisions so far, the held one not counted. */
+  readonly decided: number;
+  /** Times that a worker was sent back to its work; each counts as a turn of the loop. */
+  readonly revisions: number;
+  readonly last?: {
+    readonly decision: OrchestratorDecision;
+    readonly eventId: EventId;
+    readonly sequence: number;
+    readonly nodeId: string;
+  };
+  /** Below the floor: waits for people. */
+  readonly held?: { readonly decision: OrchestratorDecision; readonly sequence: number };
+}
+
+/** The worker that is being dispatched: phases of the handoff state machine. */
+export interface Handoff {
+  /** In the decision's list; 0 for a sub-workflow. */
+  readonly index: number;
+  readonly phase: "dispatching" | "running" | "ended" | "harvested";
+  readonly chainEventId: EventId;
+  readonly workerId: string;
+  readonly childRunId?: string;
+  /** Of the event that names the child: one that a fork took is its source's. */
+  readonly dispatchedSequence?: number;
+  readonly childStatus?: "completed" | "failed" | "cancelled";
+  readonly error?: WorkflowPayloads["run.failed"]["error"];
+  /** How often this worker was sent back before, and the keys of what it did not meet. */
+  readonly revision: number;
+  readonly unmet: readonly string[];
+  /** RFC 0090: the verdict on what the child produced. */
+  readonly verdict?: RecordedVerdict;
+  /** Of the people who were asked whether it is merged. */
+  readonly answer?: Answer;
+  /** The child says that it did not reach its goal. */
+  readonly gaveUp?: true;
+  /** RFC 0063: of what was harvested. */
+  readonly attestation?: WorkflowPayloads["core.workflowChain.event"]["attestation"];
+}
+
+export type RecordedVerdict = Pick<
+  WorkflowPayloads["agent.verified"],
+  "agentId" | "verdict" | "criteria" | "confidence"
+>;
+
+/** What became of a worker's output. */
+export interface Review {
+  readonly nodeId: string;
+  readonly workerId: string;
+  readonly childRunId?: string;
+  readonly verdict?: RecordedVerdict;
+  readonly isMerged: boolean;
+  /** What people said, where they were asked. */
+  readonly ruling?: "accepted" | "rejected";
+}
+
+/** A worker of a node. */
+export function reviewKey(nodeId: string, workerId: string): string {
+  return `${nodeId}\n${workerId}`;
+}
+
+export function isEndedPhase({ kind }: RunPhase): boolean {
+  return kind !== "open" && kind !== "paused";
+}
+
+export function isAtWork({ status }: NodeRun): boolean {
+  return status === "running" || status === "suspended";
+}
+
+/** The run that stands in what is recorded: of a replay its source's, so that its log is the same. */
+export function identityOf({ runId, origin }: Pick<WorkflowRun, "runId" | "origin">): CoordinationId {
+  return origin?.identity ?? runId;
+}
+
+/** The id of an event of the run, which is its source's for what was taken from there. */
+export function eventIdOf(
+  { runId, origin }: Pick<WorkflowRun, "runId" | "origin">,
+  sequence: number,
+): EventId {
+  return eventIdIn(runId, origin, sequence);
+}
+
+/** A fork that has not yet taken all it takes from its source: nothing is planned for it, and nobody may ask it for anything. */
+export function isMaterialising({ origin, nextSequence, phase }: WorkflowRun): boolean {
+  return origin !== undefined && nextSequence < origin.until && !isEndedPhase(phase);
+}
+
+/** A fork that has taken all, and has no event of its own yet. */
+export function isAtFork({ origin, nextSequence, phase }: WorkflowRun): boolean {
+  return origin !== undefined && nextSequence === origin.until && !isEndedPhase(phase);
+}

@@ -1,0 +1,72 @@
+/** Owns: what people and other systems may ask of a run, and the events that follow, or why none do. */
+import type { WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
+import type { EffectOutcome, NodeEffect, NodeType, NodeView } from "./node-contract/node-type.ts";
+import { nodeTypeOf } from "./nodes/node-types.ts";
+import { modelCall } from "./node-contract/model-call.ts";
+import { brokenNode, failure, REPLAY_SOURCE_MISSING, viewOf, type ProgressParts } from "./progress.ts";
+import { stopped } from "./node-contract/run-end.ts";
+import { isEndedPhase, type WorkflowRun } from "./state/workflow-state.ts";
+
+export function cancelRun(
+  run: WorkflowRun,
+  by: { readonly reason?: string; readonly cancelledBy?: string; readonly parentRunId?: string },
+): WorkflowDraft[] {
+  return [...stopped(run, "the run was cancelled"), { type: "run.cancelled", payload: by }];
+}
+
+export function pauseRun(
+  run: WorkflowRun,
+  asked: { readonly drainPolicy: "immediate" | "drain-current-node"; readonly reason?: string },
+): WorkflowDraft[] {
+  const isWorking = [...run.nodes.values()].some(({ status }) => status === "running");
+  return asked.drainPolicy === "immediate" || !isWorking
+    ? [{ type: "run.paused", payload: asked }]
+    : [{ type: "coordination.pause_requested", payload: asked }];
+}
+
+/** What was stopped in the middle begins anew. */
+export function resumeRun(run: WorkflowRun, { graph }: Pick<ProgressParts, "graph">): WorkflowDraft[] {
+  const again = [...run.nodes.values()].flatMap(({ nodeId, status, attempt }): WorkflowDraft[] => {
+    const typeId = graph.nodes.get(nodeId)?.node.typeId ?? "";
+    return status === "running" && nodeTypeOf(typeId)?.isPausable
+      ? [{ type: "node.started", nodeId, payload: { nodeId, typeId, attempt: attempt + 1 } }]
+      : [];
+  });
+  return [{ type: "run.resumed", payload: {} }, ...again];
+}
+
+/** D3: an outcome that the node does not wait for any more means nothing. */
+export function settleEffect(
+  run: WorkflowRun,
+  parts: ProgressParts,
+  { effect, outcome }: { readonly effect: NodeEffect; readonly outcome: EffectOutcome },
+): WorkflowDraft[] {
+  const view = isEndedPhase(run.phase) ? undefined : viewOf({ ...parts, run }, effect.nodeId);
+  const type = view && nodeTypeOf(view.node.node.typeId);
+  if (!view || !type?.settle || !isAwaited(type, view, effect)) return [];
+  // Whatever a node makes of a failure: a replay does not go on as if it had been tried.
+  if (outcome.kind === "failed" && outcome.error.code === REPLAY_SOURCE_MISSING)
+    return failure(parts, view, outcome.error);
+  const drafts = settled(type.settle, view, { effect, outcome }).flatMap((draft) =>
+    draft.type === "node.failed" ? failure(parts, view, draft.payload.error) : [draft],
+  );
+  return drafts.length > 0 ? [...modelCall(view, outcome), ...drafts] : [];
+}
+
+function isAwaited(type: NodeType, view: NodeView, { id }: NodeEffect): boolean {
+  const step = view.own.status === "running" ? type.step(view) : undefined;
+  return step?.kind === "act" && step.effect.id === id;
+}
+
+function settled(
+  settle: NonNullable<NodeType["settle"]>,
+  view: NodeView,
+  { effect, outcome }: { readonly effect: NodeEffect; readonly outcome: EffectOutcome },
+): readonly WorkflowDraft[] {
+  try {
+    return settle(view, effect, outcome);
+  } catch (error) {
+    const { nodeId } = view.own;
+    return [{ type: "node.failed", nodeId, payload: { nodeId, error: brokenNode(error) } }];
+  }
+}

@@ -1,0 +1,93 @@
+/**
+ * Owns: the numbered migrations of the ledger's schema. Each is applied once, in one write transaction with its number
+ * and hash, and never edited afterwards.
+ */
+import { hash } from "node:crypto";
+import { readdirSync, readFileSync } from "node:fs";
+import type BetterSqlite3 from "better-sqlite3";
+import { CoordinationError, invariant } from "../../../agents/coordination/contracts/errors.ts";
+
+export interface Migration {
+  readonly number: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly sha256: string;
+}
+
+const FOLDER = new URL("../migrations/", import.meta.url);
+
+let loaded: readonly Migration[] | undefined;
+
+/** All migrations of this release, in order. */
+export function loadMigrations(): readonly Migration[] {
+  loaded ??= readdirSync(FOLDER)
+    .filter((file) => file.endsWith(".sql"))
+    .toSorted()
+    .map((file, index) => {
+      const sql = readFileSync(new URL(file, FOLDER), "utf8");
+      const number = Number(file.slice(0, 6));
+      invariant(number === index + 1, `migrations must be numbered without a gap: ${file}`);
+      return { number, name: file.slice(7, -4), sql, sha256: hash("sha256", sql) };
+    });
+  return loaded;
+}
+
+export interface MigrateOptions {
+  readonly path: string;
+  readonly applicationId: number;
+  /** The schema to end with; the newest unless named. */
+  readonly version?: number;
+}
+
+export function migrate(
+  database: BetterSqlite3.Database,
+  { path, applicationId, version = loadMigrations().length }: MigrateOptions,
+): void {
+  if (schemaVersion(database) === version) {
+    checkApplied(database, path);
+    return;
+  }
+  database
+    .transaction(() => {
+      for (const migration of loadMigrations().slice(schemaVersion(database), version)) {
+        if (migration.number === 1) prepare(database, path, applicationId);
+        database.exec(migration.sql);
+        database
+          .prepare("insert into migration (number, name, sha256) values (?, ?, ?)")
+          .run(migration.number, migration.name, migration.sha256);
+        database.pragma(`user_version = ${migration.number}`);
+      }
+    })
+    .immediate();
+  // The header of the main file must tell the new version also when the file was in WAL mode before.
+  database.pragma("wal_checkpoint(truncate)");
+  checkApplied(database, path);
+}
+
+export function schemaVersion(database: BetterSqlite3.Database): number {
+  return Number(database.pragma("user_version", { simple: true }));
+}
+
+function prepare(database: BetterSqlite3.Database, path: string, applicationId: number): void {
+  const tables = database.prepare("select count(*) from sqlite_schema").pluck().get();
+  if (tables !== 0) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
+  database.pragma(`application_id = ${applicationId}`);
+  database.exec(
+    "create table migration (number integer primary key, name text not null, sha256 text not null) strict",
+  );
+}
+
+function checkApplied(database: BetterSqlite3.Database, path: string): void {
+  const applied = database
+    .prepare<[], { sha256: string }>("select sha256 from migration order by number")
+    .all();
+  const differs = loadMigrations()
+    .slice(0, schemaVersion(database))
+    .find((migration, index) => applied[index]?.sha256 !== migration.sha256);
+  if (differs) {
+    throw new CoordinationError(
+      "LEDGER_CORRUPT",
+      `${path}: migration ${differs.number} differs from this release's`,
+    );
+  }
+}

@@ -1,0 +1,152 @@
+/**
+ * Owns: opening a ledger file safely: release check, mode 0600, migrations, durability settings.
+ *
+ * A file that a newer release wrote is recognised from its header, before SQLite touches it.
+ */
+import { closeSync, existsSync, mkdirSync, openSync, readSync, statSync } from "node:fs";
+import { dirname } from "node:path";
+import { setTimeout as passed } from "node:timers/promises";
+import type BetterSqlite3 from "better-sqlite3";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
+import { toLedgerError } from "./sqlite-errors.ts";
+
+/** "OCCL" in the file header marks a coordination ledger. */
+export const APPLICATION_ID = 0x4f_43_43_4c;
+
+const HEADER = { bytes: 100, magic: "SQLite format 3\0", userVersionAt: 60, applicationIdAt: 68 } as const;
+
+export interface OpenOptions {
+  readonly path: string;
+  /** `read` never creates or changes the file. */
+  readonly mode: "read" | "write";
+  /** How long SQLite waits for a lock. It blocks the thread, so keep it short inside a gateway. */
+  readonly busyTimeoutMs: number;
+}
+
+/**
+ * @throws CoordinationError `LEDGER_NOT_FOUND`, `LEDGER_TOO_NEW`, `LEDGER_CORRUPT`, `LEDGER_BUSY`,
+ * `LEDGER_UNAVAILABLE` or `RUNTIME_UNSUPPORTED`.
+ */
+export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.Database> {
+  const { path, mode } = options;
+  const Database = await loadDriver();
+  const exists = existsSync(path);
+  if (!exists && mode === "read") throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${path}`);
+  let database: BetterSqlite3.Database | undefined;
+  try {
+    if (exists) checkHeader(path);
+    else createFile(path);
+    database = new Database(path, { readonly: leavesFilesBehind(options), timeout: options.busyTimeoutMs });
+    await configure(database, options);
+    return database;
+  } catch (error) {
+    database?.close();
+    throw toLedgerError(error, path);
+  }
+}
+
+async function loadDriver(): Promise<typeof BetterSqlite3> {
+  const major = Number(process.versions.node.split(".")[0]);
+  // better-sqlite3 13 crashes the process on Node 20: check before the import.
+  if (major < 22)
+    throw new CoordinationError("RUNTIME_UNSUPPORTED", `this is Node.js ${process.versions.node}`);
+  return (await import("better-sqlite3")).default;
+}
+
+/**
+ * A read-only connection creates -wal and -shm and cannot remove them; a `query_only` one removes them when it closes.
+ * Where a -wal exists it may hold what a crashed writer left, and only a read-only connection leaves that alone.
+ */
+function leavesFilesBehind({ path, mode }: OpenOptions): boolean {
+  return mode === "read" && existsSync(`${path}-wal`);
+}
+
+/** SQLite gives the -wal and -shm files the mode of the main file. */
+function createFile(path: string): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  closeSync(openSync(path, "a", 0o600));
+}
+
+function checkHeader(path: string): void {
+  const { size } = statSync(path);
+  if (size === 0) return;
+  const header = Buffer.alloc(HEADER.bytes);
+  const file = openSync(path, "r");
+  try {
+    readSync(file, header, 0, HEADER.bytes, 0);
+  } finally {
+    closeSync(file);
+  }
+  if (size < HEADER.bytes || header.toString("latin1", 0, HEADER.magic.length) !== HEADER.magic) {
+    throw new CoordinationError("LEDGER_CORRUPT", `${path} is not a SQLite file`);
+  }
+  const applicationId = header.readUInt32BE(HEADER.applicationIdAt);
+  const version = header.readUInt32BE(HEADER.userVersionAt);
+  // Both are written in one transaction: a file with a version and no id is not ours.
+  const foreign = applicationId === 0 ? version !== 0 : applicationId !== APPLICATION_ID;
+  if (foreign) throw new CoordinationError("LEDGER_CORRUPT", `${path} is another program's database`);
+  checkRelease(path, version);
+}
+
+function checkRelease(path: string, version: number): void {
+  const known = loadMigrations().length;
+  if (version <= known) return;
+  throw new CoordinationError(
+    "LEDGER_TOO_NEW",
+    `${path} has schema ${version}; this release knows up to ${known}`,
+  );
+}
+
+async function configure(database: BetterSqlite3.Database, options: OpenOptions): Promise<void> {
+  const { path, mode } = options;
+  if (mode === "read") database.pragma("query_only = on");
+  // Also in a -wal that a newer release left behind.
+  checkRelease(path, schemaVersion(database));
+  if (mode === "write") {
+    // Before WAL, so that the header in the main file always tells the schema version.
+    migrate(database, { path, applicationId: APPLICATION_ID });
+    await switchToWal(database, options);
+    // The build defaults to NORMAL in WAL, which loses acknowledged appends on a power cut (S2).
+    expectPragma(database, path, { set: "synchronous = full", read: "synchronous", value: 2 });
+  }
+  database.pragma("foreign_keys = on");
+  // A text that was deleted must not stay readable in free pages.
+  database.pragma("secure_delete = on");
+  if (Number(database.pragma("application_id", { simple: true })) !== APPLICATION_ID) {
+    throw new CoordinationError("LEDGER_CORRUPT", `${path} is not a coordination ledger`);
+  }
+}
+
+const TRY_AGAIN_MS = 5;
+
+/** Of processes that make a ledger together, one may be at its migrations: SQLite does not wait for that one here. */
+async function switchToWal(
+  database: BetterSqlite3.Database,
+  { path, busyTimeoutMs }: OpenOptions,
+): Promise<void> {
+  const untilMs = performance.now() + busyTimeoutMs;
+  for (;;)
+    try {
+      expectPragma(database, path, { set: "journal_mode = wal", read: "journal_mode", value: "wal" });
+      return;
+    } catch (error) {
+      const isBusy = (error as { readonly code?: unknown }).code === "SQLITE_BUSY";
+      if (!isBusy || performance.now() >= untilMs) throw error;
+      await passed(TRY_AGAIN_MS);
+    }
+}
+
+function expectPragma(
+  database: BetterSqlite3.Database,
+  path: string,
+  { set, read, value }: { set: string; read: string; value: string | number },
+): void {
+  database.pragma(set);
+  const actual: unknown = database.pragma(read, { simple: true });
+  if (actual === value) return;
+  throw new CoordinationError(
+    "LEDGER_UNAVAILABLE",
+    `${path}: SQLite refused ${set} and stayed at ${String(actual)}`,
+  );
+}

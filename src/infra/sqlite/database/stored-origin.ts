@@ -1,0 +1,34 @@
+/** Owns: the origin of a fork as it lies in the row of its run. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  runOriginSchema,
+  type RunOrigin,
+} from "../../../agents/coordination/contracts/workflows/run-origin.ts";
+
+export type StoredOrigin =
+  | { readonly kind: "none" }
+  | { readonly kind: "known"; readonly origin: RunOrigin }
+  | { readonly kind: "unreadable"; readonly why: string };
+
+/** JSON, or null for a run that is no fork. */
+export function storedOrigin(text: string | null | undefined): StoredOrigin {
+  if (text === null || text === undefined) return { kind: "none" };
+  try {
+    const parsed = runOriginSchema.safeParse(JSON.parse(text));
+    if (parsed.success) return { kind: "known", origin: parsed.data };
+    return { kind: "unreadable", why: parsed.error.issues.map(({ path }) => path.join(".")).join(", ") };
+  } catch {
+    return { kind: "unreadable", why: "it is not JSON" };
+  }
+}
+
+/** @throws `EVENT_UNREADABLE`: without its origin no event of a run has an id. */
+export function readableOrigin(runId: string, text: string | null | undefined): RunOrigin | undefined {
+  const stored = storedOrigin(text);
+  if (stored.kind === "unreadable") throw unreadableOrigin(runId, stored);
+  return stored.kind === "known" ? stored.origin : undefined;
+}
+
+export function unreadableOrigin(runId: string, { why }: { readonly why: string }): CoordinationError {
+  return new CoordinationError("EVENT_UNREADABLE", `${runId}: the origin is unreadable: ${why}`);
+}

@@ -1,0 +1,106 @@
+/**
+ * Owns: the one queue of all that is written to a ledger: appends to runs of every kind and what lies beside them. What
+ * waits together is committed together, with one fsync.
+ */
+import type BetterSqlite3 from "better-sqlite3";
+import { CoordinationError, invariant } from "../../../agents/coordination/contracts/errors.ts";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import { groupCommit } from "./group-commit.ts";
+import { withLedgerErrors } from "./sqlite-errors.ts";
+import { EVENT_COLUMNS, type EventValue, type Writes } from "./statements.ts";
+
+/** Writes committed in one transaction at most: bounds how long a commit blocks the thread. */
+const GROUP_MAX = 256;
+
+/** What the writes of one group share. */
+export interface Group {
+  readonly statements: Writes;
+  /** Taken once the database is locked: something may run out while the lock is waited for. */
+  readonly now: number;
+  /** Of the events that the group appends; they are inserted after all its writes. */
+  readonly values: EventValue[];
+  /** What needs the events to be there. */
+  readonly afterEvents: (() => void)[];
+}
+
+/** Returns why nothing of it was written. May be run again, where another write broke its group. */
+export type Write = (group: Group) => Error | undefined;
+
+export interface WriteQueue {
+  /** Resolves when what it wrote is on disk. */
+  submit(write: Write): Promise<void>;
+  /** Does work in the transaction of a group and resolves with what it returned, when that is on disk. */
+  run<T>(work: () => T): Promise<T>;
+  drained(): Promise<void>;
+}
+
+export interface WriteQueueOptions {
+  readonly database: BetterSqlite3.Database;
+  /** @throws CoordinationError where the ledger is open for reading only. */
+  readonly writes: () => Writes;
+  readonly clock: Clock;
+  readonly path: string;
+}
+
+export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
+  const { database, path } = options;
+  const transaction = database.transaction((writes: readonly Write[]) => writeGroup(writes, options));
+  const commit = (writes: readonly Write[]): (Error | undefined)[] => {
+    options.writes();
+    return withLedgerErrors(path, () => transaction.immediate(writes));
+  };
+  const group = groupCommit((writes: readonly Write[]) => commitEach(writes, commit), {
+    groupMax: GROUP_MAX,
+  });
+  return {
+    ...group,
+    run: async <T>(work: () => T) => {
+      let done: { readonly result: T } | undefined;
+      await group.submit(() => {
+        done = { result: work() };
+        return undefined;
+      });
+      invariant(done !== undefined, "a write that was committed was done");
+      return done.result;
+    },
+  };
+}
+
+type Commit = (writes: readonly Write[]) => (Error | undefined)[];
+
+/** One transaction for the group; where a write breaks it, each is tried in a transaction of its own. */
+function commitEach(writes: readonly Write[], commit: Commit): (Error | undefined)[] {
+  try {
+    return commit(writes);
+  } catch (error) {
+    const isOfOne = error instanceof CoordinationError && error.code === "LEDGER_CONFLICT";
+    if (!isOfOne || writes.length === 1) throw error;
+    return writes.map((write) => {
+      try {
+        return commit([write])[0];
+      } catch (own) {
+        return own as Error;
+      }
+    });
+  }
+}
+
+function writeGroup(
+  writes: readonly Write[],
+  { writes: prepared, clock }: WriteQueueOptions,
+): (Error | undefined)[] {
+  const group: Group = { statements: prepared(), now: clock.now(), values: [], afterEvents: [] };
+  const errors = writes.map((write) => write(group));
+  writeEvents(group);
+  for (const rest of group.afterEvents) rest();
+  return errors;
+}
+
+/** One statement for many events costs half of one statement for each. */
+function writeEvents({ statements: { insertEvents }, values }: Group): void {
+  const valuesMax = insertEvents.length * EVENT_COLUMNS;
+  for (let from = 0; from < values.length; from += valuesMax) {
+    const part = values.slice(from, from + valuesMax);
+    insertEvents[part.length / EVENT_COLUMNS - 1]?.run(part);
+  }
+}

@@ -1,0 +1,285 @@
+/**
+ * Owns: finding damage in the stored bytes: the file, the schema with its triggers, the hash chains, the content, the
+ * count of the claims, and what lies beside the logs of workflows.
+ *
+ * A ledger that no release has written to since an upgrade has an older schema, and is held against that one.
+ * SQLite's own `integrity_check` sees none of the bits flipped inside a value; the chain does (S4).
+ */
+import { hash } from "node:crypto";
+import { statSync } from "node:fs";
+import type BetterSqlite3 from "better-sqlite3";
+import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
+import { CLAIMS_SINCE_VERSION } from "../database/claim-statements.ts";
+import { chainHash, genesisOf, type EventRow } from "../database/event-row.ts";
+import { checkWorkflows } from "./inspect-workflows.ts";
+import { loadMigrations, migrate, schemaVersion } from "../database/migrate.ts";
+import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
+
+/** Enough to see the extent of a damage; a report of a million lines helps nobody. */
+const PROBLEMS_MAX = 200;
+/** The schema that texts can be kept in. */
+const KEPT_SINCE_VERSION = 2;
+
+type Database = BetterSqlite3.Database;
+type Report = (problem: StoredProblem) => void;
+
+export function inspectDatabase(database: Database): StoredProblem[] {
+  const problems: StoredProblem[] = [];
+  const report: Report = (problem) => {
+    if (problems.length < PROBLEMS_MAX) problems.push(problem);
+  };
+  const checks = [
+    checkFile,
+    checkSchema,
+    checkMigrations,
+    checkChains,
+    checkCount,
+    checkStatus,
+    checkContent,
+    checkKept,
+    checkClaims,
+    checkWorkflows,
+  ];
+  // One snapshot: what another process appends meanwhile is no damage.
+  database
+    .transaction(() => {
+      for (const check of checks) attempt(check, database, report);
+    })
+    .deferred();
+  return problems;
+}
+
+function attempt(
+  check: (database: Database, report: Report) => void,
+  database: Database,
+  report: Report,
+): void {
+  try {
+    check(database, report);
+  } catch (error) {
+    report({ kind: "file_damaged", message: error instanceof Error ? error.message : String(error) });
+  }
+}
+
+function checkFile(database: Database, report: Report): void {
+  const rows = database.pragma("integrity_check(20)") as { integrity_check: string }[];
+  for (const { integrity_check: message } of rows)
+    if (message !== "ok") report({ kind: "file_damaged", message });
+  if (endsWithinPage(database))
+    report({ kind: "file_damaged", message: "the file ends in the middle of a page" });
+  for (const row of database.pragma("foreign_key_check") as { table: string; rowid: number | null }[]) {
+    report({ kind: "index_differs", message: `row ${row.rowid ?? "?"} of ${row.table} belongs to no run` });
+  }
+}
+
+/** SQLite reads what is missing of a last page as zeros. Where a log holds pages, a checkpoint may be writing the file. */
+function endsWithinPage(database: Database): boolean {
+  const { size } = statSync(database.name);
+  const log = statSync(`${database.name}-wal`, { throwIfNoEntry: false });
+  return (log?.size ?? 0) === 0 && size % Number(database.pragma("page_size", { simple: true })) !== 0;
+}
+
+/** A forger who drops a trigger first leaves this trace. */
+function checkSchema(database: Database, report: Report): void {
+  const Fresh = database.constructor as new (path: string) => Database;
+  const fresh = new Fresh(":memory:");
+  try {
+    migrate(fresh, { path: ":memory:", applicationId: 0, version: schemaVersion(database) });
+    const expected = schemaOf(fresh);
+    const actual = schemaOf(database);
+    for (const [name, sql] of expected) {
+      if (actual.get(name) !== sql)
+        report({ kind: "schema_changed", message: `${name} was changed or dropped` });
+    }
+    for (const name of actual.keys()) {
+      if (!expected.has(name)) report({ kind: "schema_changed", message: `${name} was added` });
+    }
+  } finally {
+    fresh.close();
+  }
+}
+
+function checkMigrations(database: Database, report: Report): void {
+  const rows = database
+    .prepare<[], { number: number; sha256: string }>("select number, sha256 from migration order by number")
+    .all();
+  const recorded = new Map(rows.map(({ number, sha256 }) => [number, sha256]));
+  for (const { number, sha256 } of loadMigrations().slice(0, schemaVersion(database))) {
+    if (recorded.get(number) !== sha256)
+      report({ kind: "schema_changed", message: `migration ${number} is recorded with another hash` });
+  }
+}
+
+function schemaOf(database: Database): Map<string, string> {
+  const rows = database
+    .prepare<[], { name: string; sql: string }>(
+      "select type || ' ' || name as name, coalesce(sql, '') as sql from sqlite_schema where name not like 'sqlite_stat%' order by 1",
+    )
+    .all();
+  return new Map(rows.map(({ name, sql }) => [name, sql]));
+}
+
+interface RunHead {
+  readonly run_key: number;
+  readonly run_id: string;
+  readonly length: number;
+  readonly head_hash: Buffer;
+  readonly origin: string | null;
+}
+
+type StoredRow = EventRow & { readonly hash: Buffer };
+
+function checkChains(database: Database, report: Report): void {
+  const origin = schemaVersion(database) < ORIGINS_SINCE_VERSION ? "null as origin" : "origin";
+  const runs = database.prepare<[], RunHead>(
+    `select run_key, run_id, length, head_hash, ${origin} from run order by run_key`,
+  );
+  const events = database.prepare<[number], StoredRow>(
+    `select sequence, type, timestamp_ms, node_id, causation_id, payload, hash
+     from event
+     where run_key = ?
+     order by sequence`,
+  );
+  for (const run of runs.all()) checkChain(run, events.iterate(run.run_key), report);
+}
+
+function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): void {
+  const { run_id: runId, length, origin } = run;
+  let previous = genesisOf(origin);
+  let expected = 0;
+  for (const row of rows) {
+    const { sequence } = row;
+    if (sequence > expected) report(missing(runId, expected, sequence));
+    if (sequence >= length) {
+      report({
+        kind: "event_forged",
+        message: `event ${sequence} lies behind the end of the log`,
+        runId,
+        sequence,
+      });
+    } else if (!chainHash(previous, runId, row).equals(row.hash)) {
+      // The first hash is also over the origin.
+      const what = sequence === 0 && origin !== null ? "the origin of the run, or event" : "event";
+      const message = `${what} ${sequence} (${row.type}) does not match its hash`;
+      report({ kind: "event_changed", message, runId, sequence });
+    }
+    // From the stored hash on, so that one changed event is reported once.
+    previous = row.hash;
+    expected = sequence + 1;
+  }
+  if (expected < length) report(missing(runId, expected, length));
+  else if (expected === length && !previous.equals(run.head_hash)) {
+    const message = "the newest event is not the one that was appended last";
+    report({ kind: "event_changed", message, runId, sequence: length - 1 });
+  }
+}
+
+function missing(runId: string, from: number, before: number): StoredProblem {
+  const message =
+    before - from === 1 ? `event ${from} is missing` : `events ${from} to ${before - 1} are missing`;
+  return { kind: "event_missing", message, runId, sequence: from };
+}
+
+/** Runs and events are numbered as they are appended, so what was removed as a whole shows as a gap. */
+function checkCount(database: Database, report: Report): void {
+  const stored = numberOf(database, "select count(*) from event");
+  const appended = numberOf(database, "select max(seq) from sqlite_sequence where name = 'event'");
+  const counted = numberOf(database, "select sum(length) from run");
+  const last = numberOf(database, "select max(event_key) from event");
+  if (stored !== appended) {
+    const kind = stored < appended ? "event_missing" : "event_forged";
+    report({ kind, message: `the file holds ${stored} events, but ${appended} were appended` });
+  }
+  if (last < appended)
+    report({ kind: "event_missing", message: `the last ${appended - last} events are missing` });
+  if (stored !== counted)
+    report({
+      kind: stored < counted ? "event_missing" : "event_forged",
+      message: `the runs count ${counted} events, the file holds ${stored}`,
+    });
+  for (const [what, { before, after }] of gaps(database))
+    report({ kind: "event_missing", message: `between ${what} ${before} and ${after}, all are missing` });
+}
+
+interface Gap {
+  readonly before: number;
+  readonly after: number;
+}
+
+function gaps(database: Database): [string, Gap][] {
+  const found = (what: string, table: string, key: string): [string, Gap][] => {
+    // The common case, without ordering a million keys.
+    if (numberOf(database, `select max(${key}) - count(*) from ${table}`) === 0) return [];
+    return database
+      .prepare<[], Gap>(
+        `select before, after
+         from (select ${key} as after, lag(${key}, 1, 0) over (order by ${key}) as before from ${table})
+         where after <> before + 1
+         order by after
+         limit 20`,
+      )
+      .all()
+      .map((gap) => [what, gap]);
+  };
+  return [...found("coordination number", "run", "run_key"), ...found("event number", "event", "event_key")];
+}
+
+function numberOf(database: Database, sql: string): number {
+  return Number(database.prepare(sql).pluck().get() ?? 0);
+}
+
+/** The listing of what runs goes by a column of its own. */
+function checkStatus(database: Database, report: Report): void {
+  const rows = database
+    .prepare<[], { runId: string }>(
+      `select run_id as runId
+       from run
+       where ended <> case
+         when json_extract(summary, '$.kind') = 'workflow'
+           then json_extract(summary, '$.status') in ('completed', 'failed', 'cancelled')
+         else json_extract(summary, '$.status') <> 'running'
+       end
+       order by run_key`,
+    )
+    .iterate();
+  for (const { runId } of rows)
+    report({ kind: "index_differs", message: "it is listed as running and as ended", runId });
+}
+
+function checkContent(database: Database, report: Report): void {
+  const contents = database.prepare<[], { sha256: string; text: string }>(
+    "select sha256, text from content order by sha256",
+  );
+  for (const { sha256, text } of contents.iterate()) {
+    if (hash("sha256", text) !== sha256)
+      report({ kind: "content_changed", message: `content ${sha256} does not match its hash` });
+  }
+}
+
+/** The mark of a kept text and the rows that say for whom it is kept. */
+function checkKept(database: Database, report: Report): void {
+  if (schemaVersion(database) < KEPT_SINCE_VERSION) return;
+  const rows = database
+    .prepare<[], { sha256: string; kept: number }>(
+      `select sha256, kept
+       from content
+       where kept <> exists (select 1 from content_use where sha256 = content.sha256)
+       order by content_key`,
+    )
+    .iterate();
+  for (const { sha256, kept } of rows) {
+    const message = kept ? "is kept, but for no coordination" : "is not kept, though a coordination keeps it";
+    report({ kind: "index_differs", message: `content ${sha256} ${message}` });
+  }
+}
+
+/** A count that fell would give a token twice. */
+function checkClaims(database: Database, report: Report): void {
+  if (schemaVersion(database) < CLAIMS_SINCE_VERSION) return;
+  const counted = database.prepare<[], number>("select newest from claim_token").pluck().all();
+  const newest = numberOf(database, "select max(token) from claim");
+  if (counted.length !== 1)
+    report({ kind: "index_differs", message: "the newest token of claims is not one number" });
+  else if (newest > Math.max(...counted))
+    report({ kind: "index_differs", message: `claim ${newest} is newer than the newest that was counted` });
+}

@@ -1,0 +1,43 @@
+/** Owns: requests that came with a key of their own: who may answer one, and what was answered. */
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type {
+  Begun,
+  KeyedRequest,
+  RequestKey,
+  RequestLog,
+} from "../../../agents/coordination/ports/workflow-store.ts";
+import type { KeyValues, WorkflowWrites } from "./workflow-statements.ts";
+
+/** All go through the transaction of a group: of two processes that begin a request at the same time, one is the first. */
+export function requestLog(write: <T>(work: (writes: WorkflowWrites) => T) => Promise<T>): RequestLog {
+  return {
+    begin: (request) => write((writes) => begin(writes, request)),
+    finish: async (key, { status, body }) => {
+      await write(({ answer }) => answer.run({ ...valuesOf(key), status, body }));
+    },
+    release: async (key) => {
+      const { leaseUntilMs = null } = key;
+      await write(({ release }) => release.run({ ...valuesOf(key), leaseUntilMs }));
+    },
+    deleteBefore: (time, limit) => write(({ deleteRequests }) => deleteRequests.run(time, limit).changes),
+  };
+}
+
+function begin(writes: WorkflowWrites, request: KeyedRequest): Begun {
+  const { digest, runId, now, leaseUntilMs } = request;
+  const row = writes.request.get(valuesOf(request));
+  if (!row) {
+    writes.putRequest.run({ ...valuesOf(request), digest, runId, now, leaseUntilMs });
+    return { kind: "new", runId };
+  }
+  if (row.digest !== digest) return { kind: "mismatch" };
+  const { status, body } = row;
+  if (status !== null && body !== null) return { kind: "answered", answer: { status, body } };
+  if (row.lease_until_ms > now) return { kind: "in_flight" };
+  writes.lease.run(leaseUntilMs, row.request_key);
+  return { kind: "new", runId: row.run_id as CoordinationId };
+}
+
+function valuesOf({ tenant, endpoint, key }: RequestKey): KeyValues {
+  return { tenant, endpoint, key };
+}

@@ -1,0 +1,194 @@
+/** Owns: the SQL of workflow runs and of what lies beside their logs, prepared once per connection and when first needed. */
+import type { Database, Statement } from "better-sqlite3";
+import {
+  prepareMemoryReads,
+  prepareMemoryWrites,
+  type MemoryReads,
+  type MemoryWrites,
+} from "./memory-statements.ts";
+import { schemaVersion } from "../database/migrate.ts";
+import {
+  ORIGINS_SINCE_VERSION,
+  prepareChain,
+  prepareEvents,
+  type ChainReads,
+  type EventsStatement,
+  type OriginStatement,
+  type RunRow,
+} from "../database/run-statements.ts";
+
+export interface KeyValues {
+  readonly tenant: string;
+  readonly endpoint: string;
+  readonly key: string;
+}
+
+export interface RequestRow {
+  readonly request_key: number;
+  readonly digest: string;
+  readonly run_id: string;
+  readonly lease_until_ms: number;
+  readonly status: number | null;
+  readonly body: string | null;
+}
+
+export type WorkflowRunRow = RunRow & { readonly origin: string | null };
+
+/** Not on schemas before `WORKFLOWS_SINCE_VERSION`. */
+export interface WorkflowReads extends MemoryReads, ChainReads {
+  readonly events: EventsStatement;
+  readonly origin: OriginStatement;
+  readonly entry: Statement<[runId: string], WorkflowRunRow>;
+  readonly open: Statement<[after: number, limit: number], WorkflowRunRow>;
+  readonly all: Statement<[after: number, limit: number], WorkflowRunRow>;
+  readonly definition: Statement<[sha256: string], string>;
+  readonly registered: Statement<[tenant: string, workflowId: string], { sha256: string; text: string }>;
+  /** The number that the event has in the ledger, or of which it would be the first behind its run's log. */
+  readonly place: Statement<[{ readonly runId: string; readonly sequence: number }], number>;
+  readonly drivers: Statement<[], { id: string; pid: number; beat_at_ms: number }>;
+}
+
+export interface WorkflowWrites extends MemoryWrites {
+  readonly putDefinition: Statement<[sha256: string, text: string]>;
+  readonly register: Statement<[tenant: string, workflowId: string, sha256: string]>;
+  readonly request: Statement<[KeyValues], RequestRow>;
+  readonly putRequest: Statement<[RequestValues]>;
+  readonly lease: Statement<[leaseUntilMs: number, requestKey: number]>;
+  readonly answer: Statement<[KeyValues & { readonly status: number; readonly body: string }]>;
+  readonly release: Statement<[KeyValues & { readonly leaseUntilMs: number | null }]>;
+  readonly deleteRequests: Statement<[before: number, limit: number]>;
+  readonly beat: Statement<[id: string, pid: number, beatAtMs: number]>;
+  readonly removeDriver: Statement<[id: string]>;
+}
+
+interface RequestValues extends KeyValues {
+  readonly digest: string;
+  readonly runId: string;
+  readonly now: number;
+  readonly leaseUntilMs: number;
+}
+
+const OF_WORKFLOW = "kind = 'workflow'";
+
+export function prepareWorkflowReads(database: Database): WorkflowReads {
+  const origin = schemaVersion(database) >= ORIGINS_SINCE_VERSION ? "origin" : "null as origin";
+  const runColumns = `run_key, run_id, length, summary, ${origin}`;
+  return {
+    events: prepareEvents(database, OF_WORKFLOW),
+    origin: prepareOrigin(database, origin),
+    ...prepareChain(database, OF_WORKFLOW, origin),
+    entry: database.prepare<[string], WorkflowRunRow>(
+      `select ${runColumns} from run where run_id = ? and ${OF_WORKFLOW}`,
+    ),
+    open: database.prepare<[number, number], WorkflowRunRow>(
+      `select ${runColumns}
+       from run
+       where ${OF_WORKFLOW} and ended = 0 and run_key > ?
+       order by run_key
+       limit ?`,
+    ),
+    all: database.prepare<[number, number], WorkflowRunRow>(
+      `select ${runColumns}
+       from run
+       where ${OF_WORKFLOW} and run_key > ?
+       order by run_key
+       limit ?`,
+    ),
+    definition: database
+      .prepare<[string], string>("select text from workflow_definition where sha256 = ?")
+      .pluck(),
+    registered: database.prepare<[string, string], { sha256: string; text: string }>(
+      `select sha256, text
+       from workflow_registration
+       join workflow_definition using (sha256)
+       where tenant = ? and workflow_id = ?`,
+    ),
+    place: preparePlace(database),
+    ...prepareMemoryReads(database),
+    drivers: database.prepare<[], { id: string; pid: number; beat_at_ms: number }>(
+      "select id, pid, beat_at_ms from driver order by id",
+    ),
+  };
+}
+
+function prepareOrigin(database: Database, origin: string): OriginStatement {
+  return database
+    .prepare<[string], string | null>(`select ${origin} from run where run_id = ? and ${OF_WORKFLOW}`)
+    .pluck();
+}
+
+function preparePlace(database: Database): WorkflowReads["place"] {
+  return database
+    .prepare<[{ runId: string; sequence: number }], number>(
+      `select coalesce(
+         (select event_key from event where event.run_key = run.run_key and sequence = @sequence),
+         (
+           select event_key + 1
+           from event
+           where event.run_key = run.run_key
+           order by sequence desc
+           limit 1
+         )
+       )
+       from run
+       where run_id = @runId and ${OF_WORKFLOW}`,
+    )
+    .pluck();
+}
+
+export function prepareWorkflowWrites(database: Database): WorkflowWrites {
+  return {
+    putDefinition: database.prepare<[string, string]>(
+      "insert into workflow_definition (sha256, text) values (?, ?) on conflict do nothing",
+    ),
+    register: database.prepare<[string, string, string]>(
+      `insert into workflow_registration (tenant, workflow_id, sha256) values (?, ?, ?)
+       on conflict do update set sha256 = excluded.sha256`,
+    ),
+    ...prepareMemoryWrites(database),
+    ...prepareRequestWrites(database),
+    beat: database.prepare<[string, number, number]>(
+      `insert into driver (id, pid, beat_at_ms) values (?, ?, ?)
+       on conflict do update set pid = excluded.pid, beat_at_ms = excluded.beat_at_ms`,
+    ),
+    removeDriver: database.prepare<[string]>("delete from driver where id = ?"),
+  };
+}
+
+const OF_KEY = "tenant = @tenant and endpoint = @endpoint and key = @key";
+
+type RequestWrites = "request" | "putRequest" | "lease" | "answer" | "release" | "deleteRequests";
+
+function prepareRequestWrites(database: Database): Pick<WorkflowWrites, RequestWrites> {
+  return {
+    request: database.prepare<[KeyValues], RequestRow>(
+      `select request_key, digest, run_id, lease_until_ms, status, body from keyed_request where ${OF_KEY}`,
+    ),
+    putRequest: database.prepare<[RequestValues]>(
+      `insert into keyed_request (tenant, endpoint, key, digest, run_id, began_at_ms, lease_until_ms)
+       values (@tenant, @endpoint, @key, @digest, @runId, @now, @leaseUntilMs)`,
+    ),
+    lease: database.prepare<[number, number]>(
+      "update keyed_request set lease_until_ms = ? where request_key = ?",
+    ),
+    answer: database.prepare<[KeyValues & { status: number; body: string }]>(
+      `update keyed_request set status = @status, body = @body where ${OF_KEY} and status is null`,
+    ),
+    release: database.prepare<[KeyValues & { leaseUntilMs: number | null }]>(
+      `delete from keyed_request
+       where ${OF_KEY}
+         and status is null
+         and (@leaseUntilMs is null or lease_until_ms = @leaseUntilMs)`,
+    ),
+    deleteRequests: database.prepare<[number, number]>(
+      `delete from keyed_request
+       where request_key in (
+         select request_key
+         from keyed_request
+         where began_at_ms < ?
+         order by began_at_ms
+         limit ?
+       )`,
+    ),
+  };
+}

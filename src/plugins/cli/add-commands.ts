@@ -1,0 +1,53 @@
+/**
+ * Owns: the commands of `openclaw coordination` and `openclaw-coordination`.
+ *
+ * Inside the host `command` belongs to the host's own commander: only its methods are used, nothing of our copy.
+ */
+import { addAnswer, addApprove, addDeny } from "./questions/answer-commands.ts";
+import { addCancel } from "./plans/cancel-command.ts";
+import { addClaims } from "./conflicts/claims-command.ts";
+import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
+import { addConflicts } from "./conflicts/conflicts-command.ts";
+import { addDiff } from "./workflows/diff-command.ts";
+import { addDoctor } from "./doctor-command.ts";
+import { addEvents } from "./ledger/events-command.ts";
+import { addFork } from "./workflows/fork-command.ts";
+import { addList } from "./ledger/list-command.ts";
+import { addPlan } from "./plans/plan-command.ts";
+import { addQuestions } from "./questions/questions-command.ts";
+import { addReplay } from "./ledger/replay-command.ts";
+import { addRetry } from "./plans/retry-command.ts";
+import { addRuns } from "./workflows/runs-command.ts";
+import { addShow, addTimeline } from "./timeline/show-command.ts";
+import { addStatus } from "./status-command.ts";
+import { addDisable, addEnable } from "./switch-command.ts";
+import { addVerify } from "./ledger/verify-command.ts";
+
+const ADDITIONS = [
+  addEnable,
+  addDisable,
+  addStatus,
+  addList,
+  addShow,
+  addTimeline,
+  addEvents,
+  addConflicts,
+  addClaims,
+  addQuestions,
+  addApprove,
+  addDeny,
+  addAnswer,
+  addRuns,
+  addReplay,
+  addFork,
+  addDiff,
+  addVerify,
+  addPlan,
+  addCancel,
+  addRetry,
+  addDoctor,
+] as const;
+
+export function addCoordinationCommands(command: CommandGroup, host: CliHost): void {
+  for (const add of ADDITIONS) add(command, host);
+}

@@ -1,0 +1,145 @@
+/** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
+import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import type { LedgerReader } from "../../compose.ts";
+import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import { readChangeLog } from "./conflict-log.ts";
+import { partyName, type Names } from "./conflict-text.ts";
+import { uniqueChars } from "../ledger/list-command.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { paintFor } from "../terminal/paint.ts";
+import { cellsOf, fit, printable, shortenStart } from "../terminal/printable.ts";
+import { duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import { addRelease } from "./release-command.ts";
+import { concerns } from "./resource-text.ts";
+import {
+  runCommand,
+  wholeNumber,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+
+const LIMIT_MAX = 100_000;
+const PAGE = 500;
+
+interface ClaimsOptions extends ReaderOptions {
+  readonly resource?: string;
+  readonly all?: boolean;
+  readonly limit: string;
+}
+
+type ClaimEntry = Awaited<ReturnType<LedgerReader["claims"]>>[number];
+type Listed = ReturnType<typeof listedOf>;
+
+export function addClaims(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("claims"))
+    .description("List what steps have claimed, by token")
+    .option("--resource <path>", "only what concerns this file or folder, or this name such as queue:mail")
+    .option("--all", "with claims whose lease has ended")
+    .option("--limit <n>", "at most this many", "200")
+    .action((options: ClaimsOptions) => runCommand(host, options, () => claims(host, options)));
+  withExamples(command, host, [
+    "claims",
+    "claims --resource src/report.md",
+    "claims --all --json",
+    "claims release 17",
+  ]);
+  addRelease(command, host);
+}
+
+async function claims(host: CliHost, options: ClaimsOptions): Promise<void> {
+  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const now = host.now();
+  const isConcerned = options.resource === undefined ? () => true : concerns(options.resource);
+  await withLedger(host, options, async (reader) => {
+    const listed: Listed[] = [];
+    for await (const entry of allClaims(reader)) {
+      const claim = listedOf(entry, now);
+      if (!isConcerned(claim.resource) || (claim.expired && options.all !== true)) continue;
+      listed.push(claim);
+      if (listed.length > limit) break;
+    }
+    const shown = listed.slice(0, limit);
+    if (options.json) await writeJson(host, shown);
+    else {
+      const isMore = listed.length > limit;
+      const steps = await stepTexts(reader, shown);
+      await host.stdout.write(renderClaims(shown, { ...host.stdout, steps, now, isMore }));
+    }
+  });
+}
+
+async function* allClaims(reader: Pick<LedgerReader, "claims">): AsyncGenerator<ClaimEntry> {
+  for (let after = 0; ;) {
+    const page = await reader.claims({ after, limit: PAGE });
+    yield* page;
+    const last = page.at(-1);
+    if (!last || page.length < PAGE) return;
+    after = last.token;
+  }
+}
+
+function listedOf(
+  { token, resource, runId, stepId, priority, acquiredAtMs, expiresAtMs }: ClaimEntry,
+  now: number,
+) {
+  const expired = expiresAtMs <= now;
+  return { token, resource, coordinationId: runId, stepId, priority, acquiredAtMs, expiresAtMs, expired };
+}
+
+/** What holds each claim: by the id that `cancel` takes, then the name where it has one. */
+async function stepTexts(reader: LedgerReader, listed: readonly Listed[]): Promise<string[]> {
+  const names = new Map<CoordinationId, Names>();
+  for (const id of new Set(listed.map(({ coordinationId }) => coordinationId)))
+    names.set(id, (await readChangeLog(reader, id)).names);
+  return listed.map(({ coordinationId, stepId }) => {
+    const name = partyName(names.get(coordinationId) ?? new Map(), { stepId });
+    const isNamed = stepId !== OWNER_STEP_ID && name !== (stepId as string);
+    return isNamed ? `${stepId} (${name})` : name;
+  });
+}
+
+interface Page {
+  /** What stands for the step of each claim. */
+  readonly steps: readonly string[];
+  readonly terminal: Terminal;
+  readonly now: number;
+  readonly isMore: boolean;
+}
+
+const RESOURCE_CELLS_MIN = 20;
+const STEP_CELLS_MAX = 28;
+const UNTIL_CELLS = 10;
+
+function renderClaims(listed: readonly Listed[], page: Page): string {
+  if (listed.length === 0) return "nothing is claimed\n";
+  const { terminal, now, isMore } = page;
+  const { unicode, columns } = terminal;
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, unicode);
+  const idChars = uniqueChars(listed.map(({ coordinationId }) => coordinationId));
+  const id = Math.max("COORDINATION".length, idChars);
+  const token = String(listed.at(-1)?.token ?? "").length;
+  const steps = page.steps.map(text);
+  const step = Math.min(STEP_CELLS_MAX, Math.max(4, ...steps.map(cellsOf)));
+  const since = instant(0).length;
+  const tokenCells = Math.max(5, token);
+  const resource = Math.max(RESOURCE_CELLS_MIN, columns - tokenCells - id - step - since - UNTIL_CELLS - 10);
+  const heading = `${"TOKEN".padStart(tokenCells)}  ${"COORDINATION".padEnd(id)}  ${"STEP".padEnd(step)}  ${"SINCE".padEnd(since)}  ${"UNTIL".padEnd(UNTIL_CELLS)}  RESOURCE`;
+  const lines = listed.map((claim, index) => {
+    const until = claim.expired ? "expired" : `in ${duration(claim.expiresAtMs - now)}`;
+    const line = [
+      String(claim.token).padStart(tokenCells),
+      fit(text(claim.coordinationId).slice(0, idChars), id, unicode),
+      fit(steps[index] ?? "", step, unicode),
+      instant(claim.acquiredAtMs),
+      until.padEnd(UNTIL_CELLS),
+      shortenStart(text(shownName(claim.resource)), resource, unicode),
+    ].join("  ");
+    return claim.expired ? paint.tone("faint", line) : line;
+  });
+  const more = isMore ? ["and more: raise --limit, or narrow it with --resource"] : [];
+  return `${[paint.tone("faint", heading), ...lines, ...more].join("\n")}\n`;
+}

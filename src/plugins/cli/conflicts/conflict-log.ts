@@ -1,0 +1,77 @@
+/**
+ * Owns: the conflicts of a coordination with their times, read from its log: the folded state keeps no times, and needs no names.
+ * Does not own: how they read (`conflict-text.ts`).
+ */
+import type { FactPayloads } from "../../../agents/coordination/contracts/facts.ts";
+import {
+  epochMsOf,
+  type CoordinationId,
+  type EpochMs,
+  type StepId,
+} from "../../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import type { LedgerReader } from "../../compose.ts";
+import { logPages } from "../ledger/log-pages.ts";
+
+/** As the commands print it with `--json`. */
+export interface ConflictRecord extends Readonly<FactPayloads["conflict.detected"]> {
+  readonly coordinationId: CoordinationId;
+  readonly detectedAtMs: EpochMs;
+  /** Absent while people may still answer. */
+  readonly resolution?: Resolution;
+}
+
+export type Resolution = Readonly<Omit<FactPayloads["conflict.resolved"], "conflictId">> & {
+  readonly resolvedAtMs: EpochMs;
+};
+
+/** What a coordination's log says of what its steps changed. */
+export interface ChangeLog {
+  /** In the order of the log. */
+  readonly conflicts: readonly ConflictRecord[];
+  /** How often a write left something behind. */
+  readonly changes: number;
+  /** The names of steps that have one beside their id. */
+  readonly names: ReadonlyMap<StepId, string>;
+}
+
+/** @throws CoordinationError as `LedgerStore.read` */
+export async function readChangeLog(
+  reader: Pick<LedgerReader, "read">,
+  coordinationId: CoordinationId,
+): Promise<ChangeLog> {
+  const notes: Notes = { conflicts: new Map(), names: new Map(), changes: 0 };
+  for await (const page of logPages(reader, coordinationId)) for (const event of page) note(event, notes);
+  return { ...notes, conflicts: [...notes.conflicts.values()] };
+}
+
+interface Notes {
+  readonly conflicts: Map<string, ConflictRecord>;
+  readonly names: Map<StepId, string>;
+  changes: number;
+}
+
+function note({ type, payload, timestamp, runId }: RunEvent, notes: Notes): void {
+  switch (type) {
+    case "step.admitted":
+      if (payload.name !== undefined) notes.names.set(payload.stepId, payload.name);
+      break;
+    case "resource.changed":
+      notes.changes += 1;
+      break;
+    case "conflict.detected": {
+      const conflict = { ...payload, coordinationId: runId, detectedAtMs: epochMsOf(timestamp) };
+      notes.conflicts.set(payload.conflictId, conflict);
+      break;
+    }
+    case "conflict.resolved": {
+      const { conflictId, ...resolution } = payload;
+      const conflict = notes.conflicts.get(conflictId);
+      const resolved = { ...resolution, resolvedAtMs: epochMsOf(timestamp) };
+      if (conflict) notes.conflicts.set(conflictId, { ...conflict, resolution: resolved });
+      break;
+    }
+    default:
+      break;
+  }
+}

@@ -1,0 +1,127 @@
+/** Owns: all that the ledger has of one conflict, for people. */
+import type { Contestant } from "../../../agents/coordination/contracts/arbitration.ts";
+import type { Terminal } from "../terminal/cli-host.ts";
+import type { ConflictRecord } from "./conflict-log.ts";
+import {
+  isRequester,
+  outcomeText,
+  partyName,
+  requesterName,
+  strategyText,
+  winnerOf,
+  type Names,
+} from "./conflict-text.ts";
+import { fields } from "../terminal/fields.ts";
+import type { FoundConflict } from "./find-conflicts.ts";
+import { paintFor, type Paint } from "../terminal/paint.ts";
+import { printable } from "../terminal/printable.ts";
+import { duration, instant } from "../../../agents/coordination/std/quantities.ts";
+
+/** The fields of a conflict; those without a value are left out. */
+export function renderConflict({ conflict, names }: FoundConflict, terminal: Terminal): string {
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const entries: readonly (readonly [string, string])[] = [
+    ["resource", conflict.resource],
+    ["detected", instant(conflict.detectedAtMs)],
+    ["asked", conflict.contest ? requesterName(names, conflict) : ""],
+    ["cause", causeText(conflict)],
+    ["strategy", strategyText(conflict)],
+    ["base", conflict.contest?.base ?? ""],
+    ["current", conflict.contest?.current ?? ""],
+    ["merge", mergeText(conflict)],
+    ["outcome", outcomeText(names, conflict)],
+    ["rule", conflict.resolution?.rule ?? ""],
+    ["resolved", resolvedText(conflict)],
+    ["losers", losersOf(conflict, names).join(", ")],
+  ];
+  const lines = [
+    paint.tone("strong", text(conflict.conflictId)),
+    ...fields(
+      paint,
+      entries.map(([name, value]) => [name, text(value)]),
+    ),
+    ...conflict.claims.flatMap((claim) => ["", ...claimantLines(conflict, { claim, names, paint, text })]),
+    ...(conflict.contest ? [] : ["", "Its evidence is missing: it was recorded before arbitration."]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function causeText({ contest }: ConflictRecord): string {
+  if (!contest) return "";
+  return contest.cause === "overlap"
+    ? "overlap: others have claimed it, or their plan names it as theirs"
+    : "stale base: it was changed since the requester saw it last";
+}
+
+function mergeText({ contest }: ConflictRecord): string {
+  const { merge } = contest ?? {};
+  if (!merge) return "";
+  if (merge.kind === "obstacle") return `not possible: ${merge.obstacle.replaceAll("_", " ")}`;
+  return `clean: ${merge.base} and ${merge.current} became ${merge.merged}`;
+}
+
+const BY = {
+  ownership: ", by the rules",
+  lease: ", by the rules",
+  strategy: ", by the rules",
+  hook: ", by a plugin",
+  people: ", by people",
+} as const;
+
+function resolvedText({ resolution, contest, detectedAtMs }: ConflictRecord): string {
+  if (!resolution)
+    return contest?.reviewByMs === undefined
+      ? "not yet"
+      : `not yet: people may answer until ${instant(contest.reviewByMs)}`;
+  const { resolvedAtMs, rule } = resolution;
+  const after = resolvedAtMs > detectedAtMs ? ` (after ${duration(resolvedAtMs - detectedAtMs)})` : "";
+  return `${instant(resolvedAtMs)}${after}${rule === undefined ? "" : BY[rule]}`;
+}
+
+/** A ruling names the losers' steps alone; who they are follows from the claims without the winner. */
+function losersOf(conflict: ConflictRecord, names: Names): string[] {
+  const { resolution, claims } = conflict;
+  const winner = winnerOf(conflict);
+  const lost = new Set<string>(resolution?.losers);
+  return claims
+    .filter((claim) => claim !== winner && lost.has(claim.stepId))
+    .map((claim) => partyName(names, claim));
+}
+
+interface Claimant {
+  readonly claim: Contestant;
+  readonly names: Names;
+  readonly paint: Paint;
+  readonly text: (value: string) => string;
+}
+
+function claimantLines(conflict: ConflictRecord, claimant: Claimant): string[] {
+  const { claim, names, paint, text } = claimant;
+  const { stepId, coordinationId } = claim;
+  const hasAsked = isRequester(conflict.contest, claim);
+  const name = partyName(names, claim);
+  const titles = [
+    ...(name === (stepId as string) ? [] : [`(${coordinationId ? `${coordinationId} ` : ""}${stepId})`]),
+    ...(hasAsked ? ["asked"] : []),
+    ...(claim === winnerOf(conflict) ? ["won"] : []),
+  ];
+  return [
+    `  ${paint.tone("strong", text(name))}${titles.length > 0 ? `  ${text(titles.join(" "))}` : ""}`,
+    `    ${text(factsOf(claim, hasAsked))}`,
+  ];
+}
+
+/** Who asks without holding a claim has the token that it would get. */
+function factsOf(claim: Contestant, hasAsked: boolean): string {
+  const { priority, claimedSequence, declared, expiresAtMs, changedAtMs } = claim;
+  const token = hasAsked && expiresAtMs === undefined ? "would get token" : "token";
+  const facts = [
+    `priority ${priority}`,
+    ...(claimedSequence > 0 ? [`${token} ${claimedSequence}`] : []),
+    ...(expiresAtMs === undefined ? [] : [`lease until ${instant(expiresAtMs)}`]),
+    ...(declared ? ["declared as its own by its plan"] : []),
+    ...(changedAtMs === undefined ? [] : [`changed it at ${instant(changedAtMs)}`]),
+  ];
+  return facts.join(", ");
+}

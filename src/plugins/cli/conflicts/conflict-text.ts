@@ -1,0 +1,87 @@
+/**
+ * Owns: how a conflict reads: its short name, who asked, what came of it. Does not own: making it safe for a terminal, which the
+ * callers do.
+ */
+import type { Contestant } from "../../../agents/coordination/contracts/arbitration.ts";
+import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type { ConflictRecord, Resolution } from "./conflict-log.ts";
+import type { Tone } from "../terminal/paint.ts";
+import { instant } from "../../../agents/coordination/std/quantities.ts";
+import { stepName } from "../ledger/step-name.ts";
+
+export type Names = ReadonlyMap<StepId, string>;
+
+/** What came of a conflict for who asked; what was recorded before arbitration does not say who that was. */
+export type Outcome = "open" | "granted" | "refused" | "resolved";
+
+export const OUTCOME_TONES = {
+  open: "warning",
+  granted: "good",
+  refused: "bad",
+  resolved: "plain",
+} as const satisfies Record<Outcome, Tone>;
+
+export function outcomeOf({ contest, resolution }: ConflictRecord): Outcome {
+  if (!resolution) return "open";
+  if (!contest) return "resolved";
+  const winner = winningParty(resolution);
+  return winner && isRequester(contest, winner) ? "granted" : "refused";
+}
+
+type Party = Pick<Contestant, "stepId" | "coordinationId">;
+
+/** Steps of two coordinations may have the same id; who asked is of the conflict's own. */
+export function isRequester(contest: ConflictRecord["contest"], { stepId, coordinationId }: Party): boolean {
+  return coordinationId === undefined && stepId === contest?.requester;
+}
+
+function winningParty({ winner, winnerCoordinationId }: Resolution): Party | undefined {
+  if (winner === undefined) return undefined;
+  return { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
+}
+
+/** Who got the resource, as it stands among the claims. */
+export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | undefined {
+  const winner = resolution && winningParty(resolution);
+  return claims.find(
+    ({ stepId, coordinationId }) => stepId === winner?.stepId && coordinationId === winner.coordinationId,
+  );
+}
+
+/** What is enough of an id in a line with others: `co-` and eight digits. */
+const SHORT_ID_CHARS = 11;
+
+/** A step as people know it, with the coordination where it is of another one. */
+export function partyName(names: Names, { stepId, coordinationId }: Party): string {
+  if (stepId === OUTSIDE_STEP_ID) return "somebody else";
+  const ofIt = coordinationId === undefined ? "" : ` of ${coordinationId.slice(0, SHORT_ID_CHARS)}`;
+  if (stepId === OWNER_STEP_ID) return `the owner${ofIt}`;
+  const name = coordinationId === undefined ? names.get(stepId) : undefined;
+  return `${stepName({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
+}
+
+/** Who asked; `-` where the ledger does not say. */
+export function requesterName(names: Names, { contest }: ConflictRecord): string {
+  return contest ? partyName(names, { stepId: contest.requester }) : "-";
+}
+
+/** Who got it and why, or until when people may answer. */
+export function outcomeText(names: Names, conflict: ConflictRecord): string {
+  const { resolution, contest } = conflict;
+  if (!resolution)
+    return contest?.reviewByMs === undefined ? "open" : `open until ${instant(contest.reviewByMs)}`;
+  const winner = winningParty(resolution);
+  const what = winner ? `${partyName(names, winner)} won` : "refused";
+  return `${what} (${resolution.because})`;
+}
+
+export function strategyText({ contest, resolution }: ConflictRecord): string {
+  if (contest) return `${contest.strategy} (${contest.from.replace("_", " ")})`;
+  return resolution?.strategy ?? "-";
+}
+
+/** `conflict-3` of `co-1:conflict-3`. */
+export function numberOf({ conflictId, coordinationId }: ConflictRecord): string {
+  const prefix = `${coordinationId}:`;
+  return conflictId.startsWith(prefix) ? conflictId.slice(prefix.length) : conflictId;
+}

@@ -1,0 +1,126 @@
+/** Owns: `conflicts`. */
+import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import {
+  numberOf,
+  outcomeOf,
+  outcomeText,
+  OUTCOME_TONES,
+  requesterName,
+  strategyText,
+} from "./conflict-text.ts";
+import { renderConflict } from "./conflict-story.ts";
+import { conflictsIn, findNamed, newestConflicts, type FoundConflict } from "./find-conflicts.ts";
+import { uniqueChars } from "../ledger/list-command.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { paintFor } from "../terminal/paint.ts";
+import { cellsOf, fit, printable, shorten, shortenStart } from "../terminal/printable.ts";
+import { instant } from "../../../agents/coordination/std/quantities.ts";
+import {
+  runCommand,
+  wholeNumber,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+
+const LIMIT_MAX = 10_000;
+
+interface ConflictsOptions extends ReaderOptions {
+  readonly open?: boolean;
+  readonly limit: string;
+}
+
+export function addConflicts(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("conflicts"))
+    .description("List conflicts, newest first, or tell all about one")
+    .argument(
+      "[id]",
+      "a coordination or one of its conflicts; a unique prefix of the coordination's id is enough",
+    )
+    .option("--open", "only those that people may still answer")
+    .option("--limit <n>", "at most this many", "50")
+    .action((id: string | undefined, options: ConflictsOptions) =>
+      runCommand(host, options, () => conflicts(host, id, options)),
+    );
+  withExamples(command, host, [
+    "conflicts",
+    "conflicts --open",
+    "conflicts co-1f0c",
+    "conflicts co-1f0c:conflict-3",
+    "conflicts --limit 500 --json",
+  ]);
+}
+
+async function conflicts(host: CliHost, id: string | undefined, options: ConflictsOptions): Promise<void> {
+  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const isOpen = options.open === true;
+  await withLedger(host, options, async (reader) => {
+    if (id === undefined) {
+      await tellAll(host, options, await newestConflicts(reader, { limit, isOpen }));
+      return;
+    }
+    const named = await findNamed(reader, id);
+    if (named.kind === "coordination")
+      await tellAll(host, options, conflictsIn(named.log, { isOpen }).slice(0, limit));
+    else if (options.json) await writeJson(host, named.found.conflict);
+    else await host.stdout.write(renderConflict(named.found, host.stdout.terminal));
+  });
+}
+
+async function tellAll(
+  host: CliHost,
+  { json }: ConflictsOptions,
+  found: readonly FoundConflict[],
+): Promise<void> {
+  if (json)
+    await writeJson(
+      host,
+      found.map(({ conflict }) => conflict),
+    );
+  else await host.stdout.write(renderConflicts(found, host.stdout.terminal));
+}
+
+const RESOURCE_CELLS_MIN = 24;
+const STRATEGY_CELLS_MAX = 27;
+const ASKED_CELLS_MAX = 20;
+const OUTCOME_CELLS_MAX = 60;
+
+function renderConflicts(found: readonly FoundConflict[], terminal: Terminal): string {
+  if (found.length === 0) return "no conflicts\n";
+  const { unicode, columns } = terminal;
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, unicode);
+  const idChars = uniqueChars(found.map(({ conflict }) => conflict.coordinationId));
+  const rows = found.map(({ conflict, names }) => ({
+    id: text(`${conflict.coordinationId.slice(0, idChars)}:${numberOf(conflict)}`),
+    resource: text(shownName(conflict.resource)),
+    strategy: text(strategyText(conflict)),
+    asked: text(requesterName(names, conflict)),
+    outcome: shorten(text(outcomeText(names, conflict)), OUTCOME_CELLS_MAX, unicode),
+    tone: OUTCOME_TONES[outcomeOf(conflict)],
+    time: instant(conflict.detectedAtMs),
+  }));
+  const widest = (of: "id" | "resource" | "strategy" | "asked" | "outcome", min: number, max = 200): number =>
+    Math.min(
+      max,
+      rows.reduce((cells, row) => Math.max(cells, cellsOf(row[of])), min),
+    );
+  const [id, strategy] = [widest("id", 8), widest("strategy", 8, STRATEGY_CELLS_MAX)];
+  const [asked, outcome] = [widest("asked", 5, ASKED_CELLS_MAX), widest("outcome", 7)];
+  const rest = columns - instant(0).length - id - strategy - asked - outcome - 10;
+  const resource = Math.min(Math.max(RESOURCE_CELLS_MIN, rest), widest("resource", 8));
+  const heading = `${"TIME".padEnd(instant(0).length)}  ${"CONFLICT".padEnd(id)}  ${"RESOURCE".padEnd(resource)}  ${"STRATEGY".padEnd(strategy)}  ${"ASKED".padEnd(asked)}  OUTCOME`;
+  const lines = rows.map((row) =>
+    [
+      row.time,
+      fit(row.id, id, unicode),
+      fit(shortenStart(row.resource, resource, unicode), resource, unicode),
+      fit(row.strategy, strategy, unicode),
+      fit(row.asked, asked, unicode),
+      paint.tone(row.tone, row.outcome),
+    ].join("  "),
+  );
+  return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
+}

@@ -1,0 +1,108 @@
+/** Owns: which conflicts an argument means, and finding the newest of all coordinations without reading every log. */
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { CONFLICTS_NAME } from "../../../agents/coordination/contracts/coordination-summary.ts";
+import type { LedgerReader } from "../../compose.ts";
+import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
+import { numberOf, type Names } from "./conflict-text.ts";
+import { resolveId } from "../ledger/open-ledger.ts";
+import { runningCoordinations } from "../ledger/running.ts";
+
+/** A conflict with what names its steps. */
+export interface FoundConflict {
+  readonly conflict: ConflictRecord;
+  readonly names: Names;
+}
+
+interface ConflictQuery {
+  readonly limit: number;
+  /** Only those that people may still answer. */
+  readonly isOpen: boolean;
+}
+
+/** Coordinations that are looked into for the open ones. */
+const HOLDERS_MAX = 10_000;
+
+/**
+ * Newest first. Coordinations come with the one that had the newest conflict first, so one that adds none to the newest
+ * ones is followed by none that does.
+ */
+export async function newestConflicts(
+  reader: LedgerReader,
+  { limit, isOpen }: ConflictQuery,
+): Promise<FoundConflict[]> {
+  const holders = await reader.holders(CONFLICTS_NAME, isOpen ? HOLDERS_MAX : limit);
+  const running = isOpen ? await runningAmong(reader, holders) : holders;
+  let newest: FoundConflict[] = [];
+  for (const runId of running) {
+    const found = conflictsIn(await readChangeLog(reader, runId), { isOpen });
+    newest = newestFirst([...newest, ...found]).slice(0, limit);
+    const isAdded = newest.some(({ conflict }) => conflict.coordinationId === runId);
+    if (newest.length === limit && !isAdded && !isOpen) break;
+  }
+  return newest;
+}
+
+/** Every conflict is settled before its coordination ends (A3). */
+async function runningAmong(
+  reader: LedgerReader,
+  runIds: readonly CoordinationId[],
+): Promise<CoordinationId[]> {
+  const running = new Set<CoordinationId>();
+  if (runIds.length > 0) for await (const { runId } of runningCoordinations(reader)) running.add(runId);
+  return runIds.filter((runId) => running.has(runId));
+}
+
+/** Newest first. */
+export function conflictsIn(
+  { conflicts, names }: ChangeLog,
+  { isOpen }: Pick<ConflictQuery, "isOpen">,
+): FoundConflict[] {
+  const wanted = isOpen ? conflicts.filter(({ resolution }) => !resolution) : conflicts;
+  return newestFirst(wanted.toReversed().map((conflict) => ({ conflict, names })));
+}
+
+function newestFirst(found: readonly FoundConflict[]): FoundConflict[] {
+  return found.toSorted((a, b) => b.conflict.detectedAtMs - a.conflict.detectedAtMs);
+}
+
+type Named =
+  | { readonly kind: "coordination"; readonly runId: CoordinationId; readonly log: ChangeLog }
+  | { readonly kind: "conflict"; readonly found: FoundConflict };
+
+/** A coordination or one of its conflicts, by id or by a unique prefix of the coordination's. @throws CoordinationError */
+export async function findNamed(reader: LedgerReader, id: string): Promise<Named> {
+  // Ids of plans may have a colon in them.
+  const runId = await known(resolveId(reader, id));
+  if (runId !== undefined) return { kind: "coordination", runId, log: await readChangeLog(reader, runId) };
+  const colon = id.lastIndexOf(":");
+  const parent = colon > 0 ? await known(resolveId(reader, id.slice(0, colon))) : undefined;
+  if (parent !== undefined)
+    return { kind: "conflict", found: await conflictOf(reader, parent, id.slice(colon + 1)) };
+  throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination begins with ${JSON.stringify(id)}`);
+}
+
+async function known(resolving: Promise<CoordinationId>): Promise<CoordinationId | undefined> {
+  try {
+    return await resolving;
+  } catch (error) {
+    if (isCoordinationError(error) && error.code === "COORDINATION_NOT_FOUND") return undefined;
+    throw error;
+  }
+}
+
+async function conflictOf(
+  reader: LedgerReader,
+  runId: CoordinationId,
+  number: string,
+): Promise<FoundConflict> {
+  const { conflicts, names } = await readChangeLog(reader, runId);
+  const exact = conflicts.filter((conflict) => numberOf(conflict) === number);
+  const begun = conflicts.filter((conflict) => numberOf(conflict).startsWith(number));
+  const [conflict, other] = exact.length > 0 ? exact : begun;
+  if (conflict && !other) return { conflict, names };
+  const problem = conflict
+    ? `begins ${begun.length} conflicts`
+    : `is none of the ${conflicts.length} conflicts`;
+  throw new CoordinationError("INPUT_INVALID", `id: ${JSON.stringify(number)} ${problem} of ${runId}`);
+}

@@ -1,0 +1,72 @@
+/** Owns: `claims release`. The claims of a running gateway are its to end: no command writes to its ledger. */
+import type { Command } from "commander";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import { askGateway } from "../ledger/ask-gateway.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { printable } from "../terminal/printable.ts";
+import {
+  runCommand,
+  wholeNumber,
+  withExamples,
+  withJson,
+  writeJson,
+  writeLines,
+  type JsonOption,
+} from "../terminal/run-command.ts";
+
+interface ReleaseOptions extends JsonOption {
+  readonly yes?: boolean;
+}
+
+const EFFECT = "The step keeps working; its next write of this is ruled on anew.";
+
+export function addRelease(parent: CommandGroup, host: CliHost): void {
+  const command = withJson(parent.command("release"))
+    .description("End a claim, so that others get the resource; the step that held it keeps working")
+    .argument("<token>", "the claim's token, as `claims` lists it")
+    .option("-y, --yes", "do not ask")
+    .action((token: string, _: ReleaseOptions, given: Command) => {
+      // `--json` is an option of `claims`, too, which takes it wherever it stands.
+      const options = given.optsWithGlobals<ReleaseOptions>();
+      return runCommand(host, options, async () => {
+        refuseOptionsOfList(given);
+        await release(host, token, options);
+      });
+    });
+  withExamples(command, host, ["claims release 17", "claims release 17 --yes --json"]);
+}
+
+const OPTIONS_OF_LIST = ["ledger", "resource", "all", "limit"] as const;
+
+/** `claims` takes its options wherever they stand. @throws CoordinationError `INPUT_INVALID` */
+function refuseOptionsOfList({ parent }: Command): void {
+  const name = OPTIONS_OF_LIST.find((option) => parent?.getOptionValueSource(option) === "cli");
+  if (name === undefined) return;
+  const message = `--${name}: it is for listing claims; \`claims release\` ends a claim of the running gateway, by its token`;
+  throw new CoordinationError("INPUT_INVALID", message);
+}
+
+async function release(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
+  const token = wholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });
+  const isWanted = options.yes === true || host.confirm === undefined;
+  if (!isWanted && !(await host.confirm(`End claim ${token}? ${EFFECT}`))) {
+    host.failWith(1);
+    if (options.json) await writeJson(host, { ok: false, token });
+    else await writeLines(host, ["nothing was changed"]);
+    return;
+  }
+  const { coordinationId, stepId, resource } = await askGateway(host, "coordination.claims.release", {
+    token,
+  });
+  if (options.json) {
+    await writeJson(host, { ok: true, token, coordinationId, stepId, resource });
+    return;
+  }
+  const shown = (value: unknown): string => printable(String(value), host.stdout.terminal.unicode);
+  await writeLines(host, [
+    `released claim ${token} of step ${shown(stepId)} on ${shown(shownName(String(resource)))}`,
+    EFFECT,
+    `See ${host.program} show ${shown(coordinationId)}`,
+  ]);
+}

@@ -1,0 +1,164 @@
+/**
+ * Owns: reading the agent packs of a folder (RFC 0003): a folder with a `pack.json` for each, or one file for each agent. What
+ * a manifest refers to is read from its pack and from nowhere else. A folder with a wrong one is refused as a whole.
+ */
+import { readdir, realpath, stat } from "node:fs/promises";
+import { extname, join } from "node:path";
+import { z } from "zod";
+import {
+  AGENT_BOUNDS,
+  readAgentManifest,
+  type AgentManifest,
+  type InstalledAgent,
+} from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { describeProblems } from "../../../agents/coordination/contracts/validation.ts";
+import { readPackFile, readPackJson } from "./pack-files.ts";
+import { loadPlanFile } from "./plan-file.ts";
+
+const EXTENSIONS: ReadonlySet<string> = new Set([".json", ".yaml", ".yml"]);
+const PACK = "pack";
+const VERSION_OF_FILES = "0.0.0";
+
+const name = z.string().min(1).max(256);
+const packSchema = z.looseObject({
+  name,
+  version: z.string().min(1).max(64),
+  agents: z.array(z.unknown()).max(AGENT_BOUNDS.agentsPerPackMax).default([]),
+  /** Capabilities that the pack's agents need, or only like to have. */
+  peerDependencies: z.record(name, z.unknown()).default({}),
+});
+
+interface Pack {
+  readonly folder: string;
+  readonly name: string;
+  readonly version: string;
+  readonly agents: readonly unknown[];
+  readonly needs: readonly string[];
+}
+
+/** @throws CoordinationError `INPUT_INVALID` naming every pack that cannot be installed, and why. */
+export async function readAgentFolder(folder: string): Promise<InstalledAgent[]> {
+  const agents = new Map<string, InstalledAgent>();
+  const problems: string[] = [];
+  for (const entry of await namesIn(folder)) {
+    const read = await readEntry(join(folder, entry)).catch(asProblem);
+    if ("problem" in read) problems.push(`${entry}: ${read.problem}`);
+    else
+      for (const agent of read.agents) {
+        const { agentId } = agent.manifest;
+        if (agents.has(agentId)) problems.push(`${entry}: there is another agent ${agentId} in the folder`);
+        agents.set(agentId, agent);
+      }
+  }
+  if (agents.size > AGENT_BOUNDS.agentsMax)
+    problems.push(`there are ${agents.size} agents, and at most ${AGENT_BOUNDS.agentsMax} can be installed`);
+  if (problems.length > 0)
+    throw new CoordinationError("INPUT_INVALID", `${folder}\n  ${problems.join("\n  ")}`);
+  return [...agents.values()];
+}
+
+type Read = { readonly agents: readonly InstalledAgent[] } | { readonly problem: string };
+
+function asProblem(error: unknown): Read {
+  if (error instanceof CoordinationError) return { problem: error.message };
+  throw error;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  try {
+    const names = await readdir(folder);
+    if (names.length > AGENT_BOUNDS.packsMax)
+      throw new CoordinationError(
+        "INPUT_INVALID",
+        `${folder}: there are ${names.length} entries, and at most ${AGENT_BOUNDS.packsMax} packs can be installed`,
+      );
+    return names.filter((entry) => !entry.startsWith(".")).toSorted();
+  } catch (cause) {
+    if (cause instanceof CoordinationError) throw cause;
+    const { code = "?" } = cause as NodeJS.ErrnoException;
+    throw new CoordinationError("INPUT_INVALID", `${folder}: the folder cannot be read (${code})`, { cause });
+  }
+}
+
+async function readEntry(path: string): Promise<Read> {
+  const isFolder = (await stat(path)).isDirectory();
+  if (isFolder) return readPack(path);
+  return EXTENSIONS.has(extname(path).toLowerCase()) ? readManifestFile(path) : { agents: [] };
+}
+
+async function readPack(folder: string): Promise<Read> {
+  const file = await packFileIn(folder);
+  if (file === undefined) return { problem: "there is no pack.json in it" };
+  const loaded = await loadPlanFile(file);
+  if (!loaded.ok) return { problem: loaded.problems.map(({ message }) => message).join("; ") };
+  const parsed = packSchema.safeParse(loaded.value);
+  if (!parsed.success) return { problem: `pack.json: ${firstIssue(parsed.error)}` };
+  const { name: packName, version, agents, peerDependencies } = parsed.data;
+  const needs = Object.keys(peerDependencies);
+  return installAll({ folder: await realpath(folder), name: packName, version, agents, needs });
+}
+
+async function packFileIn(folder: string): Promise<string | undefined> {
+  const names = await readdir(folder);
+  const found = names
+    .filter((each) => EXTENSIONS.has(extname(each)) && each.slice(0, -extname(each).length) === PACK)
+    .toSorted();
+  return found[0] === undefined ? undefined : join(folder, found[0]);
+}
+
+function firstIssue({ issues }: z.ZodError): string {
+  const [issue] = issues;
+  return issue ? `${issue.path.join(".") || "(root)"}: ${issue.message}` : "it is no pack";
+}
+
+/** One agent, whose files are beside it. */
+async function readManifestFile(file: string): Promise<Read> {
+  const loaded = await loadPlanFile(file);
+  if (!loaded.ok) return { problem: loaded.problems.map(({ message }) => message).join("; ") };
+  const { agentId } = (loaded.value ?? {}) as { readonly agentId?: unknown };
+  const packName = typeof agentId === "string" && agentId !== "" ? agentId : "agent";
+  const folder = await realpath(join(file, ".."));
+  return installAll({ folder, name: packName, version: VERSION_OF_FILES, agents: [loaded.value], needs: [] });
+}
+
+async function installAll(pack: Pack): Promise<Read> {
+  const agents: InstalledAgent[] = [];
+  for (const [index, value] of pack.agents.entries()) {
+    const parsed = readAgentManifest(value);
+    if (!parsed.ok) return { problem: `agents[${index}]: ${describeProblems(parsed.problems)}` };
+    if (!isOfPack(parsed.value, pack))
+      return {
+        problem: `agents[${index}]: agentId: expected a name below ${pack.name}., got ${parsed.value.agentId}`,
+      };
+    agents.push(await install(pack, parsed.value));
+  }
+  return { agents };
+}
+
+/** RFC 0003: `<packName>.<agent>`, so that no pack takes another one's names. A single file is a pack of its own name. */
+function isOfPack({ agentId }: AgentManifest, { name: packName }: Pack): boolean {
+  return agentId === packName || agentId.startsWith(`${packName}.`);
+}
+
+/** @throws CoordinationError `INPUT_INVALID` where something that it refers to cannot be had. */
+async function install({ folder, needs, ...pack }: Pack, manifest: AgentManifest): Promise<InstalledAgent> {
+  const { systemPrompt, systemPromptRef, handoff = {}, requiresCapabilities = [], evalSuiteRef } = manifest;
+  const at = { folder, agentId: manifest.agentId };
+  const required = [...new Set([...requiresCapabilities, ...needs])];
+  const prompt =
+    systemPrompt ?? (await readPackFile({ ...at, key: "systemPromptRef" }, systemPromptRef ?? ""));
+  const { taskSchemaRef, returnSchemaRef } = handoff;
+  // It is not run here, and it must be there.
+  if (evalSuiteRef !== undefined) await readPackFile({ ...at, key: "evalSuiteRef" }, evalSuiteRef);
+  return {
+    ...{ packName: pack.name, packVersion: pack.version, systemPrompt: prompt },
+    manifest: { ...manifest, ...(required.length > 0 && { requiresCapabilities: required }) },
+    ...(taskSchemaRef !== undefined && {
+      taskSchema: await readPackJson({ ...at, key: "handoff.taskSchemaRef" }, taskSchemaRef),
+    }),
+    ...(returnSchemaRef !== undefined && {
+      returnSchema: await readPackJson({ ...at, key: "handoff.returnSchemaRef" }, returnSchemaRef),
+    }),
+  };
+}

@@ -1,0 +1,203 @@
+/** Owns: reading a plan file, JSON or YAML, in bounded time; what is wrong with its syntax comes with line and column. */
+import { extname } from "node:path";
+import type * as Yaml from "yaml";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
+import { duplicateKeyIn } from "./duplicate-key.ts";
+import { bytes } from "../../../agents/coordination/std/quantities.ts";
+import { readTextFile } from "./read-text-file.ts";
+
+type Loaded =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly problems: readonly PlanProblem[] };
+
+const TOO_DEEP = "the file is nested too deeply";
+const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
+
+/** @throws CoordinationError `INPUT_INVALID` where the file cannot be read or is too large. */
+export async function loadPlanFile(file: string): Promise<Loaded> {
+  const bytesMax = BOUNDS.planFileBytesMax;
+  const text = await readTextFile(file, { bytesMax, tooLarge: () => tooLarge(file, bytesMax) });
+  const extension = extname(file).toLowerCase();
+  const looksLikeJson = /^\s*[[{]/u.test(text);
+  if (extension === ".json" || (extension !== ".yaml" && extension !== ".yml" && looksLikeJson)) {
+    const parsed = parseJson(text);
+    if (parsed) return parsed;
+    return extension === ".json" ? explainJson(text) : parseYaml(text);
+  }
+  return parseYaml(text);
+}
+
+function tooLarge(what: string, sizeMax: number): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", `${what}: a plan may have at most ${bytes(sizeMax)}`);
+}
+
+/** Nothing where the text is not JSON. */
+function parseJson(text: string): Loaded | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const duplicate = duplicateKeyIn(text);
+  if (!duplicate) return { ok: true, value };
+  const { line, column } = placeIn(text, duplicate.offset);
+  return refused([at(line, column, duplicateKey(duplicate.key))]);
+}
+
+/** JSON.parse does not always name the place; as YAML with JSON's scalars the same text has nearly the same errors. */
+async function explainJson(text: string): Promise<Loaded> {
+  const named = placeNamed(text);
+  if (named) return refused([named]);
+  if (text.length > BOUNDS.planYamlBytesMax) return refused([at(1, 1, "this is not JSON")]);
+  const { parseDocument } = await import("yaml");
+  const [error] = withinStack(() => parseDocument(text, { schema: "json" }))?.errors ?? [];
+  return refused([error ? syntaxProblem(error) : at(1, 1, "this is not JSON")]);
+}
+
+function placeNamed(text: string): PlanProblem | undefined {
+  try {
+    JSON.parse(text);
+  } catch (error) {
+    const said = /^SyntaxError: (.*) in JSON at position \d+ \(line (\d+) column (\d+)\)$/su.exec(
+      String(error),
+    );
+    if (said) return at(Number(said[2]), Number(said[3]), String(said[1]));
+  }
+  return undefined;
+}
+
+async function parseYaml(text: string): Promise<Loaded> {
+  if (Buffer.byteLength(text) > BOUNDS.planYamlBytesMax) throw tooLarge("YAML", BOUNDS.planYamlBytesMax);
+  const yaml = await import("yaml");
+  const lineCounter = new yaml.LineCounter();
+  const slips: Slip[] = [];
+  const document = withinStack(() => {
+    const [first, second] = documentsOf(text, yaml, lineCounter);
+    if (first) slips.push(...syntaxSlips(first), ...slipsIn(first, yaml));
+    if (second) slips.push({ offset: second.range[0], message: "a second document begins here; remove it" });
+    return first;
+  });
+  if (!document) return refused([at(1, 1, TOO_DEEP)]);
+  const problems = slips.slice(0, PROBLEMS_MAX).map(({ offset, message }) => {
+    const { line, col } = lineCounter.linePos(offset);
+    return at(Math.max(line, 1), Math.max(col, 1), message);
+  });
+  return problems.length > 0 ? refused(problems) : valueOf(document);
+}
+
+/** At most two. As `parseDocument` does it, but no further than some errors: two million would not fit into memory. */
+function documentsOf(text: string, yaml: typeof Yaml, lineCounter: Yaml.LineCounter): Yaml.Document.Parsed[] {
+  const tokens = new yaml.Parser(lineCounter.addNewLine).parse(text);
+  // The parser would compare every key with every other; one pass with a set finds the same.
+  const composer = new yaml.Composer({ uniqueKeys: false, logLevel: "error" });
+  const [first, second] = composer.compose(untilErrors(tokens), true, text.length);
+  return [first, second].filter((document) => document !== undefined);
+}
+
+function* untilErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.CST.Token> {
+  let errors = 0;
+  for (const token of tokens) {
+    yield token;
+    errors += token.type === "error" ? 1 : 0;
+    if (errors >= PROBLEMS_MAX) return;
+  }
+}
+
+function syntaxSlips({ errors, warnings }: Yaml.Document): Slip[] {
+  return [...errors.slice(0, PROBLEMS_MAX), ...warnings.slice(0, PROBLEMS_MAX)].map(({ pos, message }) => ({
+    offset: pos[0],
+    message: sentenceOf(message),
+  }));
+}
+
+interface Slip {
+  readonly offset: number;
+  readonly message: string;
+}
+
+/** What the parser does not refuse: keys that are there twice, aliases of nothing, and too many aliases. */
+function slipsIn(document: Yaml.Document, { visit, isNode, isAlias, isMap }: typeof Yaml): Slip[] {
+  const slips: Slip[] = [];
+  const anchors = new Set<string>();
+  let aliases = 0;
+  visit(document, (_, node) => {
+    if (slips.length >= PROBLEMS_MAX) return visit.BREAK;
+    if (!isNode(node)) return undefined;
+    const offset = node.range?.[0] ?? 0;
+    if (isAlias(node)) {
+      aliases += 1;
+      if (!anchors.has(node.source))
+        slips.push({ offset, message: `nothing before this has the anchor &${node.source}` });
+      if (aliases === BOUNDS.yamlAliasesMax + 1)
+        slips.push({
+          offset,
+          message: `the file has more than ${BOUNDS.yamlAliasesMax} aliases; write them out`,
+        });
+    } else if (node.anchor !== undefined) anchors.add(node.anchor);
+    if (isMap(node)) slips.push(...duplicatesIn(node).slice(0, PROBLEMS_MAX));
+    return undefined;
+  });
+  return slips;
+}
+
+function duplicatesIn({ items }: Yaml.YAMLMap): Slip[] {
+  const seen = new Set<string>();
+  return items.flatMap(({ key: node }) => {
+    const { range, value } = node as Partial<Yaml.Scalar>;
+    const key = String(value ?? node);
+    const isThere = seen.has(key);
+    seen.add(key);
+    return isThere ? [{ offset: range?.[0] ?? 0, message: duplicateKey(key) }] : [];
+  });
+}
+
+function syntaxProblem({ message, linePos }: Yaml.YAMLError): PlanProblem {
+  const { line = 1, col = 1 } = linePos?.[0] ?? {};
+  return at(line, col, sentenceOf(message));
+}
+
+/** Aliases of aliases can still grow beyond all bounds. */
+function valueOf(document: Yaml.Document): Loaded {
+  try {
+    return { ok: true, value: document.toJS({ maxAliasCount: BOUNDS.yamlAliasesMax }) as unknown };
+  } catch {
+    return refused([at(1, 1, "the aliases of the file stand for too much; write them out")]);
+  }
+}
+
+/** Nothing where the parser's own recursion ran out of stack. */
+function withinStack<T>(parse: () => T): T | undefined {
+  try {
+    return parse();
+  } catch (error) {
+    if (error instanceof RangeError) return undefined;
+    throw error;
+  }
+}
+
+function refused(problems: readonly PlanProblem[]): Loaded {
+  return { ok: false, problems };
+}
+
+function at(line: number, column: number, message: string): PlanProblem {
+  return { path: `line ${line}, column ${column}`, code: "FILE_SYNTAX", message };
+}
+
+function duplicateKey(name: string): string {
+  return `the key ${JSON.stringify(name.slice(0, BOUNDS.nameCharsMax))} is there twice; remove one`;
+}
+
+/** Without the place and the excerpt that the parser adds. */
+function sentenceOf(message: string): string {
+  const [first = ""] = message.split("\n");
+  if (first.startsWith("Maximum call stack")) return TOO_DEEP;
+  return first.replace(/ at line \d+, column \d+:?$/u, "");
+}
+
+function placeIn(text: string, offset: number): { readonly line: number; readonly column: number } {
+  const before = text.slice(0, offset);
+  return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
+}

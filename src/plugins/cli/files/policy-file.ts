@@ -1,0 +1,29 @@
+/** Owns: reading the policy that a history is looked at under, or a fork goes on under. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  parseReplayPolicy,
+  type ReplayPolicy,
+} from "../../../agents/coordination/contracts/config/replay-policy.ts";
+import { loadPlanFile } from "./plan-file.ts";
+
+/** JSON or YAML. @throws CoordinationError `INPUT_INVALID` */
+export async function readPolicyFile(file: string): Promise<ReplayPolicy> {
+  return parseReplayPolicy(await valueIn(file));
+}
+
+/** As it is written, once it is known to be one. @throws CoordinationError `INPUT_INVALID` */
+export async function loadPolicyFile(file: string): Promise<unknown> {
+  const value = await valueIn(file);
+  parseReplayPolicy(value);
+  return value;
+}
+
+async function valueIn(file: string): Promise<unknown> {
+  const loaded = await loadPlanFile(file);
+  if (loaded.ok) return loaded.value;
+  const [problem] = loaded.problems;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${file}: ${problem?.path ?? "?"}: ${problem?.message ?? "?"}`,
+  );
+}

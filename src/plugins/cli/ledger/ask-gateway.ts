@@ -1,0 +1,80 @@
+/** Owns: asking the running gateway for what only it can do, and what its answers mean to a command. */
+import {
+  CoordinationError,
+  ERROR_CODES,
+  type ErrorCode,
+} from "../../../agents/coordination/contracts/errors.ts";
+import type { GatewayAnswer } from "../../openclaw/host/gateway-call.ts";
+import type { MethodName } from "../../openclaw/host/method-declarations.ts";
+import type { CliHost } from "../terminal/cli-host.ts";
+import { resolveId, withLedger } from "./open-ledger.ts";
+
+type Answered = GatewayAnswer & { readonly ok: true };
+
+/** @throws CoordinationError where the gateway cannot be asked or refuses */
+export async function askGateway(
+  host: CliHost,
+  method: MethodName,
+  params: object,
+): Promise<Answered["payload"]> {
+  const answer = await answerOf(host, method, params);
+  return answer.ok ? answer.payload : throwAnswer(answer);
+}
+
+/** @throws CoordinationError */
+export function throwAnswer(answer: Refused): never {
+  throw new GatewayRefusal(answer);
+}
+
+/** @throws CoordinationError where the gateway cannot be asked */
+export function answerOf({ gateway }: CliHost, method: MethodName, params: object): Promise<GatewayAnswer> {
+  if (gateway) return gateway(method, params);
+  throw new CoordinationError("GATEWAY_UNREACHABLE", "this program cannot call the gateway");
+}
+
+type Refused = GatewayAnswer & { readonly ok: false };
+
+/** What to do about a refusal where the advice of its code is for another one. */
+const ADVICE: ReadonlyMap<unknown, string> = new Map([
+  ["NO_SUCH_CLAIM", "Run `openclaw coordination claims` to see what is claimed."],
+]);
+
+class GatewayRefusal extends CoordinationError {
+  readonly #advice: string | undefined;
+
+  constructor(answer: Refused) {
+    super(...meaningOf(answer));
+    const { refusal } = (answer.details ?? {}) as { readonly refusal?: unknown };
+    this.#advice = ADVICE.get(refusal);
+  }
+
+  override get advice(): string {
+    return this.#advice ?? super.advice;
+  }
+}
+
+/** A code that only a newer plugin or the host itself knows is a refusal as well. */
+function meaningOf({ code, message }: Refused): [ErrorCode, string] {
+  return isErrorCode(code)
+    ? [code, message]
+    : ["REQUEST_REFUSED", `the gateway refused: ${message} (${code})`];
+}
+
+function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}
+
+/**
+ * The id that a prefix names in the ledger of this machine. The gateway may be on another one: what this ledger does not know
+ * is left to it.
+ *
+ * @throws CoordinationError `INPUT_INVALID` for a prefix of several
+ */
+export async function fullId(host: CliHost, id: string): Promise<string> {
+  try {
+    return await withLedger(host, {}, (reader) => resolveId(reader, id));
+  } catch (error) {
+    if (error instanceof CoordinationError && error.code === "INPUT_INVALID") throw error;
+    return id;
+  }
+}

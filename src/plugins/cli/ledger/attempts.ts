@@ -1,0 +1,48 @@
+/** Owns: the attempts of steps that are over, read from the log: the folded state keeps the newest one only. */
+import { epochMsOf, type EpochMs, type StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { LedgerReader } from "../../compose.ts";
+import { logPages } from "./log-pages.ts";
+
+export interface Attempt {
+  readonly attempt: number;
+  readonly status: "failed" | "timed_out";
+  readonly dispatchedAtMs: EpochMs;
+  readonly endedAtMs: EpochMs;
+}
+
+/** By step, in order, without the newest attempt of each. */
+export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
+
+export async function earlierAttempts(
+  reader: Pick<LedgerReader, "read">,
+  { coordinationId, steps }: CoordinationView,
+): Promise<Attempts> {
+  const newest = new Map(steps.map(({ stepId, attempt }) => [stepId, attempt]));
+  const attempts = new Map<StepId, Attempt[]>();
+  if (steps.every(({ attempt }) => attempt <= 1)) return attempts;
+  const begun = new Map<string, EpochMs>();
+  for await (const page of logPages(reader, coordinationId))
+    for (const event of page) note(event, { begun, attempts, newest });
+  return attempts;
+}
+
+interface Notes {
+  readonly begun: Map<string, EpochMs>;
+  readonly attempts: Map<StepId, Attempt[]>;
+  readonly newest: ReadonlyMap<StepId, number>;
+}
+
+function note({ type, payload, timestamp }: RunEvent, { begun, attempts, newest }: Notes): void {
+  if (type !== "step.dispatched" && type !== "step.failed" && type !== "step.timed_out") return;
+  const { stepId, attempt } = payload;
+  const key = `${stepId}:${attempt}`;
+  const atMs = epochMsOf(timestamp);
+  if (type === "step.dispatched") begun.set(key, atMs);
+  else if (attempt < (newest.get(stepId) ?? 0)) {
+    const status = type === "step.failed" ? "failed" : "timed_out";
+    const ended: Attempt = { attempt, status, dispatchedAtMs: begun.get(key) ?? atMs, endedAtMs: atMs };
+    attempts.set(stepId, [...(attempts.get(stepId) ?? []), ended]);
+  }
+}

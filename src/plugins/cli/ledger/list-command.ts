@@ -1,0 +1,132 @@
+/** Owns: `list`. */
+import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import { forkText } from "./kept.ts";
+import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
+import { paintFor } from "../terminal/paint.ts";
+import { cellsOf, fit, printable, shorten } from "../terminal/printable.ts";
+import { count, duration } from "../../../agents/coordination/std/quantities.ts";
+import {
+  oneOf,
+  runCommand,
+  wholeNumber,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+import type { LedgerReader } from "../../compose.ts";
+
+const STATUSES = ["running", "ended", "success", "partial", "failed", "escalated", "cancelled"] as const;
+const LIMIT_MAX = 100_000;
+const PAGE = 500;
+/** `co-` and eight digits. */
+const ID_CHARS_MIN = 11;
+
+interface ListOptions extends ReaderOptions {
+  readonly status?: string;
+  readonly owner?: string;
+  readonly limit: string;
+}
+
+type Listed = ReturnType<typeof listedOf>;
+
+export function addList(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("list"))
+    .description("List coordinations, newest first")
+    .option("--status <status>", `only these: ${STATUSES.join(", ")}`)
+    .option("--owner <session>", "only those of this session key")
+    .option("--limit <n>", "at most this many", "50")
+    .action((options: ListOptions) => runCommand(host, options, () => list(host, options)));
+  withExamples(command, host, ["list", "list --status running", "list --limit 500 --json"]);
+}
+
+async function list(host: CliHost, options: ListOptions): Promise<void> {
+  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const filter = filterOf(options);
+  await withLedger(host, options, async (reader) => {
+    const listed: Listed[] = [];
+    for (const entry of await entriesOf(reader, filter, limit))
+      listed.push(listedOf(entry, await textOf(reader, entry.summary.objective)));
+    if (options.json) await writeJson(host, listed);
+    else await host.stdout.write(renderList(listed, host.stdout.terminal, host.now()));
+  });
+}
+
+interface Filter {
+  readonly status?: "running" | "ended";
+  matches(entry: RunEntry): boolean;
+}
+
+function filterOf({ status: text, owner }: ListOptions): Filter {
+  const status = text === undefined ? undefined : oneOf(text, "--status", STATUSES);
+  const stored = status === undefined || status === "running" ? status : ("ended" as const);
+  return {
+    ...(stored && { status: stored }),
+    matches: ({ summary }) =>
+      (owner === undefined || summary.ownerSession === owner) &&
+      (status === undefined || status === "ended" || summary.status === status),
+  };
+}
+
+async function entriesOf(reader: LedgerReader, filter: Filter, limit: number): Promise<RunEntry[]> {
+  const matching: RunEntry[] = [];
+  let after: RunEntry | undefined;
+  while (matching.length < limit) {
+    const page = await reader.list({
+      limit: PAGE,
+      ...(filter.status && { status: filter.status }),
+      ...(after && { after }),
+    });
+    matching.push(...page.filter((entry) => filter.matches(entry)));
+    after = page.at(-1);
+    if (page.length < PAGE) break;
+  }
+  return matching.slice(0, limit);
+}
+
+function listedOf({ runId, summary }: RunEntry, objective: string | null) {
+  const { status, ownerSession, createdAtMs, steps, forkedFrom } = summary;
+  const listed = { coordinationId: runId, status, objective, ownerSession, createdAtMs, steps };
+  return { ...listed, ...(forkedFrom && { forkedFrom }) };
+}
+
+function renderList(listed: readonly Listed[], terminal: Terminal, now: number): string {
+  const paint = paintFor(terminal);
+  if (listed.length === 0) return "no coordinations\n";
+  const { unicode } = terminal;
+  const text = (value: string): string => printable(value, unicode);
+  const idChars = uniqueChars(listed.map(({ coordinationId }) => coordinationId));
+  const owners = listed.map(({ ownerSession }) => text(ownerSession));
+  const owner = Math.min(26, Math.max(5, ...owners.map(cellsOf)));
+  const heading = `${fit("ID", idChars, unicode)}  ${"STATUS".padEnd(11)}  ${"AGE".padEnd(7)}  ${"STEPS".padEnd(20)}  ${fit("OWNER", owner, unicode)}  OBJECTIVE`;
+  const rest = Math.max(12, terminal.columns - idChars - owner - 11 - 7 - 20 - 10);
+  const lines = listed.map((entry, index) => {
+    const { coordinationId, status, objective, createdAtMs, steps } = entry;
+    const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
+    const about = [...forkText(entry), objective ?? "-"].join(": ");
+    const age = duration(Math.max(0, now - createdAtMs)).padEnd(7);
+    return [
+      text(coordinationId).slice(0, idChars).padEnd(idChars),
+      word,
+      age,
+      stepsOf(steps).padEnd(20),
+      fit(owners[index] ?? "", owner, unicode),
+      shorten(text(about), rest, unicode),
+    ].join("  ");
+  });
+  return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
+}
+
+function stepsOf({ total, open, failed }: Listed["steps"]): string {
+  const parts = [...(open > 0 ? [`${open} open`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
+  return parts.length > 0 ? `${total} (${parts.join(", ")})` : count(total, "step");
+}
+
+/** How many characters tell the listed ids apart; one may be there several times. */
+export function uniqueChars(listed: readonly string[]): number {
+  const ids = [...new Set(listed)];
+  const longest = ids.reduce((chars, id) => Math.max(chars, id.length), 0);
+  let chars = Math.min(ID_CHARS_MIN, longest);
+  while (chars < longest && new Set(ids.map((id) => id.slice(0, chars))).size < ids.length) chars += 1;
+  return chars;
+}

@@ -1,0 +1,127 @@
+/** Owns: `replay`: whether a history follows from what was told, and what would have been decided under another policy. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { replayCoordination } from "../../../agents/coordination/runtime/replay-coordination.ts";
+import { checkReplay } from "../../../agents/coordination/runtime/workflow-host/check-replay.ts";
+import type { LedgerReader } from "../../compose.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { resolveId, withLedger } from "./open-ledger.ts";
+import { readPolicyFile } from "../files/policy-file.ts";
+import { replayedLines, type Told } from "./replay-text.ts";
+import {
+  placeIn,
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  writeLines,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+
+interface ReplayOptions extends ReaderOptions {
+  readonly from?: string;
+  readonly to?: string;
+  readonly policy?: string;
+  readonly confidenceFloor: string;
+  readonly escalationThreshold: string;
+}
+
+export function addReplay(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("replay"))
+    .description(
+      "Decide a coordination or a workflow run again from its log, nothing executed; exit code 1 where it differs",
+    )
+    .argument("<id>", "the id of a coordination, or a unique prefix of one, or of a workflow run")
+    .option("--from <sequence>", "take what comes before as it is recorded")
+    .option("--to <sequence>", "stop before this event, behind the decision that it belongs to")
+    .option(
+      "--policy <file>",
+      "tell what would have been decided under this policy (JSON or YAML; - reads it from stdin)",
+    )
+    .option("--confidence-floor <share>", "of a workflow run: as `serve` had it", "0.5")
+    .option("--escalation-threshold <share>", "of a workflow run: as `serve` had it", "0.7")
+    .action((id: string, options: ReplayOptions) =>
+      runCommand(host, options, () => replay(host, id, options)),
+    );
+  withExamples(command, host, [
+    "replay co-1f0c",
+    "replay co-1f0c --from 120 --to 400",
+    "replay co-1f0c --policy stricter.yaml",
+    "replay co-1f0c --from 120 --policy stricter.yaml --json",
+    "replay run-6f1c2f6e-... --ledger ./runs.sqlite",
+  ]);
+}
+
+async function replay(host: CliHost, id: string, options: ReplayOptions): Promise<void> {
+  await withLedger(host, options, async (reader) => {
+    const beganAtMs = host.now();
+    const isRun = (await reader.workflows.entry(id as CoordinationId)) !== undefined;
+    const told: Told = isRun
+      ? await replayRun(reader, id as CoordinationId, options)
+      : await replayLog(reader, id, options);
+    if (told.replayed.difference) host.failWith(1);
+    const tookMs = host.now() - beganAtMs;
+    if (options.json) await writeJson(host, jsonOf(told, tookMs));
+    else await writeLines(host, replayedLines(told, tookMs, host.stdout.terminal));
+  });
+}
+
+async function replayLog(reader: LedgerReader, id: string, options: ReplayOptions): Promise<Told> {
+  const policy = options.policy === undefined ? undefined : await readPolicyFile(options.policy);
+  const to = placeIn(options.to, "--to");
+  const replayed = await replayCoordination(reader, await resolveId(reader, id), {
+    from: placeIn(options.from, "--from") ?? 0,
+    ...(to !== undefined && { to }),
+    ...(policy && { policy }),
+  });
+  return { kind: "coordination", replayed };
+}
+
+async function replayRun(
+  { workflows }: LedgerReader,
+  runId: CoordinationId,
+  options: ReplayOptions,
+): Promise<Told> {
+  for (const name of ["policy", "to"] as const)
+    if (options[name] !== undefined)
+      throw new CoordinationError(
+        "INPUT_INVALID",
+        `--${name} is for coordinations, and this is a workflow run`,
+      );
+  const replayed = await checkReplay(workflows, runId, {
+    from: placeIn(options.from, "--from") ?? 0,
+    settings: {
+      hostId: "replay",
+      confidenceFloor: share(options.confidenceFloor, "--confidence-floor"),
+      escalationThreshold: share(options.escalationThreshold, "--escalation-threshold"),
+      nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
+      loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
+      runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
+      // What the log holds of them has happened.
+      allowsMocks: true,
+    },
+  });
+  return { kind: "run", replayed };
+}
+
+function share(text: string, option: string): number {
+  const number = /^\d(?:\.\d{1,6})?$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= 0 && number <= 1) return number;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${option}: expected a number from 0 to 1, got ${JSON.stringify(text)}`,
+  );
+}
+
+function jsonOf({ kind, replayed }: Told, tookMs: number): object {
+  const { difference, from, to, ...rest } = replayed;
+  const derived = Math.max(0, to - from);
+  return {
+    kind,
+    ...rest,
+    ...{ from, to, equal: difference === undefined },
+    ...(difference && { difference }),
+    eventsPerSecond: tookMs > 0 ? Math.round((derived * 1_000) / tookMs) : null,
+  };
+}

@@ -1,0 +1,112 @@
+/** Owns: of `fork`: running a plan again in the gateway, from a place in the log of an earlier run of it. */
+import { randomUUID } from "node:crypto";
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { MAY_BE_DONE } from "../../openclaw/host/gateway-call.ts";
+import { askAboutPlan } from "./ask-about-plan.ts";
+import type { CliHost } from "../terminal/cli-host.ts";
+import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
+import { loadPolicyFile } from "../files/policy-file.ts";
+import { printable } from "../terminal/printable.ts";
+import { count } from "../../../agents/coordination/std/quantities.ts";
+import { placeIn, writeJson } from "../terminal/run-command.ts";
+
+export interface PlanForkOptions extends WaitOptions {
+  readonly from?: string;
+  readonly policy?: string;
+  readonly as?: string;
+  readonly dryRun?: boolean;
+}
+
+/** Steps that are named in a line. */
+const NAMED_MAX = 12;
+
+/** @throws CoordinationError */
+export async function forkCoordination(
+  host: CliHost,
+  source: string,
+  options: PlanForkOptions,
+): Promise<void> {
+  const timeoutMs = waitLimit(options);
+  if (options.dryRun && options.wait)
+    throw new CoordinationError("INPUT_INVALID", "--wait: a dry run does nothing that could be waited for");
+  const payload = await ask(host, source, options);
+  if (!payload) return;
+  const forked = forkedIn(payload);
+  const head = headLines(host, forked);
+  if (options.wait) await waitFor(host, forked, { options, timeoutMs, head });
+  else if (options.json) await writeJson(host, { ok: true, ...forked });
+  else await host.stdout.write(head);
+}
+
+/** The id is chosen here, so that it can be asked for again where the answer is lost. */
+async function ask(
+  host: CliHost,
+  source: string,
+  options: PlanForkOptions,
+): Promise<Readonly<Record<string, unknown>> | undefined> {
+  const forkId = options.as ?? (options.dryRun ? undefined : `co-${randomUUID()}`);
+  const params = { coordinationId: source, ...(await paramsOf(options)), ...(forkId && { forkId }) };
+  try {
+    return await askAboutPlan(host, { method: "coordination.plan.fork", params, options });
+  } catch (error) {
+    if (!isCoordinationError(error) || !forkId || !error.message.includes(MAY_BE_DONE)) throw error;
+    const again = `ask again with --as ${forkId}: then it is not run twice`;
+    throw new CoordinationError(error.code, `${error.message}; ${again}`, { cause: error });
+  }
+}
+
+async function paramsOf({ from: place, policy, dryRun }: PlanForkOptions): Promise<object> {
+  const from = placeIn(place, "--from");
+  return {
+    ...(from !== undefined && { from }),
+    ...(policy !== undefined && { policy: await loadPolicyFile(policy) }),
+    ...(dryRun && { preview: true }),
+  };
+}
+
+interface Forked {
+  readonly coordinationId: string;
+  readonly forkedFrom: { readonly coordinationId: string; readonly sequence: number };
+  readonly steps: number;
+  readonly carried: readonly string[];
+  readonly anew: readonly string[];
+  readonly replay: boolean;
+  readonly preview: boolean;
+}
+
+function forkedIn(payload: Readonly<Record<string, unknown>>): Forked {
+  const { coordinationId, forkedFrom, steps, carried, anew, replay, preview } = payload;
+  const { coordinationId: source, sequence } = (forkedFrom ?? {}) as Record<string, unknown>;
+  return {
+    coordinationId: String(coordinationId),
+    forkedFrom: { coordinationId: String(source), sequence: Number(sequence) },
+    steps: Number(steps),
+    carried: textsIn(carried),
+    anew: textsIn(anew),
+    replay: replay === true,
+    preview: preview === true,
+  };
+}
+
+function textsIn(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
+}
+
+function headLines({ program, stdout }: CliHost, forked: Forked): string {
+  const { unicode } = stdout.terminal;
+  const { forkedFrom, carried, anew, replay, preview } = forked;
+  const id = printable(forked.coordinationId, unicode);
+  const source = printable(forkedFrom.coordinationId, unicode);
+  const what = preview ? "would run" : replay ? "forked before, not run twice:" : "running";
+  const named = (ids: readonly string[]): string => {
+    const more = ids.length > NAMED_MAX ? `, and ${ids.length - NAMED_MAX} more` : "";
+    return ids.length === 0 ? "" : `: ${printable(ids.slice(0, NAMED_MAX).join(", "), unicode)}${more}`;
+  };
+  const lines = [
+    `${what} ${preview ? "a fork" : `${id}, a fork`} of ${source} from ${forkedFrom.sequence}`,
+    `  kept   ${count(carried.length, "result")}${named(carried)}`,
+    `  anew   ${count(anew.length, "step")}${named(anew)}`,
+    preview ? "Nothing was done: leave out --dry-run to run it" : `See ${program} timeline ${id}`,
+  ];
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,88 @@
+/** Owns: `plan` with its subcommands, and of them `validate` and `graph`. */
+import { laneSchema } from "../../../agents/coordination/contracts/envelope.ts";
+import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
+import type { Compilation } from "../../../agents/coordination/plan/compile-plan.ts";
+import { chainOf } from "../../../agents/coordination/plan/plan-problem.ts";
+import type { StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
+import { addPlanCancel } from "./cancel-command.ts";
+import { summaryOf } from "../../openclaw/plans/checked-plan.ts";
+import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import { paintFor } from "../terminal/paint.ts";
+import { loadPlanFile } from "../files/plan-file.ts";
+import { mermaidOf } from "./plan-mermaid.ts";
+import { tellProblems } from "./plan-problems.ts";
+import { addPlanRun } from "./plan-run-command.ts";
+import { printable } from "../terminal/printable.ts";
+import { count, duration } from "../../../agents/coordination/std/quantities.ts";
+import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
+
+const FILE = "a plan in JSON or YAML; - reads it from stdin";
+
+export function addPlan(parent: CommandGroup, host: CliHost): void {
+  const plan = parent.command("plan").description("Check plans, draw them and run them");
+  const validate = withJson(plan.command("validate"))
+    .description("Name everything that is wrong with a plan; exit code 1 when something is")
+    .argument("<file>", FILE)
+    .action((file: string, options: JsonOption) =>
+      runCommand(host, options, () => validatePlan(host, file, options)),
+    );
+  withExamples(validate, host, [
+    "plan validate release.yaml",
+    "plan validate release.json --json",
+    "plan validate - < release.yaml",
+  ]);
+  const graph = withJson(plan.command("graph"))
+    .description("Print a plan's graph as a Mermaid flowchart, or as JSON")
+    .argument("<file>", FILE)
+    .action((file: string, options: JsonOption) =>
+      runCommand(host, options, () => graphPlan(host, file, options)),
+    );
+  withExamples(graph, host, ["plan graph release.yaml", "plan graph release.yaml --json"]);
+  addPlanRun(plan, host);
+  addPlanCancel(plan, host);
+}
+
+async function validatePlan(host: CliHost, file: string, options: JsonOption): Promise<void> {
+  const checked = await checkFile(file);
+  if (checked.kind === "refused")
+    await tellProblems(host, checked.problems, { options, output: host.stdout });
+  else if (options.json) await writeJson(host, { ok: true, problems: [], summary: summaryOf(checked.graph) });
+  else await host.stdout.write(renderSummary(checked.graph, host.stdout.terminal));
+}
+
+async function graphPlan(host: CliHost, file: string, options: JsonOption): Promise<void> {
+  const checked = await checkFile(file);
+  if (checked.kind === "refused")
+    await tellProblems(host, checked.problems, { options, output: host.stderr });
+  else if (options.json) await writeJson(host, checked.graph);
+  else await host.stdout.write(mermaidOf(checked.graph));
+}
+
+async function checkFile(file: string): Promise<Compilation> {
+  const loaded = await loadPlanFile(file);
+  return loaded.ok ? checkPlan(loaded.value) : { kind: "refused", problems: loaded.problems };
+}
+
+function renderSummary(graph: StepGraph, terminal: Terminal): string {
+  const paint = paintFor(terminal);
+  const { steps, depth, criticalPathMs, criticalPath, lanes } = summaryOf(graph);
+  const used = laneSchema.options
+    .filter((lane) => lanes[lane])
+    .map((lane) => paint.lane(lane, `${lane} ${lanes[lane] ?? 0}`));
+  const chain = printable(chainOf(criticalPath), terminal.unicode);
+  const lines = [
+    `${paint.tone("good", "ok")}  ${count(steps, "step")}, depth ${depth}, lanes: ${used.join(", ")}`,
+    `    critical path, by timeouts: ${duration(criticalPathMs)}  ${paint.tone("faint", chain)}`,
+    ...(graph.budget ? [`    budget: ${budgetOf(graph.budget)}`] : []),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function budgetOf({ spawns, tokens, costMicroUsd, wallMs }: NonNullable<StepGraph["budget"]>): string {
+  return [
+    ...(spawns === undefined ? [] : [count(spawns, "spawn")]),
+    ...(tokens === undefined ? [] : [count(tokens, "token")]),
+    ...(costMicroUsd === undefined ? [] : [`${costMicroUsd / 1_000_000} USD`]),
+    ...(wallMs === undefined ? [] : [duration(wallMs)]),
+  ].join(", ");
+}

@@ -1,0 +1,38 @@
+/** Owns: drawing a step graph as a Mermaid flowchart. Nothing of a plan reaches the drawing but as an escaped label. */
+import type { CompiledStep, FanIn, StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
+import { printable, shorten } from "../terminal/printable.ts";
+
+const LABEL_CELLS = 60;
+
+export function mermaidOf({ steps }: StepGraph): string {
+  const idOf = new Map(steps.map(({ stepId }, index) => [stepId, `s${index}`]));
+  const nodes = steps.map((step, index) => `  s${index}["${labelOf(step)}"]:::${step.lane}`);
+  const edges = steps.flatMap(({ dependsOn, fanIn }, index) =>
+    dependsOn.map((stepId) => `  ${idOf.get(stepId) ?? ""} ${arrowOf(fanIn, dependsOn.length)} s${index}`),
+  );
+  const styles = [
+    "  classDef control stroke:#a3a,stroke-width:2px",
+    "  classDef data stroke:#088",
+    "  classDef escalation stroke:#b80,stroke-width:2px",
+  ];
+  return `${["flowchart TD", ...nodes, ...edges, ...styles].join("\n")}\n`;
+}
+
+function labelOf({ stepId, agent, priority }: CompiledStep): string {
+  const details = priority === "normal" ? agent : `${agent}, ${priority}`;
+  return `${escaped(stepId)}<br/>${escaped(details)}`;
+}
+
+/** Dotted where not all dependencies are needed. */
+function arrowOf({ kind, count }: FanIn, dependencies: number): string {
+  if (kind === "all" || count >= dependencies) return "-->";
+  return kind === "any" ? `-. any of ${dependencies} .->` : `-. ${count} of ${dependencies} .->`;
+}
+
+/** Mermaid's own entities: of what a label could be made to mean, nothing is left. */
+function escaped(text: string): string {
+  return shorten(printable(text, true), LABEL_CELLS, true).replace(
+    /[^\p{L}\p{N} _.,:/@+-]/gu,
+    (char) => `#${char.codePointAt(0) ?? 0};`,
+  );
+}

@@ -1,0 +1,31 @@
+/** Owns: telling what is wrong with a plan. */
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
+import type { CliHost, Output, Terminal } from "../terminal/cli-host.ts";
+import { paintFor } from "../terminal/paint.ts";
+import { printable } from "../terminal/printable.ts";
+import { count } from "../../../agents/coordination/std/quantities.ts";
+import { writeJson, type JsonOption } from "../terminal/run-command.ts";
+
+/** All problems at once, as JSON or to `output`; the command fails. */
+export async function tellProblems(
+  host: CliHost,
+  problems: readonly PlanProblem[],
+  { options, output }: { readonly options: JsonOption; readonly output: Output },
+): Promise<void> {
+  host.failWith(1);
+  if (options.json) await writeJson(host, { ok: false, problems });
+  else await output.write(renderProblems(problems, output.terminal));
+}
+
+function renderProblems(problems: readonly PlanProblem[], terminal: Terminal): string {
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const lines = problems.map(
+    ({ path, code, message }) =>
+      `${paint.tone("strong", text(path))}  ${paint.tone("bad", text(code))}  ${text(message)}`,
+  );
+  const isCut = problems.length >= BOUNDS.planProblemsMax;
+  const verdict = `${paint.tone("alarm", " REFUSED ")}  ${count(problems.length, "problem")}${isCut ? " or more" : ""}`;
+  return `${[verdict, ...lines].join("\n")}\n`;
+}

@@ -1,0 +1,60 @@
+/** Owns: `plan run`: checking the file here, handing the plan to the gateway and saying what became of it. */
+import { askAboutPlan } from "./ask-about-plan.ts";
+import { checkedPlan } from "../../openclaw/plans/checked-plan.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { loadPlanFile } from "../files/plan-file.ts";
+import { tellProblems } from "./plan-problems.ts";
+import { waitFor, waitLimit, withWait, type WaitOptions } from "./plan-wait.ts";
+import { printable } from "../terminal/printable.ts";
+import { count } from "../../../agents/coordination/std/quantities.ts";
+import { runCommand, withExamples, withJson, writeJson } from "../terminal/run-command.ts";
+
+export function addPlanRun(plan: CommandGroup, host: CliHost): void {
+  const run = withWait(withJson(plan.command("run")))
+    .description("Run a plan in the gateway; a plan that runs already is not run twice")
+    .argument("<file>", "a plan in JSON or YAML; - reads it from stdin")
+    .action((file: string, options: WaitOptions) =>
+      runCommand(host, options, () => runPlan(host, file, options)),
+    );
+  withExamples(run, host, [
+    "plan run release.yaml",
+    "plan run release.yaml --wait --timeout 3600",
+    "plan run release.json --json",
+    "plan run - < release.yaml",
+  ]);
+}
+
+async function runPlan(host: CliHost, file: string, options: WaitOptions): Promise<void> {
+  const timeoutMs = waitLimit(options);
+  const loaded = await loadPlanFile(file);
+  const problems = loaded.ok ? checkedPlan(loaded.value).problems : loaded.problems;
+  if (!loaded.ok || problems.length > 0) {
+    await tellProblems(host, problems, { options, output: host.stderr });
+    return;
+  }
+  const accepted = await submit(host, loaded.value, options);
+  if (!accepted) return;
+  if (options.wait)
+    await waitFor(host, accepted, { options, timeoutMs, head: acceptedLines(host, accepted) });
+  else if (options.json) await writeJson(host, { ok: true, ...accepted });
+  else await host.stdout.write(acceptedLines(host, accepted));
+}
+
+interface Accepted {
+  readonly coordinationId: string;
+  readonly steps: number;
+  readonly replay: boolean;
+}
+
+async function submit(host: CliHost, plan: unknown, options: WaitOptions): Promise<Accepted | undefined> {
+  const payload = await askAboutPlan(host, { method: "coordination.plan.run", params: { plan }, options });
+  if (!payload) return undefined;
+  const { coordinationId, steps, replay } = payload;
+  return { coordinationId: String(coordinationId), steps: Number(steps), replay: replay === true };
+}
+
+function acceptedLines({ program, stdout }: CliHost, { coordinationId, steps, replay }: Accepted): string {
+  const id = printable(coordinationId, stdout.terminal.unicode);
+  const what = replay ? "submitted before, not run twice:" : "running";
+  return `${what} ${id}, ${count(steps, "step")}\nSee ${program} timeline ${id}, or ${program} plan run with --wait\n`;
+}

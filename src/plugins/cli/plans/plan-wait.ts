@@ -1,0 +1,155 @@
+/** Owns: waiting in a command for the end of a plan that the gateway runs, with its progress. */
+import type { Command } from "commander";
+import {
+  CoordinationError,
+  invariant,
+  isCoordinationError,
+} from "../../../agents/coordination/contracts/errors.ts";
+import {
+  coordinationStatusSchema,
+  type CoordinationStatusReport,
+} from "../../openclaw/plans/coordination-status.ts";
+import { askGateway } from "../ledger/ask-gateway.ts";
+import type { CliHost } from "../terminal/cli-host.ts";
+import { endingLines, progressLine } from "./progress-lines.ts";
+import { printable } from "../terminal/printable.ts";
+import { wholeNumber, writeJson, type JsonOption } from "../terminal/run-command.ts";
+import { waitingInProcess, type Waiting } from "../terminal/waiting-line.ts";
+
+const POLL_MS = 1_000;
+/** A gateway that restarts goes on with the plan; for this long it may be away. */
+const AWAY_MS_MAX = 120_000;
+const SECONDS_MAX = 31 * 24 * 3_600;
+const EXIT_PARTIAL = 3;
+
+export interface WaitOptions extends JsonOption {
+  readonly wait?: boolean;
+  readonly timeout?: string;
+}
+
+interface Accepted {
+  readonly coordinationId: string;
+}
+
+export function withWait(command: Command): Command {
+  return command
+    .option("--wait", "show the progress until the plan ends; exit code 0 success, 3 partial, 1 otherwise")
+    .option("--timeout <seconds>", "with --wait: stop waiting after this long; the plan goes on");
+}
+
+/** In milliseconds. @throws CoordinationError `INPUT_INVALID` */
+export function waitLimit({ wait, timeout }: WaitOptions): number | undefined {
+  if (timeout === undefined) return undefined;
+  if (!wait)
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      "--timeout needs --wait; a plan's own limit is its deadlineMs",
+    );
+  return wholeNumber(timeout, { option: "--timeout", min: 1, max: SECONDS_MAX }) * 1_000;
+}
+
+type End =
+  | { readonly kind: "ended"; readonly report: CoordinationStatusReport }
+  | { readonly kind: "timeout" | "interrupted"; readonly report: CoordinationStatusReport | undefined };
+
+interface WaitingFor {
+  readonly options: WaitOptions;
+  readonly timeoutMs: number | undefined;
+  /** What is said first; its last line, which tells how to follow the plan, is left out. */
+  readonly head: string;
+}
+
+/** Shows the progress of a plan until it ends. `accepted` is part of what `--json` prints. */
+export async function waitFor(
+  host: CliHost,
+  accepted: Accepted,
+  { options, timeoutMs, head }: WaitingFor,
+): Promise<void> {
+  using waiting = (host.waiting ?? waitingInProcess)();
+  const tell = options.json ? quiet : progressTo(host);
+  if (!options.json) await host.stdout.write(head.replace(/\n.*\n$/u, "\n"));
+  const end = await follow(host, accepted.coordinationId, { waiting, tell, timeoutMs });
+  await tell(undefined);
+  host.failWith(exitCodeOf(end));
+  if (options.json)
+    await writeJson(host, { ok: end.kind === "ended", ...accepted, waited: end.kind, ...asJson(end) });
+  else await host.stdout.write(`${lastLines(host, accepted, end).join("\n")}\n`);
+}
+
+function asJson({ report }: End): object {
+  return report ? { coordination: report } : {};
+}
+
+function exitCodeOf(end: End): number {
+  if (end.kind !== "ended") return 1;
+  if (end.report.status === "success") return 0;
+  return end.report.status === "partial" ? EXIT_PARTIAL : 1;
+}
+
+function lastLines({ program, stdout }: CliHost, { coordinationId }: Accepted, end: End): string[] {
+  const { terminal } = stdout;
+  if (end.kind === "ended") return endingLines(end.report, { terminal, program });
+  const id = printable(coordinationId, terminal.unicode);
+  const why = end.kind === "timeout" ? "The time to wait is over" : "Interrupted";
+  return [
+    `${why}; the plan goes on. See ${program} timeline ${id}, or end it with ${program} plan cancel ${id}`,
+  ];
+}
+
+type Tell = (line: string | undefined) => Promise<unknown>;
+const quiet: Tell = () => Promise.resolve();
+
+/** On a terminal one line that is written over, else a line whenever something changed. `undefined` ends it. */
+function progressTo({ stdout }: CliHost): Tell {
+  let shown = "";
+  return async (line) => {
+    const { isTTY } = stdout.terminal;
+    if (line === undefined) {
+      if (isTTY && shown !== "") await stdout.write("\n");
+      return;
+    }
+    if (line === shown) return;
+    shown = line;
+    await stdout.write(isTTY ? `\r${line}\u001b[K` : `${line}\n`);
+  };
+}
+
+interface Following {
+  readonly waiting: Waiting;
+  readonly tell: Tell;
+  readonly timeoutMs: number | undefined;
+}
+
+/** @throws CoordinationError where the gateway stays away */
+async function follow(host: CliHost, id: string, { waiting, tell, timeoutMs }: Following): Promise<End> {
+  const began = host.now();
+  let answeredAt = began;
+  let report: CoordinationStatusReport | undefined;
+  for (;;) {
+    if (waiting.isInterrupted()) return { kind: "interrupted", report };
+    try {
+      report = await statusFrom(host, id);
+      answeredAt = host.now();
+      if (report.status !== "running") return { kind: "ended", report };
+      await tell(progressLine(report, host.stdout.terminal));
+    } catch (error) {
+      if (!isAway(error) || host.now() - answeredAt > AWAY_MS_MAX) throw error;
+      await tell("the gateway does not answer; waiting for it to come back");
+    }
+    if (timeoutMs !== undefined && host.now() - began >= timeoutMs) return { kind: "timeout", report };
+    await waiting.pause(POLL_MS);
+  }
+}
+
+/** While the gateway restarts or reloads the plugin. */
+function isAway(error: unknown): boolean {
+  if (!isCoordinationError(error)) return false;
+  return ["GATEWAY_UNREACHABLE", "COORDINATION_OFF", "LEDGER_CLOSED", "LEDGER_BUSY"].includes(error.code);
+}
+
+async function statusFrom(host: CliHost, coordinationId: string): Promise<CoordinationStatusReport> {
+  const { coordination } = await askGateway(host, "coordination.status", { coordinationId });
+  const parsed = coordinationStatusSchema.safeParse(coordination);
+  invariant(parsed.success, "the gateway tells the status in a form that this release does not know");
+  return parsed.data;
+}

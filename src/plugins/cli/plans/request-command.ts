@@ -1,0 +1,57 @@
+/** Owns: commands that ask something of one coordination or one of its steps. */
+import type { MethodName } from "../../openclaw/host/method-declarations.ts";
+import { askGateway, fullId } from "../ledger/ask-gateway.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { refuseInModelShell } from "../terminal/model-shell.ts";
+import { printable } from "../terminal/printable.ts";
+import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
+
+interface RequestCommand {
+  readonly name: string;
+  readonly method: MethodName;
+  readonly description: string;
+  /** What the argument `[step]` is for. */
+  readonly step: string;
+  readonly examples: readonly string[];
+  /** What was asked, as in `cancelling co-1`. */
+  readonly done: string;
+  /** What is said when it had been asked before. */
+  readonly again: string;
+  /** It answers a question that was put to a person. */
+  readonly isAnswer?: true;
+}
+
+export function addRequest(parent: CommandGroup, host: CliHost, request: RequestCommand): void {
+  const command = withJson(parent.command(request.name))
+    .description(request.description)
+    .argument("<id>", "the coordination's id or a unique prefix")
+    .argument("[step]", request.step)
+    .action((id: string, step: string | undefined, options: JsonOption) =>
+      runCommand(host, options, () => ask(host, request, { id, step, options })),
+    );
+  withExamples(command, host, request.examples);
+}
+
+async function ask(
+  host: CliHost,
+  { method, done, again, isAnswer }: RequestCommand,
+  {
+    id,
+    step,
+    options,
+  }: { readonly id: string; readonly step: string | undefined; readonly options: JsonOption },
+): Promise<void> {
+  if (isAnswer) refuseInModelShell();
+  const coordinationId = await fullId(host, id);
+  const params = { coordinationId, ...(step !== undefined && { stepId: step }) };
+  const { replay } = await askGateway(host, method, params);
+  if (options.json) {
+    await writeJson(host, { ok: true, ...params, replay: replay === true });
+    return;
+  }
+  const what = step === undefined ? coordinationId : `step ${step} of ${coordinationId}`;
+  const said = printable(`${replay === true ? again : done} ${what}`, host.stdout.terminal.unicode);
+  await host.stdout.write(
+    `${said}\nSee ${host.program} show ${printable(coordinationId, host.stdout.terminal.unicode)}\n`,
+  );
+}

@@ -1,0 +1,109 @@
+/**
+ * Owns: what a coordination's log says of held results and questions, with times: the folded state keeps the newest attempt only, and
+ * no verdicts once a result is ruled on. Does not own: how it reads.
+ */
+import type { FactPayloads } from "../../../agents/coordination/contracts/facts.ts";
+import {
+  epochMsOf,
+  type CoordinationId,
+  type EpochMs,
+  type StepId,
+} from "../../../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
+import type { LedgerReader } from "../../compose.ts";
+import { logPages } from "../ledger/log-pages.ts";
+
+interface OfAttempt {
+  readonly stepId: StepId;
+  readonly attempt: number;
+  readonly atMs: EpochMs;
+}
+
+/** A check ruled on a held result, or gave no verdict. */
+export type VerdictRecord = OfAttempt &
+  (
+    | Omit<FactPayloads["result.verified"], "stepId" | "attempt">
+    | Omit<FactPayloads["verification.failed"], "stepId" | "attempt">
+  );
+
+/** A result went back to its agent, and with it the attempt was over. */
+export interface RevisionRecord extends OfAttempt {
+  readonly criteria: readonly string[];
+  readonly dispatchedAtMs: EpochMs;
+  /** When the child had ended. */
+  readonly heldAtMs: EpochMs;
+}
+
+export type Released = NonNullable<FactPayloads["step.completed"]["released"]>;
+
+export interface GateLog {
+  /** In the order of the log. */
+  readonly verdicts: readonly VerdictRecord[];
+  readonly revisions: readonly RevisionRecord[];
+  /** When the result of the newest held attempt was held, by step. */
+  readonly held: ReadonlyMap<StepId, { readonly attempt: number; readonly atMs: EpochMs }>;
+  /** What let a held result through, by step. */
+  readonly released: ReadonlyMap<StepId, Released>;
+  /** When questions were closed, by id. */
+  readonly closedAtMs: ReadonlyMap<string, EpochMs>;
+}
+
+/** @throws CoordinationError as `LedgerStore.read` */
+export async function readGateLog(
+  reader: Pick<LedgerReader, "read">,
+  coordinationId: CoordinationId,
+): Promise<GateLog> {
+  const notes: Notes = {
+    ...{ verdicts: [], revisions: [], held: new Map(), released: new Map(), closedAtMs: new Map() },
+    begun: new Map(),
+  };
+  for await (const page of logPages(reader, coordinationId))
+    for (const event of page) note(event, epochMsOf(event.timestamp), notes);
+  const { begun: _, ...log } = notes;
+  return log;
+}
+
+interface Notes {
+  readonly verdicts: VerdictRecord[];
+  readonly revisions: RevisionRecord[];
+  readonly held: Map<StepId, { readonly attempt: number; readonly atMs: EpochMs }>;
+  readonly released: Map<StepId, Released>;
+  readonly closedAtMs: Map<string, EpochMs>;
+  /** When the newest attempt began, by step. */
+  readonly begun: Map<StepId, EpochMs>;
+}
+
+function note({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes): void {
+  switch (type) {
+    case "step.dispatched":
+      notes.begun.set(payload.stepId, atMs);
+      break;
+    case "result.held":
+      notes.held.set(payload.stepId, { attempt: payload.attempt, atMs });
+      break;
+    case "result.verified":
+    case "verification.failed":
+      notes.verdicts.push({ ...payload, atMs });
+      break;
+    case "result.revised":
+      notes.revisions.push(revisionOf(payload, atMs, notes));
+      break;
+    case "step.completed":
+      if (payload.released) notes.released.set(payload.stepId, payload.released);
+      break;
+    case "escalation.closed":
+      notes.closedAtMs.set(payload.escalationId, atMs);
+      break;
+    default:
+      break;
+  }
+}
+
+function revisionOf(
+  { stepId, attempt, criteria }: FactPayloads["result.revised"],
+  atMs: EpochMs,
+  { begun, held }: Notes,
+): RevisionRecord {
+  const dispatchedAtMs = begun.get(stepId) ?? atMs;
+  return { stepId, attempt, atMs, criteria, dispatchedAtMs, heldAtMs: held.get(stepId)?.atMs ?? atMs };
+}

@@ -1,0 +1,179 @@
+/**
+ * Owns: how a question to people reads: why it is asked, what answers bring about, what came of it. Does not own: making it safe for
+ * a terminal, which the callers do.
+ */
+import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
+import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
+import { instant } from "../../../agents/coordination/std/quantities.ts";
+
+type Asked = Pick<QuestionReport, "cause" | "stepId" | "stepName" | "confidence">;
+
+/** What an answer rules on. */
+type Subject = "result" | "step" | "plan" | "attempt" | "budget" | "write" | "agent";
+
+function subjectOf({ cause, stepId, confidence }: Asked): Subject {
+  switch (cause) {
+    case "verifier":
+      return "result";
+    case "confidence":
+      if ((confidence?.of ?? "decision") !== "decision") return "result";
+      return stepId === undefined ? "plan" : "step";
+    case "retries_exhausted":
+    case "deadline":
+      return "attempt";
+    case "budget":
+      return stepId === undefined ? "budget" : "attempt";
+    case "conflict":
+      return "write";
+    case "agent":
+      return "agent";
+  }
+}
+
+/** Basis points as people write them. */
+export function percent(basisPoints: number): string {
+  return `${basisPoints / 100}%`;
+}
+
+/** The step as people know it; the plan where the question is about no step. */
+export function aboutText({ stepId, stepName, cause }: Asked): string {
+  if (stepId === undefined) return cause === "agent" ? "the owner" : "the plan";
+  return stepName === undefined || stepName === stepId ? `step ${stepId}` : `step ${stepName} (${stepId})`;
+}
+
+/** Why it is asked, after a colon. */
+export function causeText(question: Asked & Pick<QuestionReport, "kind" | "checks">): string {
+  switch (question.cause) {
+    case "confidence":
+      return confidenceText(question);
+    case "verifier":
+      return verifierText(question);
+    case "conflict":
+      return "others stand against its write";
+    case "retries_exhausted":
+      return "its last attempt failed";
+    case "deadline":
+      return "its last attempt ran out of time";
+    case "budget":
+      return "its budget is spent";
+    case "agent":
+      return question.kind === "approval" ? "its agent asks for approval" : "its agent asks";
+  }
+}
+
+function confidenceText({ confidence }: Asked): string {
+  const { measured, floor, of = "decision" } = confidence ?? { floor: 0 };
+  const who = { decision: "its planner states", result: "its agent states", verdict: "a check states" }[of];
+  const below = floor > 0 ? percent(floor) : "what is demanded";
+  return measured === undefined
+    ? `${who} no readable confidence, and ${below} is demanded`
+    : `${who} a confidence of ${percent(measured)}${of === "verdict" ? " in its verdict" : ""}, below ${below}`;
+}
+
+function verifierText({ checks = [] }: Pick<QuestionReport, "checks">): string {
+  if (checks.some(({ because }) => because)) return "its result could not be checked";
+  return checks.some(({ verdict }) => verdict === "revise")
+    ? "a check wants another revision, and there is none left"
+    : "its result could not be verified";
+}
+
+/** As `facts: fail by agent:critic at 90% (sources)`. */
+export function checkText({
+  check,
+  verdict,
+  because,
+  agentId,
+  confidence,
+  criteria,
+  self,
+}: CheckReport): string {
+  if (because) return `${check}: no verdict (${because.replaceAll("_", " ")})`;
+  if (!verdict) return `${check}: not yet`;
+  const by = agentId === undefined ? "" : ` by ${agentId}${self ? ", which did the work itself" : ""}`;
+  const sure = confidence === undefined ? "" : ` at ${percent(confidence)}`;
+  const keys = criteria && criteria.length > 0 ? ` (${criteria.join(", ")})` : "";
+  return `${check}: ${verdict}${by}${sure}${keys}`;
+}
+
+export function noticeText({ channel, atMs, outcome }: NoticeReport): string {
+  return outcome === "pending" ? `${channel} due at ${instant(atMs)}` : `${channel} ${outcome}`;
+}
+
+export function answersText(answers: readonly AnswerKind[]): string {
+  if (answers.length === 0) return "none: retry or cancel the step";
+  return answers.length === 1
+    ? (answers[0] ?? "")
+    : `${answers.slice(0, -1).join(", ")} or ${answers.at(-1) ?? ""}`;
+}
+
+type Resolution = NonNullable<QuestionReport["closed"]>["resolution"];
+
+/** What an answer brought about. */
+export function happenedText(question: Asked, resolution: Resolution): string {
+  const about = aboutText(question);
+  const subject = subjectOf(question);
+  switch (resolution) {
+    case "approved":
+      return APPROVED[subject](about);
+    case "denied":
+      return DENIED[subject](about);
+    case "answered":
+      return subject === "result"
+        ? `your text counts as the result of ${about}`
+        : "the agent is told your answer";
+    case "retried":
+      return `${about} is tried again`;
+    case "continued":
+      return "the plan goes on beyond its budget";
+    case "expired":
+      return `nobody answered in time: ${DENIED[subject](about)}`;
+    case "cancelled":
+      return "nobody needs an answer any more";
+  }
+}
+
+const APPROVED: Readonly<Record<Subject, (about: string) => string>> = {
+  result: (about) => `the result of ${about} counts now`,
+  step: (about) => `${about} may begin`,
+  plan: () => "the plan may begin",
+  attempt: (about) => `${about} is tried again`,
+  budget: () => "the plan goes on beyond its budget",
+  write: (about) => `the write of ${about} may happen`,
+  agent: () => "the agent is told yes",
+};
+
+const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
+  result: (about) => `the result of ${about} stays withheld, and the step fails`,
+  step: (about) => `${about} is skipped`,
+  plan: () => "the plan does not begin",
+  attempt: (about) => `${about} fails`,
+  budget: () => "the plan stops",
+  write: (about) => `the write of ${about} does not happen`,
+  agent: () => "the agent is told no",
+};
+
+/** What counts when nobody answers. */
+export function expiryText(question: Asked & Pick<QuestionReport, "onExpiry">): string {
+  return question.onExpiry === "default"
+    ? "what its agent named for this case counts"
+    : DENIED[subjectOf(question)](aboutText(question));
+}
+
+/** As `person telegram:42`; what kind of caller it was where it has no name. */
+function answererText({ kind, id }: Answerer): string {
+  return id === undefined ? `an ${kind === "operator" ? "operator" : "unnamed person"}` : `${kind} ${id}`;
+}
+
+type Closed = Pick<QuestionReport, "closed" | "answered" | "deadlineAtMs">;
+
+/** What closed it: `approved by person telegram:42 through chat at 2026-…`. */
+export function closedText({ closed, answered, deadlineAtMs }: Closed): string {
+  if (!closed) return "";
+  const { resolution } = closed;
+  if (answered) {
+    const { by, through, atMs } = answered;
+    return `${resolution} by ${answererText(by)} through ${through} at ${instant(atMs)}`;
+  }
+  if (resolution === "expired") return `expired at ${instant(deadlineAtMs)}: nobody answered`;
+  return resolution === "cancelled" ? "withdrawn: nobody needs an answer any more" : resolution;
+}

@@ -1,0 +1,117 @@
+/** Owns: the form in which a question to people is shown to programs. Does not own: how it reads (`question-text.ts`). */
+import type { AnswerKind, Notice, QuestionText } from "../../../agents/coordination/contracts/escalation.ts";
+import type { ContentRef } from "../../../agents/coordination/contracts/fact-fields.ts";
+import type { CoordinationId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { Finding, VerificationFailure } from "../../../agents/coordination/contracts/verification.ts";
+import type {
+  CoordinationView,
+  HeldView,
+  QuestionView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { questionIdOf } from "../../../agents/coordination/runtime/questions/question-requests.ts";
+import { readQuestion } from "../../../agents/coordination/runtime/questions/question-text.ts";
+import type { LedgerReader } from "../../compose.ts";
+
+type Shared =
+  | "escalationId"
+  | "cause"
+  | "kind"
+  | "stepId"
+  | "askedBy"
+  | "askedAtMs"
+  | "deadlineAtMs"
+  | "confidence"
+  | "conflictId"
+  | "requireDifferentApprover"
+  | "closed"
+  | "answered"
+  | "refusedAnswers";
+
+/** As the commands print it with `--json`, and gateway methods answer it. Confidences are in basis points. */
+export interface QuestionReport extends Pick<QuestionView, Shared> {
+  /** What it is answered by. */
+  readonly questionId: string;
+  readonly coordinationId: CoordinationId;
+  readonly ownerSession: SessionKey;
+  readonly status: "open" | "closed";
+  readonly stepName?: string;
+  readonly answers: readonly AnswerKind[];
+  readonly onExpiry: "deny" | "default";
+  /** Of the result that it is about, while that is held. */
+  readonly checks?: readonly CheckReport[];
+  /** Names the held result; its text is for people who read the ledger. */
+  readonly result?: ContentRef;
+  /** As an agent wrote it; `null` once it is no longer kept. */
+  readonly asked?: QuestionText | null;
+  readonly notices?: readonly NoticeReport[];
+}
+
+/** What a check found, why it found nothing, or neither while it is asked. */
+export interface CheckReport extends Partial<
+  Pick<Finding, "agentId" | "verdict" | "criteria" | "confidence" | "self">
+> {
+  readonly check: string;
+  readonly because?: VerificationFailure;
+}
+
+export interface NoticeReport extends Notice {
+  readonly outcome: "delivered" | "failed" | "pending";
+}
+
+/** A question with the coordination that it is of. */
+export interface FoundQuestion {
+  readonly view: CoordinationView;
+  readonly question: QuestionView;
+}
+
+/** @throws CoordinationError as `ContentStore.get` */
+export async function questionReport(
+  content: Pick<LedgerReader, "get">,
+  { view, question }: FoundQuestion,
+): Promise<QuestionReport> {
+  const { coordinationId, ownerSession, steps } = view;
+  const { question: text, notices, notified: _, answers = [], onExpiry = "deny", ...shared } = question;
+  const step = steps.find(({ stepId }) => stepId === shared.stepId);
+  return {
+    questionId: questionIdOf(coordinationId, shared.escalationId),
+    ...{ coordinationId, ownerSession },
+    status: question.closed ? "closed" : "open",
+    ...shared,
+    ...(step && stepReport(step, question)),
+    ...{ answers, onExpiry },
+    ...(text && { asked: (await readQuestion({ content }, question)) ?? null }),
+    ...(notices && { notices: noticeReports(notices, question) }),
+  };
+}
+
+function stepReport({ name, held }: StepView, { escalationId }: QuestionView): Partial<QuestionReport> {
+  return {
+    ...(name !== undefined && { stepName: name }),
+    ...(held?.escalationId === escalationId && heldReport(held)),
+  };
+}
+
+/** What is due after a question was closed is never sent. */
+function noticeReports(
+  notices: readonly Notice[],
+  { notified = {}, closed }: Pick<QuestionView, "notified" | "closed">,
+): NoticeReport[] {
+  return notices.flatMap((notice, place) => {
+    const outcome = notified[place] ?? (closed ? undefined : "pending");
+    return outcome === undefined ? [] : [{ ...notice, outcome }];
+  });
+}
+
+function heldReport({ output, checks, findings, failures }: HeldView): Partial<QuestionReport> {
+  return {
+    ...(checks.length > 0 && {
+      checks: checks.map((check) => {
+        const finding = findings.find((each) => each.check === check);
+        const because = failures[check];
+        return finding ?? { check, ...(because && { because }) };
+      }),
+    }),
+    ...(output && { result: output }),
+  };
+}

@@ -1,0 +1,150 @@
+/** Owns: `questions` and `questions show`. Does not own: answering (`answer-commands.ts`). */
+import type { Command } from "commander";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { LedgerReader } from "../../compose.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import {
+  findQuestion,
+  newestQuestions,
+  questionReads,
+  questionsIn,
+  type QuestionReads,
+  type Wanted,
+} from "./find-questions.ts";
+import { isModelShell } from "../terminal/model-shell.ts";
+import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
+import { questionReport, type FoundQuestion, type QuestionReport } from "./question-report.ts";
+import { renderQuestion, renderQuestions, type HeldText } from "./question-story.ts";
+import {
+  runCommand,
+  wholeNumber,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+
+const LIMIT_MAX = 10_000;
+
+interface QuestionsOptions extends ReaderOptions {
+  readonly all?: boolean;
+  readonly undelivered?: boolean;
+  readonly coordination?: string;
+  readonly limit: string;
+}
+
+export function addQuestions(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("questions"))
+    .description("List what people are asked, newest first")
+    .option("--all", "with questions that are closed")
+    .option("--undelivered", "only those of which somebody could not be told, open or closed")
+    .option("--coordination <id>", "only those of this coordination; a unique prefix is enough")
+    .option("--limit <n>", "at most this many", "50")
+    .action((options: QuestionsOptions) => runCommand(host, options, () => questions(host, options)));
+  withExamples(command, host, [
+    "questions",
+    "questions --all --coordination co-1f0c",
+    "questions --undelivered --json",
+    "questions show co-1f0c:escalation-1",
+  ]);
+  addShowQuestion(command, host);
+}
+
+function addShowQuestion(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("show"))
+    .description("Tell all about one question, with the result that it is about")
+    .argument("<id>", "its id; of an open one a unique prefix is enough")
+    .action((id: string, _: ReaderOptions, given: Command) => {
+      // `--json` and `--ledger` are options of `questions`, too, which takes them wherever they stand.
+      const options = given.optsWithGlobals<ReaderOptions>();
+      return runCommand(host, options, async () => {
+        refuseOptionsOfList(given);
+        await showQuestion(host, id, options);
+      });
+    });
+  withExamples(command, host, ["questions show co-1f0c:escalation-1", "questions show co-1f0c --json"]);
+}
+
+const OPTIONS_OF_LIST = ["all", "undelivered", "coordination", "limit"] as const;
+
+/** @throws CoordinationError `INPUT_INVALID` */
+function refuseOptionsOfList({ parent }: Command): void {
+  const name = OPTIONS_OF_LIST.find((option) => parent?.getOptionValueSource(option) === "cli");
+  if (name === undefined) return;
+  throw new CoordinationError("INPUT_INVALID", `--${name}: it is for listing questions, not for showing one`);
+}
+
+async function questions(host: CliHost, options: QuestionsOptions): Promise<void> {
+  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const wanted = wantedBy(options);
+  await withLedger(host, options, async (reader) => {
+    // One more than is shown tells whether there are more.
+    const query = { wanted, limit: limit + 1 };
+    const found = await (options.coordination === undefined
+      ? newestQuestions(questionReads(reader), query)
+      : questionsOf(reader, options.coordination, query));
+    const reports: QuestionReport[] = [];
+    for (const each of found.slice(0, limit)) reports.push(await questionReport(reader, each));
+    if (options.json) await writeJson(host, reports);
+    else await host.stdout.write(listText(host, reports, { wanted, isMore: found.length > limit }));
+  });
+}
+
+function wantedBy({ all, undelivered }: QuestionsOptions): Wanted {
+  if (undelivered === true) return "undelivered";
+  return all === true ? "all" : "open";
+}
+
+async function questionsOf(
+  reader: LedgerReader,
+  id: string,
+  { wanted, limit }: { readonly wanted: Wanted; readonly limit: number },
+): Promise<FoundQuestion[]> {
+  return questionsIn(await findCoordination(reader, id), wanted).slice(0, limit);
+}
+
+const NOTHING: Readonly<Record<Wanted, string>> = {
+  open: "no open questions\n",
+  all: "no questions\n",
+  undelivered: "nobody missed a question\n",
+};
+
+function listText(
+  host: CliHost,
+  reports: readonly QuestionReport[],
+  { wanted, isMore }: { readonly wanted: Wanted; readonly isMore: boolean },
+): string {
+  if (reports.length === 0) return NOTHING[wanted];
+  const more = isMore ? "\nand more: raise --limit, or narrow it with --coordination\n" : "";
+  return renderQuestions(reports, { terminal: host.stdout.terminal, now: host.now() }) + more;
+}
+
+async function showQuestion(host: CliHost, id: string, options: ReaderOptions): Promise<void> {
+  await withLedger(host, options, async (reader) => {
+    const report = await questionReport(reader, await namedBy(questionReads(reader), id));
+    const heldText = await heldTextOf(reader, report);
+    if (options.json) {
+      await writeJson(host, { ...report, ...(heldText !== undefined && { resultText: heldText }) });
+      return;
+    }
+    const { stdout, program } = host;
+    const page = { terminal: stdout.terminal, now: host.now() };
+    await stdout.write(renderQuestion(report, heldText, { page, program }));
+  });
+}
+
+/** A model must not read here what is kept back from it. */
+async function heldTextOf(reader: LedgerReader, { result }: QuestionReport): Promise<HeldText> {
+  return result && !isModelShell() ? textOf(reader, result) : undefined;
+}
+
+/** @throws CoordinationError `INPUT_INVALID` */
+async function namedBy(reads: QuestionReads, id: string): Promise<FoundQuestion> {
+  const named = await findQuestion(reads, id);
+  if (named.kind === "found") return named.found;
+  const problem =
+    named.kind === "unknown"
+      ? "names no question; `questions --all` lists them"
+      : `may be ${named.questionIds.join(", ")}`;
+  throw new CoordinationError("INPUT_INVALID", `id: ${JSON.stringify(id)} ${problem}`);
+}

@@ -1,0 +1,42 @@
+/** Owns: what differs between `openclaw coordination` and `openclaw-coordination`, and what a test replaces. */
+import type { Command } from "commander";
+import type { EpochMs } from "../../../agents/coordination/contracts/ids.ts";
+import type { GatewayCaller } from "../../openclaw/host/gateway-call.ts";
+import type { OperatorConfig } from "../../openclaw/host/operator-config.ts";
+import type { Waiting } from "./waiting-line.ts";
+
+export interface CliHost {
+  /** How the user calls the commands, such as `openclaw coordination`. */
+  readonly program: string;
+  readonly stdout: Output;
+  readonly stderr: Output;
+  readonly config: OperatorConfig;
+  /** The release of Node.js, without the leading `v`. */
+  readonly nodeVersion: string;
+  stateDir(): Promise<string>;
+  now(): EpochMs;
+  /** Absent where nobody can answer. */
+  readonly confirm?: (question: string) => Promise<boolean>;
+  /** Absent where no gateway can be called. */
+  readonly gateway?: GatewayCaller;
+  /** Absent: as `waitingInProcess`. */
+  readonly waiting?: () => Waiting;
+  /** Sets the exit code of the process; the command still returns. */
+  failWith(exitCode: number): void;
+}
+
+export interface Output {
+  readonly terminal: Terminal;
+  /** Resolves when the text is on its way; `false` when nobody reads any more. */
+  write(text: string): Promise<boolean>;
+}
+
+export interface Terminal {
+  readonly isTTY: boolean;
+  readonly columns: number;
+  readonly colour: boolean;
+  readonly unicode: boolean;
+}
+
+/** What subcommands are added to; inside the host it is of the host's own commander. */
+export type CommandGroup = Pick<Command, "command">;

@@ -1,0 +1,83 @@
+/** Owns: colours and signs, by meaning; plain text where the terminal wants none. */
+import { styleText } from "node:util";
+import type { CoordinationStatus } from "../../../agents/coordination/contracts/coordination-summary.ts";
+import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
+import type { StepView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { Terminal } from "./cli-host.ts";
+
+type Style = Parameters<typeof styleText>[0];
+type StepStatus = StepView["status"];
+
+const TONES = {
+  plain: "reset",
+  strong: "bold",
+  faint: "dim",
+  good: "green",
+  bad: ["red", "bold"],
+  alarm: ["bold", "white", "bgRed"],
+  warning: "yellow",
+} as const satisfies Record<string, Style>;
+
+export type Tone = keyof typeof TONES;
+
+const LANE_STYLES: Readonly<Record<Lane, Style>> = {
+  control: "magenta",
+  data: "cyan",
+  escalation: "yellow",
+};
+
+interface Look {
+  readonly sign: string;
+  readonly ascii: string;
+  readonly style: Style;
+}
+
+/** The signs are one cell wide in every terminal font; emoji are not. */
+const STEP_LOOKS: Readonly<Record<StepStatus, Look>> = {
+  waiting: { sign: "○", ascii: ".", style: "dim" },
+  dispatched: { sign: "◌", ascii: ":", style: "blue" },
+  running: { sign: "●", ascii: ">", style: "blueBright" },
+  completed: { sign: "✓", ascii: "+", style: "green" },
+  failed: { sign: "✗", ascii: "x", style: ["red", "bold"] },
+  timed_out: { sign: "◷", ascii: "!", style: ["redBright"] },
+  cancelled: { sign: "⊘", ascii: "-", style: "gray" },
+  backoff: { sign: "↻", ascii: "@", style: "yellow" },
+  held: { sign: "◈", ascii: "=", style: ["yellowBright"] },
+  blocked: { sign: "◆", ascii: "?", style: ["yellowBright", "bold"] },
+  skipped: { sign: "⊖", ascii: "/", style: "dim" },
+};
+
+const COORDINATION_LOOKS: Readonly<Record<CoordinationStatus, Look>> = {
+  running: STEP_LOOKS.running,
+  success: STEP_LOOKS.completed,
+  partial: { sign: "◐", ascii: "%", style: "yellow" },
+  failed: STEP_LOOKS.failed,
+  escalated: { sign: "▲", ascii: "!", style: "yellowBright" },
+  cancelled: STEP_LOOKS.cancelled,
+};
+
+export interface Paint {
+  tone(tone: Tone, text: string): string;
+  lane(lane: Lane, text: string): string;
+  /** The sign of a step's status. */
+  stepSign(status: StepStatus): string;
+  stepStatus(status: StepStatus, text: string): string;
+  /** Sign and word. */
+  coordinationStatus(status: CoordinationStatus): string;
+}
+
+export function paintFor({ colour, unicode }: Terminal): Paint {
+  const paint = (style: Style, text: string): string =>
+    colour && text !== "" ? styleText(style, text, { validateStream: false }) : text;
+  const sign = (look: Look): string => (unicode ? look.sign : look.ascii);
+  return {
+    tone: (tone, text) => (tone === "plain" ? text : paint(TONES[tone], text)),
+    lane: (lane, text) => paint(LANE_STYLES[lane], text),
+    stepSign: (status) => paint(STEP_LOOKS[status].style, sign(STEP_LOOKS[status])),
+    stepStatus: (status, text) => paint(STEP_LOOKS[status].style, text),
+    coordinationStatus: (status) => {
+      const look = COORDINATION_LOOKS[status];
+      return paint(look.style, `${sign(look)} ${status}`);
+    },
+  };
+}

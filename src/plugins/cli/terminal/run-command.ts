@@ -1,0 +1,104 @@
+/** Owns: what all commands share: options, errors, JSON. */
+import type { Command } from "commander";
+import {
+  CoordinationError,
+  InvariantViolation,
+  isCoordinationError,
+} from "../../../agents/coordination/contracts/errors.ts";
+import type { CliHost } from "./cli-host.ts";
+import { paintFor } from "./paint.ts";
+import { printable } from "./printable.ts";
+
+export interface JsonOption {
+  readonly json?: boolean;
+}
+
+export interface ReaderOptions extends JsonOption {
+  readonly ledger?: string;
+}
+
+export function withJson(command: Command): Command {
+  return command.option("--json", "print JSON");
+}
+
+export function withReaderOptions(command: Command): Command {
+  return withJson(
+    command.option(
+      "--ledger <file>",
+      "read this ledger (default: coordination/ledger.sqlite in OpenClaw's state folder)",
+    ),
+  );
+}
+
+export function withExamples(command: Command, host: CliHost, examples: readonly string[]): Command {
+  const lines = examples.map((example) => `  $ ${host.program} ${example}`);
+  return command.addHelpText("after", `\nExamples:\n${lines.join("\n")}`);
+}
+
+/** Runs a command and reports what it throws; it never throws into the program that parsed the arguments. */
+export async function runCommand(
+  host: CliHost,
+  { json }: JsonOption,
+  work: () => Promise<void>,
+): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    host.failWith(1);
+    if (json) await writeJson(host, { error: errorJson(asCoordinationError(error)) });
+    else await host.stderr.write(errorLine(asCoordinationError(error), host));
+  }
+}
+
+export async function writeJson(host: CliHost, value: unknown): Promise<void> {
+  await host.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+}
+
+export async function writeLines(host: CliHost, lines: readonly string[]): Promise<void> {
+  await host.stdout.write(`${lines.join("\n")}\n`);
+}
+
+export function errorLine(error: CoordinationError, { stderr }: CliHost): string {
+  const { colour, unicode } = stderr.terminal;
+  const detail = printable(error.message, unicode).replace(/\.$/, "");
+  const paint = paintFor({ ...stderr.terminal, colour });
+  return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${error.advice}\n`;
+}
+
+export function errorJson({ code, message, recovery, advice }: CoordinationError): object {
+  return { code, message, recovery, advice };
+}
+
+export function asCoordinationError(error: unknown): CoordinationError {
+  if (error instanceof CoordinationError) return error;
+  if (isCoordinationError(error)) return new CoordinationError(error.code, error.message, { cause: error });
+  return new InvariantViolation(error instanceof Error ? error.message : String(error));
+}
+
+/** @throws CoordinationError `INPUT_INVALID` */
+export function wholeNumber(
+  text: string,
+  { option, min, max }: { readonly option: string; readonly min: number; readonly max: number },
+): number {
+  const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  if (number >= min && number <= max) return number;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${option}: expected a whole number from ${min} to ${max}, got ${JSON.stringify(text)}`,
+  );
+}
+
+/** The place of an event in a log. @throws CoordinationError `INPUT_INVALID` */
+export function placeIn(text: string | undefined, option: string): number | undefined {
+  return text === undefined ? undefined : wholeNumber(text, { option, min: 0, max: Number.MAX_SAFE_INTEGER });
+}
+
+/** @throws CoordinationError `INPUT_INVALID` */
+export function oneOf<T extends string>(text: string, option: string, choices: readonly T[]): T {
+  const choice = choices.find((candidate) => candidate === text);
+  if (choice !== undefined) return choice;
+  throw new CoordinationError(
+    "INPUT_INVALID",
+    `${option}: expected one of ${choices.join(", ")}, got ${JSON.stringify(text)}`,
+  );
+}

@@ -1,0 +1,219 @@
+/** Owns: `show` and `timeline`. */
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { gaveUpText } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
+import { earlierAttempts } from "../ledger/attempts.ts";
+import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import { readChangeLog, type ChangeLog } from "../conflicts/conflict-log.ts";
+import { fields } from "../terminal/fields.ts";
+import { forkText, keptText } from "../ledger/kept.ts";
+import { readGateLog, type GateLog } from "../questions/gate-log.ts";
+import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
+import { paintFor, type Paint } from "../terminal/paint.ts";
+import { printable } from "../terminal/printable.ts";
+import { bytes, count, duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import { renderTimeline } from "./render-timeline.ts";
+import { claimLines, claimsText, conflictLines, conflictsText } from "../conflicts/show-claims.ts";
+import {
+  criteriaText,
+  gateFields,
+  questionLines,
+  questionsText,
+  verdictsByStep,
+  type VerdictsOf,
+} from "../questions/show-questions.ts";
+import {
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+import { isDelivery, stepName } from "../ledger/step-name.ts";
+import { timelineOf } from "./timeline.ts";
+
+export function addShow(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("show"))
+    .description("Show a coordination with its steps")
+    .argument("[id]", "its id or a unique prefix; the newest one when left out")
+    .action((id: string | undefined, options: ReaderOptions) =>
+      runCommand(host, options, () => show(host, id, options)),
+    );
+  withExamples(command, host, ["show", "show co-1f0c", "show co-1f0c --json"]);
+}
+
+export function addTimeline(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("timeline"))
+    .description("Draw a coordination's steps on a time axis")
+    .argument("[id]", "its id or a unique prefix; the newest one when left out")
+    .action((id: string | undefined, options: ReaderOptions) =>
+      runCommand(host, options, () => timeline(host, id, options)),
+    );
+  withExamples(command, host, ["timeline", "timeline co-1f0c", "timeline --json"]);
+}
+
+async function show(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
+  await withLedger(host, options, async (reader) => {
+    const view = await findCoordination(reader, id);
+    const objective = await textOf(reader, view.objective);
+    const log = await readChangeLog(reader, view.coordinationId);
+    const gates = await readGateLog(reader, view.coordinationId);
+    const { conflicts, changes } = log;
+    if (options.json) await writeJson(host, { ...view, conflicts, changes, objective, ...gatesJson(gates) });
+    else await host.stdout.write(renderCoordination({ view, objective, log, gates }, host));
+  });
+}
+
+/** Verdicts of every attempt; the steps have those of what is held now. */
+function gatesJson({ verdicts, revisions }: GateLog): object {
+  return { ...(verdicts.length > 0 && { verdicts }), ...(revisions.length > 0 && { revisions }) };
+}
+
+async function timeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
+  await withLedger(host, options, async (reader) => {
+    const view = await findCoordination(reader, id);
+    const attempts = await earlierAttempts(reader, view);
+    const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
+    const gates = await readGateLog(reader, view.coordinationId);
+    const rows = timelineOf(view, host.now(), { attempts, gates, ...(log && { log }) });
+    if (options.json) {
+      await writeJson(host, rows);
+      return;
+    }
+    const objective = await textOf(reader, view.objective);
+    const { program, stdout } = host;
+    await stdout.write(
+      renderTimeline(
+        { timeline: rows, view, objective, program, gates, ...(log && { log }) },
+        stdout.terminal,
+      ),
+    );
+  });
+}
+
+interface Page {
+  readonly paint: Paint;
+  /** Makes any text safe for the terminal. */
+  readonly text: (value: string) => string;
+  readonly now: number;
+  readonly gates: GateLog;
+  readonly verdicts: VerdictsOf;
+}
+
+interface Shown {
+  readonly view: CoordinationView;
+  readonly objective: string | null;
+  readonly log: ChangeLog;
+  readonly gates: GateLog;
+}
+
+function renderCoordination({ view, objective, log, gates }: Shown, host: CliHost): string {
+  const { terminal }: { readonly terminal: Terminal } = host.stdout;
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const { createdAtMs, endedAtMs, trace } = view;
+  const page: Page = { paint, text, now: host.now(), gates, verdicts: verdictsByStep(gates) };
+  const title = objective === null ? "(the objective is no longer kept)" : text(objective);
+  const ended = endedAtMs === undefined ? "" : `, ended ${instant(endedAtMs)}`;
+  const took = endedAtMs === undefined ? "" : ` (${duration(endedAtMs - createdAtMs)})`;
+  const lines = [
+    `${text(view.coordinationId)}  ${paint.coordinationStatus(view.status)}`,
+    paint.tone("strong", title),
+    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view.successCriteria)))] : []),
+    ...fields(paint, [
+      ["owner", text(view.ownerSession)],
+      ["started", `${instant(createdAtMs)}${ended}${took}`],
+      ["trace", text(trace.traceId ?? "")],
+      ["after", text(trace.causalRef ?? "")],
+      ["plan", view.plan ? planText(view.plan) : ""],
+      ["source", text([...forkText(view), ...keptText(view.steps)].join(", "))],
+      ["conflicts", conflictsText(log)],
+      ["claims", claimsText(view, page.now)],
+      ["changes", log.changes > 0 ? count(log.changes, "write") : ""],
+      ["questions", questionsText(view)],
+      ["criteria", text(criteriaText(view))],
+    ]),
+    ...conflictLines(log, terminal),
+    ...claimLines(view, { names: log.names, now: page.now, terminal }),
+    ...questionLines(view, { now: page.now, terminal }),
+    ...view.steps.flatMap((step) => ["", ...renderStep(step, page)]),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>): string {
+  return count(steps, "step") + (deadlineAtMs === undefined ? "" : `, until ${instant(deadlineAtMs)}`);
+}
+
+function renderStep(step: StepView, page: Page): string[] {
+  const { paint, text, gates, verdicts } = page;
+  const { error, problems = [], output } = step;
+  return [
+    stepTitle(step, page),
+    ...fields(paint, [
+      [
+        "agent",
+        `${text(step.agentId)} (${step.runner})  ${paint.lane(step.lane, step.lane)} lane, ${step.priority}`,
+      ],
+      ["under", text(step.parentStepId ?? "")],
+      ["depends on", dependsOnText(step, text)],
+      ["child", text(step.childSessionKey ?? "")],
+      ["run", text(step.childRunId ?? "")],
+      ["input", isDelivery(step) ? "" : contentText(step.input)],
+      ["output", output ? contentText(output) : ""],
+      ["kept from", text(step.carriedFrom ?? "")],
+      ...gateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
+      ...timeFields(step, page),
+      ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],
+      ["problems", problems.map(({ code, path }) => text(`${code} at ${path}`)).join(", ")],
+    ]),
+  ];
+}
+
+const NAMED_MAX = 20;
+
+function dependsOnText({ dependsOn = [], fanIn }: StepView, text: Page["text"]): string {
+  const names = dependsOn.slice(0, NAMED_MAX).map(text).join(", ");
+  const more = dependsOn.length > NAMED_MAX ? ` and ${dependsOn.length - NAMED_MAX} more` : "";
+  const isAll = fanIn === undefined || fanIn >= dependsOn.length;
+  return isAll ? names + more : `${fanIn} of ${names}${more}`;
+}
+
+function contentText({ bytes: size, sha256 }: StepView["input"]): string {
+  return `${bytes(size)}, sha256 ${sha256.slice(0, 12)}`;
+}
+
+function timeFields(step: StepView, { paint, now }: Page): [string, string][] {
+  const time = (atMs: number | undefined): string => (atMs === undefined ? "" : instant(atMs));
+  const ahead = (atMs: number): string => (atMs > now ? ` (in ${duration(atMs - now)})` : "");
+  const { dispatchedAtMs, deadlineAtMs, retryAtMs, answerByMs } = step;
+  const isOver = step.status === "backoff" || step.status === "blocked";
+  return [
+    ["dispatched", time(dispatchedAtMs)],
+    ["deadline", isOver ? "" : time(deadlineAtMs)],
+    ["next try", retryAtMs === undefined ? "" : time(retryAtMs) + ahead(retryAtMs)],
+    [
+      "answer by",
+      answerByMs === undefined
+        ? ""
+        : paint.tone("warning", `${time(answerByMs)}${ahead(answerByMs)}: retry or cancel the step`),
+    ],
+  ];
+}
+
+function stepTitle(step: StepView, { paint, text }: Page): string {
+  const { stepId, name, status, attempt, retryBudget, durationMs, skippedBecause, carriedFrom } = step;
+  const why = carriedFrom === undefined ? skippedBecause?.replace("_", " ") : "kept";
+  const because = why === undefined ? "" : ` (${why})`;
+  const attempts = retryBudget === undefined ? "" : ` of ${Math.max(attempt, retryBudget + 1)}`;
+  const parts = [
+    `${paint.stepSign(status)} ${text(stepName({ stepId }))}`,
+    ...(name === undefined || name === stepId ? [] : [paint.tone("strong", text(name))]),
+    paint.stepStatus(status, status.replace("_", " ")) + because,
+    ...(durationMs === undefined ? [] : [duration(durationMs)]),
+    ...(attempt > 1 ? [`attempt ${attempt}${attempts}`] : []),
+  ];
+  return parts.join("  ");
+}

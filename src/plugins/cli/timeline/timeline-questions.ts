@@ -1,0 +1,103 @@
+/** Owns: questions to people and verdicts in the picture of a timeline: a mark on the row of the step, a line each below the chart. */
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import { questionIdOf } from "../../../agents/coordination/runtime/questions/question-requests.ts";
+import type { Terminal } from "../terminal/cli-host.ts";
+import type { GateLog } from "../questions/gate-log.ts";
+import type { Paint } from "../terminal/paint.ts";
+import { printable, shorten } from "../terminal/printable.ts";
+import { duration } from "../../../agents/coordination/std/quantities.ts";
+import { namesOf, outcomeText, questionText, verdictText } from "../questions/show-questions.ts";
+import { stepName } from "../ledger/step-name.ts";
+import type { Axis } from "./time-axis.ts";
+import type { Timeline, TimelineQuestion, TimelineVerdict } from "./timeline.ts";
+
+const LINES_MAX = 10;
+
+/** One cell wide in every font, and as plain text. */
+export const QUESTION_SIGN = "?";
+
+/** By step: the cells where people were asked about it. */
+export function questionCells(
+  questions: readonly TimelineQuestion[],
+  { totalMs, cells }: Axis,
+): ReadonlyMap<string, ReadonlySet<number>> {
+  const marks = new Map<string, Set<number>>();
+  for (const { stepId, askedMs } of questions) {
+    if (stepId === undefined) continue;
+    const cell = Math.min(cells - 1, Math.floor((askedMs / Math.max(1, totalMs)) * cells));
+    marks.set(stepId, (marks.get(stepId) ?? new Set()).add(cell));
+  }
+  return marks;
+}
+
+interface GateNotes {
+  readonly view: CoordinationView;
+  readonly timeline: Pick<Timeline, "startedAtMs" | "durationMs">;
+  readonly gates: GateLog;
+  readonly program: string;
+}
+
+interface Drawn {
+  readonly terminal: Terminal;
+  readonly paint: Paint;
+  readonly columns: number;
+}
+
+/** Verdicts, then questions: the newest of each, in the order in which they came. */
+export function gateNotes(notes: GateNotes, drawn: Drawn): string[] {
+  return [...verdictNotes(notes, drawn), ...questionNotes(notes, drawn)];
+}
+
+/** Drawn as what it leads to. */
+const VERDICT_SIGNS = {
+  pass: "completed",
+  revise: "backoff",
+  fail: "failed",
+  none: "held",
+} as const satisfies Record<TimelineVerdict["verdict"], StepView["status"]>;
+
+function verdictNotes({ view, timeline, gates }: GateNotes, { terminal, paint, columns }: Drawn): string[] {
+  const { unicode } = terminal;
+  const names = namesOf(view.steps);
+  const lines = gates.verdicts.slice(-LINES_MAX).map((verdict) => {
+    const name = names.get(verdict.stepId);
+    const who = stepName({ stepId: verdict.stepId, ...(name !== undefined && { name }) });
+    const at = duration(Math.max(0, verdict.atMs - timeline.startedAtMs));
+    const said = printable(`${who} at ${at}: ${verdictText(verdict)}`, unicode);
+    const sign = paint.stepSign(VERDICT_SIGNS["verdict" in verdict ? verdict.verdict : "none"]);
+    return `${sign} ${shorten(said, columns - 2, unicode)}`;
+  });
+  return withRest(lines, gates.verdicts.length - lines.length);
+}
+
+function questionNotes(
+  { view, timeline, program }: GateNotes,
+  { terminal, paint, columns }: Drawn,
+): string[] {
+  const { unicode } = terminal;
+  const names = namesOf(view.steps);
+  const blocked = new Set(
+    view.steps.filter(({ status }) => status === "blocked").map(({ stepId }) => stepId),
+  );
+  const nowMs = timeline.startedAtMs + timeline.durationMs;
+  const lines = view.escalations.slice(-LINES_MAX).map((question) => {
+    const { escalationId, askedAtMs, closed, stepId, answers = [] } = question;
+    const at = duration(Math.max(0, askedAtMs - timeline.startedAtMs));
+    const what = `${escalationId} at ${at}, ${outcomeText(question, nowMs)}: ${questionText(question, names)}`;
+    const said = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(printable(what, unicode), columns - 2, unicode)}`;
+    // What a step in this state waits for stands above, with the command that tries it again.
+    if (closed || (stepId && blocked.has(stepId))) return said;
+    const id = questionIdOf(view.coordinationId, escalationId);
+    const [first = "approve"] = answers;
+    return `${said}\n  ${program} ${first} ${printable(id, unicode)}${first === "answer" ? " TEXT" : ""}`;
+  });
+  return withRest(lines, view.escalations.length - lines.length);
+}
+
+function withRest(lines: readonly string[], left: number): string[] {
+  if (lines.length === 0) return [];
+  return [...(left > 0 ? [`  and ${left} before`] : []), ...lines, ""];
+}

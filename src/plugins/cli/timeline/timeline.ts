@@ -1,0 +1,281 @@
+/** Owns: a coordination as rows on one time axis, children behind their parents. Does not own: how it is drawn. */
+import type {
+  CoordinationView,
+  QuestionView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { CoordinationId, EpochMs, StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type { Attempt, Attempts } from "../ledger/attempts.ts";
+import type { ChangeLog, ConflictRecord, Resolution } from "../conflicts/conflict-log.ts";
+import { outcomeOf, type Outcome } from "../conflicts/conflict-text.ts";
+import type { GateLog, RevisionRecord, VerdictRecord } from "../questions/gate-log.ts";
+
+type Shared =
+  | "stepId"
+  | "parentStepId"
+  | "name"
+  | "agentId"
+  | "lane"
+  | "status"
+  | "attempt"
+  | "dependsOn"
+  | "retryAtMs"
+  | "answerByMs"
+  | "carriedFrom";
+
+export interface TimelineRow extends Pick<StepView, Shared> {
+  /** 0 for a step of the owner, 1 for a step of such a step's child, and so on. */
+  readonly depth: number;
+  /** The attempts before the newest one. */
+  readonly earlier?: readonly EarlierAttempt[];
+  /** Of the newest attempt, from the start of the coordination, as are all `...Ms` but durations and `...AtMs`, `...ByMs`. */
+  readonly startMs: number;
+  /** When the host confirmed the child, where that is known. */
+  readonly acknowledgedMs?: number;
+  /** Of an open step: until now. */
+  readonly durationMs: number;
+  /** From when on the result of the newest attempt was held, where it was. */
+  readonly heldMs?: number;
+  /** The question that people were asked about the held result. */
+  readonly escalationId?: string;
+}
+
+interface EarlierAttempt {
+  readonly attempt: number;
+  /** `revised`: its result went back to its agent. */
+  readonly status: Attempt["status"] | "revised";
+  readonly startMs: number;
+  readonly durationMs: number;
+}
+
+export interface TimelineConflict {
+  readonly conflictId: string;
+  /** Who asked; absent where it was recorded before arbitration. */
+  readonly stepId?: StepId;
+  readonly resource: string;
+  readonly detectedMs: number;
+  /** What came of it for who asked. */
+  readonly outcome: Outcome;
+  readonly winner?: StepId;
+  readonly winnerCoordinationId?: CoordinationId;
+  readonly because?: string;
+}
+
+export interface TimelineQuestion extends Pick<
+  QuestionView,
+  "escalationId" | "stepId" | "cause" | "deadlineAtMs"
+> {
+  readonly askedMs: number;
+  /** Absent while it is open. */
+  readonly closedMs?: number;
+  readonly resolution?: NonNullable<QuestionView["closed"]>["resolution"];
+}
+
+/** What a check found of a held result, or that it found nothing. */
+export type TimelineVerdict = Pick<VerdictRecord, "stepId" | "attempt" | "check"> & {
+  readonly ruledMs: number;
+  readonly verdict: "pass" | "fail" | "revise" | "none";
+};
+
+export interface Timeline extends Pick<CoordinationView, "coordinationId" | "status" | "forkedFrom"> {
+  readonly startedAtMs: EpochMs;
+  readonly endedAtMs?: EpochMs;
+  readonly durationMs: number;
+  readonly rows: readonly TimelineRow[];
+  /** In the order of the log; absent where there are none. */
+  readonly conflicts?: readonly TimelineConflict[];
+  /** As `conflicts`. */
+  readonly questions?: readonly TimelineQuestion[];
+  readonly verdicts?: readonly TimelineVerdict[];
+  readonly gaveUp?: true;
+}
+
+interface Past {
+  readonly attempts?: Attempts;
+  readonly log?: ChangeLog;
+  readonly gates?: GateLog;
+}
+
+export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}): Timeline {
+  const { log, gates } = past;
+  const revised = Map.groupBy(gates?.revisions ?? [], ({ stepId }) => stepId);
+  const { createdAtMs, endedAtMs } = view;
+  const untilMs = endedAtMs ?? latest(view, now);
+  const rows = inTreeOrder(view.steps).map(({ step, depth }) =>
+    rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, past, revised }),
+  );
+  return {
+    ...named(view),
+    startedAtMs: createdAtMs,
+    ...(endedAtMs !== undefined && { endedAtMs }),
+    durationMs: Math.max(0, untilMs - createdAtMs),
+    rows,
+    ...(log && { conflicts: log.conflicts.map((conflict) => timelineConflict(conflict, createdAtMs)) }),
+    ...questionsOf(view, gates),
+    ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
+    ...(view.gaveUp && { gaveUp: true }),
+  };
+}
+
+function named({
+  coordinationId,
+  status,
+  forkedFrom,
+}: CoordinationView): Pick<Timeline, "coordinationId" | "status" | "forkedFrom"> {
+  return { coordinationId, status, ...(forkedFrom && { forkedFrom }) };
+}
+
+function questionsOf(
+  { escalations, createdAtMs }: CoordinationView,
+  gates: GateLog | undefined,
+): Pick<Timeline, "questions"> {
+  if (escalations.length === 0) return {};
+  const since = (atMs: number): number => Math.max(0, atMs - createdAtMs);
+  const questions = escalations.map(({ escalationId, stepId, cause, deadlineAtMs, askedAtMs, closed }) => {
+    const closedAtMs = gates?.closedAtMs.get(escalationId);
+    return {
+      ...{ escalationId, cause, deadlineAtMs, askedMs: since(askedAtMs) },
+      ...(stepId && { stepId }),
+      ...(closedAtMs !== undefined && { closedMs: since(closedAtMs) }),
+      ...(closed && { resolution: closed.resolution }),
+    };
+  });
+  return { questions };
+}
+
+function verdictsOf({ verdicts }: GateLog, startedAtMs: number): TimelineVerdict[] {
+  return verdicts.map((each) => ({
+    ...{ stepId: each.stepId, attempt: each.attempt, check: each.check },
+    ruledMs: Math.max(0, each.atMs - startedAtMs),
+    verdict: "verdict" in each ? each.verdict : "none",
+  }));
+}
+
+function timelineConflict(conflict: ConflictRecord, startedAtMs: number): TimelineConflict {
+  const { conflictId, contest, resource, detectedAtMs, resolution } = conflict;
+  return {
+    conflictId,
+    ...(contest && { stepId: contest.requester }),
+    resource,
+    detectedMs: Math.max(0, detectedAtMs - startedAtMs),
+    outcome: outcomeOf(conflict),
+    ...(resolution && rulingIn(resolution)),
+  };
+}
+
+function rulingIn({ winner, winnerCoordinationId, because }: Resolution): Partial<TimelineConflict> {
+  return {
+    ...(winner && { winner }),
+    ...(winnerCoordinationId && { winnerCoordinationId }),
+    because,
+  };
+}
+
+/** A reader's clock may be behind the gateway's. */
+function latest({ steps, createdAtMs }: CoordinationView, now: EpochMs): number {
+  return steps.reduce(
+    (last, { admittedAtMs, endedAtMs }) => Math.max(last, endedAtMs ?? admittedAtMs),
+    Math.max(now, createdAtMs),
+  );
+}
+
+interface RowPlace {
+  readonly depth: number;
+  readonly startedAtMs: number;
+  readonly untilMs: number;
+  readonly past: Past;
+  readonly revised: ReadonlyMap<StepId, readonly RevisionRecord[]>;
+}
+
+function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: RowPlace): TimelineRow {
+  const { stepId, parentStepId, name, agentId, lane, status, attempt, acknowledgedAtMs } = step;
+  const since = (atMs: number): number => Math.max(0, atMs - startedAtMs);
+  const beganAtMs = beginningOf(step);
+  const ended = endedAttempts(step, past.attempts?.get(stepId) ?? [], revised.get(stepId) ?? []);
+  const earlier = ended.map((each) => earlierRow(each, since));
+  return {
+    stepId,
+    ...(parentStepId && { parentStepId }),
+    depth,
+    ...(name && { name }),
+    ...{ agentId, lane, status, attempt },
+    ...situationFields(step),
+    ...(earlier.length > 0 && { earlier }),
+    startMs: since(beganAtMs),
+    ...(acknowledgedAtMs !== undefined && { acknowledgedMs: since(acknowledgedAtMs) }),
+    durationMs: step.durationMs ?? Math.max(0, (step.endedAtMs ?? untilMs) - beganAtMs),
+    ...heldFields(step, past.gates, since),
+  };
+}
+
+function heldFields(
+  { stepId, attempt, held }: StepView,
+  gates: GateLog | undefined,
+  since: (atMs: number) => number,
+): Partial<TimelineRow> {
+  const newest = gates?.held.get(stepId);
+  return {
+    ...(newest?.attempt === attempt && { heldMs: since(newest.atMs) }),
+    ...(held?.escalationId !== undefined && { escalationId: held.escalationId }),
+  };
+}
+
+/** What was skipped took no time, and that when it was decided. */
+function beginningOf({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepView): EpochMs {
+  return dispatchedAtMs ?? (status === "skipped" ? endedAtMs : undefined) ?? admittedAtMs;
+}
+
+function situationFields(step: StepView): Partial<TimelineRow> {
+  const { dependsOn = [], retryAtMs, answerByMs, carriedFrom } = step;
+  return {
+    ...(dependsOn.length > 0 && { dependsOn }),
+    ...(retryAtMs !== undefined && { retryAtMs }),
+    ...(answerByMs !== undefined && { answerByMs }),
+    ...(carriedFrom && { carriedFrom }),
+  };
+}
+
+type EndedAttempt = Omit<Attempt, "status"> & Pick<EarlierAttempt, "status">;
+
+/** A revised result ended its attempt when it was held: what came after was ruling on it. */
+function endedAttempts(
+  { attempt: newest }: StepView,
+  failed: readonly Attempt[],
+  revisions: readonly RevisionRecord[],
+): EndedAttempt[] {
+  const revised = revisions
+    .filter(({ attempt }) => attempt < newest)
+    .map(({ attempt, dispatchedAtMs, heldAtMs }): EndedAttempt => {
+      return { attempt, status: "revised", dispatchedAtMs, endedAtMs: heldAtMs };
+    });
+  return [...failed, ...revised].toSorted((a, b) => a.attempt - b.attempt);
+}
+
+function earlierRow(
+  { attempt, status, dispatchedAtMs, endedAtMs }: EndedAttempt,
+  since: (atMs: number) => number,
+): EarlierAttempt {
+  const durationMs = Math.max(0, endedAtMs - dispatchedAtMs);
+  return { attempt, status, startMs: since(dispatchedAtMs), durationMs };
+}
+
+interface Placed {
+  readonly step: StepView;
+  readonly depth: number;
+}
+
+function inTreeOrder(steps: readonly StepView[]): Placed[] {
+  const known = new Set(steps.map(({ stepId }) => stepId));
+  const children = Map.groupBy(steps, ({ parentStepId }) =>
+    parentStepId && known.has(parentStepId) ? parentStepId : undefined,
+  );
+  const placed: Placed[] = [];
+  const pending: Placed[] = (children.get(undefined) ?? []).map((step) => ({ step, depth: 0 })).reverse();
+  for (let next = pending.pop(); next; next = pending.pop()) {
+    placed.push(next);
+    const { step, depth } = next;
+    for (const child of (children.get(step.stepId) ?? []).toReversed())
+      pending.push({ step: child, depth: depth + 1 });
+  }
+  return placed;
+}

@@ -1,0 +1,85 @@
+/** Owns: `diff`: where two workflow runs of a ledger differ (OpenWOP RFC 0054). */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
+import { diffRuns, type ComparedRun, type RunDiff } from "../../../agents/coordination/workflow/run-diff.ts";
+import type { LedgerReader } from "../../compose.ts";
+import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { paintFor } from "../terminal/paint.ts";
+import { printable } from "../terminal/printable.ts";
+import { count } from "../../../agents/coordination/std/quantities.ts";
+import {
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  writeLines,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+
+const PAGE = 1_000;
+const SHOWN_MAX = 50;
+
+export function addDiff(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("diff"))
+    .description("Tell where two workflow runs differ; exit code 1 where they do")
+    .argument("<run>", "the id of a workflow run")
+    .argument("<other>", "the id of another one, such as a fork of it")
+    .action((one: string, other: string, options: ReaderOptions) =>
+      runCommand(host, options, () => diff(host, [one, other], options)),
+    );
+  withExamples(command, host, [
+    "diff run-6f1c2f6e-... run-0b7a51d3-...",
+    "diff run-6f1c2f6e-... run-0b7a51d3-... --ledger ./runs.sqlite --json",
+  ]);
+}
+
+async function diff(
+  host: CliHost,
+  [one, other]: readonly [string, string],
+  options: ReaderOptions,
+): Promise<void> {
+  await withLedger(host, options, async ({ workflows }) => {
+    const found = diffRuns(await runIn(workflows, one), await runIn(workflows, other));
+    if (found.eventDiffs.length > 0) host.failWith(1);
+    if (options.json) await writeJson(host, found);
+    else await writeLines(host, linesOf(found, host.stdout.terminal));
+  });
+}
+
+async function runIn(workflows: LedgerReader["workflows"], id: string): Promise<ComparedRun> {
+  const runId = id as CoordinationId;
+  if (!(await workflows.entry(runId)))
+    throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(id)}`);
+  const events: WorkflowEvent[] = [];
+  for (;;) {
+    const page = await workflows.read(runId, { from: events.length, limit: PAGE });
+    events.push(...page);
+    if (page.length < PAGE) return { runId, events, isComplete: true };
+  }
+}
+
+/** Names and places; the values of the runs are for `--json`. */
+function linesOf({ a, b, eventDiffs, stateDiff, truncated }: RunDiff, terminal: Terminal): string[] {
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const [first] = eventDiffs;
+  if (!first) return [`${paint.tone("good", "equal")}  ${text(a)} and ${text(b)}`];
+  const lines = eventDiffs.slice(0, SHOWN_MAX).map(({ seq, op, aEvent, bEvent }) => {
+    const names = [aEvent, bEvent].map((event) =>
+      event === undefined
+        ? "nothing"
+        : [event.type, ...(event.nodeId === undefined ? [] : [event.nodeId])].join(" "),
+    );
+    const [was = "", is = ""] = names;
+    return `${String(seq).padStart(6)}  ${op.padEnd(7)}  ${text(was === is ? was : `${was} | ${is}`)}`;
+  });
+  const left = eventDiffs.length - lines.length;
+  return [
+    `${paint.tone("warning", "differ")}  from event ${first.seq} on, ${count(eventDiffs.length, "place")}${truncated ? " or more" : ""}`,
+    ...lines,
+    ...(left > 0 ? [`        and ${left} more`] : []),
+    `state   ${text(JSON.stringify(stateDiff))}`,
+  ];
+}

@@ -1,0 +1,177 @@
+/** Owns: `fork`: going on anew from a place in a recorded history; and of it, making a workflow run out of the events of another one. */
+import { z } from "zod";
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
+import { resolveId, withLedger } from "../ledger/open-ledger.ts";
+import { withWait } from "../plans/plan-wait.ts";
+import { printable } from "../terminal/printable.ts";
+import {
+  oneOf,
+  placeIn,
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  writeLines,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+
+interface ForkOptions extends ReaderOptions, PlanForkOptions {
+  readonly mode?: string;
+  readonly configurable?: string;
+  readonly url?: string;
+  readonly token?: string;
+}
+
+const MODES = ["branch", "replay"] as const;
+const ANSWER_MS = 30_000;
+const URL_DEFAULT = "http://127.0.0.1:4096";
+
+/** By the names under which the parser has their values. */
+type Flags = Partial<Record<keyof ForkOptions, string>>;
+const OF_PLANS: Flags = {
+  ...{ policy: "--policy", as: "--as", dryRun: "--dry-run", wait: "--wait", timeout: "--timeout" },
+};
+const OF_RUNS: Flags = { mode: "--mode", configurable: "--configurable", url: "--url", token: "--token" };
+
+export function addFork(parent: CommandGroup, host: CliHost): void {
+  const command = withWait(withReaderOptions(parent.command("fork")))
+    .description(
+      "Go on anew from an event of a recorded plan or workflow run; what came before it is kept, not repeated",
+    )
+    .argument("<id>", "the id of a coordination, or a unique prefix of one, or of a workflow run")
+    .option(
+      "--from <sequence>",
+      "the first event that is not the source's (of a plan default: behind the last)",
+    )
+    .option("--policy <file>", "of a plan: what holds in place of what it says (JSON or YAML; - for stdin)")
+    .option("--as <id>", "of a plan: the id of the fork; the same id again is the same fork")
+    .option("--dry-run", "of a plan: only tell what would be kept and what be done anew")
+    .option(
+      "--mode <mode>",
+      "of a workflow run: branch (default) goes on anew, replay derives the recorded run again",
+    )
+    .option("--configurable <json>", "of a workflow run: options in place of the source's, for a branch")
+    .option("--url <url>", `of a workflow run: where its host answers (default: ${URL_DEFAULT})`)
+    .option("--token <token>", "of a workflow run: bearer token (default: OPENWOP_API_KEY)")
+    .action((id: string, options: ForkOptions) => runCommand(host, options, () => fork(host, id, options)));
+  withExamples(command, host, [
+    "fork release-notes-2026-11 --wait",
+    "fork release-notes-2026-11 --from 42 --policy stricter.yaml --dry-run",
+    "fork run-6f1c2f6e-... --from 12",
+    `fork run-6f1c2f6e-... --from 12 --configurable '{"temperature":0}'`,
+    "fork run-6f1c2f6e-... --mode replay --url http://127.0.0.1:18789/coordination/openwop",
+  ]);
+}
+
+async function fork(host: CliHost, id: string, options: ForkOptions): Promise<void> {
+  const source = await sourceNamed(host, id, options);
+  if (source.kind === "run") {
+    refuse(given(options, OF_PLANS), "it is for coordinations, and this is a workflow run");
+    return forkRun(host, id, options);
+  }
+  const why =
+    options.mode === "replay"
+      ? `a coordination is replayed by \`${host.program} replay ${id}\``
+      : "it is for workflow runs, and this is a coordination";
+  refuse(given(options, OF_RUNS), why);
+  return forkCoordination(host, source.id, options);
+}
+
+type Source = { readonly kind: "run" } | { readonly kind: "plan"; readonly id: string };
+
+/** The ledger tells; where it does not know the id, what is asked for does, or else the id: hosts let those of runs begin alike. */
+async function sourceNamed(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
+  try {
+    return await withLedger(host, options, async (reader) =>
+      (await reader.workflows.entry(id as CoordinationId))
+        ? { kind: "run" }
+        : { kind: "plan", id: await resolveId(reader, id) },
+    );
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code === "INPUT_INVALID") throw error;
+    const isPlan = given(options, OF_PLANS) !== undefined;
+    const isRun = given(options, OF_RUNS) !== undefined || id.startsWith("run-");
+    return isRun && !isPlan ? { kind: "run" } : { kind: "plan", id };
+  }
+}
+
+/** The first of these options that is there. */
+function given(options: ForkOptions, flags: Flags): string | undefined {
+  return Object.entries(flags).find(([name]) => options[name as keyof ForkOptions] !== undefined)?.[1];
+}
+
+function refuse(flag: string | undefined, why: string): void {
+  if (flag !== undefined) throw new CoordinationError("INPUT_INVALID", `${flag}: ${why}`);
+}
+
+async function forkRun(host: CliHost, id: string, options: ForkOptions): Promise<void> {
+  const mode = oneOf(options.mode ?? "branch", "--mode", MODES);
+  if (mode === "branch" && options.from === undefined)
+    throw new CoordinationError("INPUT_INVALID", "--from: a branch begins at an event; name its sequence");
+  const fromSeq = placeIn(options.from, "--from");
+  const body = { mode, ...(fromSeq !== undefined && { fromSeq }), ...overlayOf(options) };
+  const forked = await ask(options, `/v1/runs/${encodeURIComponent(id)}:fork`, body);
+  if (options.json) await writeJson(host, forked);
+  else {
+    const text = (value: string): string => printable(value, host.stdout.terminal.unicode);
+    const runId = typeof forked["runId"] === "string" ? text(forked["runId"]) : "?";
+    await writeLines(host, [
+      `${runId}  a ${mode} of ${text(id)}`,
+      `See it with: ${host.program} runs ${runId}`,
+    ]);
+  }
+}
+
+const configurableSchema = z.record(z.string(), z.json());
+
+function overlayOf({ configurable }: ForkOptions): { runOptionsOverlay?: object } {
+  if (configurable === undefined) return {};
+  const parsed = configurableSchema.safeParse(jsonIn(configurable));
+  if (parsed.success) return { runOptionsOverlay: { configurable: parsed.data } };
+  throw new CoordinationError("INPUT_INVALID", "--configurable: expected a JSON object");
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The advice of these codes is for the gateway. */
+class ForkError extends CoordinationError {
+  override get advice(): string {
+    return this.code === "GATEWAY_UNREACHABLE"
+      ? "Start `openclaw-coordination serve`, or say with --url where the host answers."
+      : "Run `openclaw coordination runs RUN` to see the events of the run; docs/openwop.md says what can be forked.";
+  }
+}
+
+const refusalSchema = z.object({ error: z.string(), message: z.string() });
+
+async function ask(
+  { url = URL_DEFAULT, token = process.env["OPENWOP_API_KEY"] }: ForkOptions,
+  path: string,
+  body: object,
+): Promise<Readonly<Record<string, unknown>>> {
+  const response = await fetch(`${url.replace(/\/+$/, "")}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) },
+    body: JSON.stringify(body),
+    signal: AbortSignal.timeout(ANSWER_MS),
+    redirect: "error",
+  }).catch((cause: unknown) => {
+    throw new ForkError("GATEWAY_UNREACHABLE", `no OpenWOP host answers at ${url}`, { cause });
+  });
+  const answer: unknown = await response.json().catch(() => undefined);
+  if (response.ok && typeof answer === "object" && answer !== null) return { ...answer };
+  const refusal = refusalSchema.safeParse(answer);
+  const why = refusal.success
+    ? `${refusal.data.message} (${refusal.data.error})`
+    : `status ${response.status}`;
+  throw new ForkError("REQUEST_REFUSED", `the host refused: ${why}`);
+}

@@ -1,0 +1,166 @@
+/** Owns: `runs`: the workflow runs of a ledger, and the events of one. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
+import { foldWorkflow } from "../../../agents/coordination/workflow/state/evolve-workflow.ts";
+import { convergenceOf, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
+import type { LedgerReader } from "../../compose.ts";
+import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
+import { withLedger } from "../ledger/open-ledger.ts";
+import { paintFor } from "../terminal/paint.ts";
+import { printable } from "../terminal/printable.ts";
+import { count, instant } from "../../../agents/coordination/std/quantities.ts";
+import {
+  runCommand,
+  wholeNumber,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  writeLines,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+
+const LIMIT_MAX = 100_000;
+const PAGE = 1_000;
+const TYPE_CELLS = 42;
+
+interface RunsOptions extends ReaderOptions {
+  readonly limit: string;
+}
+
+type Entry = Awaited<ReturnType<LedgerReader["workflows"]["list"]>>[number];
+
+export function addRuns(parent: CommandGroup, host: CliHost): void {
+  const command = withReaderOptions(parent.command("runs [id]"))
+    .description("List workflow runs, newest first, or the events of one (OpenWOP)")
+    .option("--limit <n>", "at most this many", "50")
+    .action((id: string | undefined, options: RunsOptions) =>
+      runCommand(host, options, () => (id === undefined ? list(host, options) : show(host, id, options))),
+    );
+  withExamples(command, host, [
+    "runs",
+    "runs run-6f1c2f6e-... --json",
+    "runs --limit 500 --ledger ./runs.sqlite",
+  ]);
+}
+
+async function list(host: CliHost, options: RunsOptions): Promise<void> {
+  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  await withLedger(host, options, async ({ workflows }) => {
+    const newest = await newestRuns(workflows, limit);
+    if (options.json) await writeJson(host, newest.map(listedOf));
+    else
+      await writeLines(
+        host,
+        newest.length > 0 ? newest.map((entry) => lineOf(entry, host.stdout.terminal)) : NONE,
+      );
+  });
+}
+
+const NONE = ["no workflow has run in this ledger; `serve` runs them (docs/openwop.md)"];
+
+/** The store lists from the oldest on. */
+async function newestRuns(workflows: LedgerReader["workflows"], limit: number): Promise<Entry[]> {
+  let newest: Entry[] = [];
+  for (let after = 0; ;) {
+    const page = await workflows.list({ after, limit: PAGE });
+    newest = [...newest, ...page].slice(-limit);
+    after = page.at(-1)?.ordinal ?? after;
+    if (page.length < PAGE) return newest.toReversed();
+  }
+}
+
+function listedOf({ runId, length, summary, origin }: Entry) {
+  const { status, tenant, workflowId, createdAtMs, parent } = summary;
+  const startedAt = new Date(createdAtMs).toISOString();
+  return {
+    ...{ runId, workflowId, status, tenant, startedAt, events: length, parentRunId: parent?.runId ?? null },
+    ...(origin && { fork: forkOf(origin) }),
+  };
+}
+
+function forkOf({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>) {
+  return { mode, sourceRunId, fromSeq };
+}
+
+function lineOf({ runId, summary, origin }: Entry, terminal: Terminal): string {
+  const { status, workflowId, createdAtMs } = summary;
+  const paint = paintFor(terminal);
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const fork = origin ? `  ${paint.tone("faint", text(forkText(origin)))}` : "";
+  return `${instant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${text(runId)}  ${text(workflowId)}${fork}`;
+}
+
+function forkText({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>): string {
+  return `${mode} of ${sourceRunId} from ${fromSeq}`;
+}
+
+function toneOf(status: string): "good" | "bad" | "faint" {
+  if (status === "completed") return "good";
+  return status === "failed" || status === "cancelled" ? "bad" : "faint";
+}
+
+async function show(host: CliHost, id: string, options: RunsOptions): Promise<void> {
+  await withLedger(host, options, async ({ workflows }) => {
+    const entry = await workflows.entry(id as CoordinationId);
+    if (!entry)
+      throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(id)}`);
+    const events = await eventsOf(workflows, entry);
+    const run = foldWorkflow(events, entry.origin);
+    const convergence = run && convergenceOf(run);
+    if (options.json)
+      await writeJson(host, { ...listedOf(entry), ...(convergence && { convergence }), log: events });
+    else await writeLines(host, storyOf({ entry, events, convergence }, host.stdout.terminal));
+  });
+}
+
+async function eventsOf(workflows: LedgerReader["workflows"], { runId }: Entry): Promise<WorkflowEvent[]> {
+  const events: WorkflowEvent[] = [];
+  for (;;) {
+    const page = await workflows.read(runId, { from: events.length, limit: PAGE });
+    events.push(...page);
+    if (page.length < PAGE) return events;
+  }
+}
+
+interface Story {
+  readonly entry: Entry;
+  readonly events: readonly WorkflowEvent[];
+  /** Of a run that says, or shows, whether it reached its goal. */
+  readonly convergence: Convergence | undefined;
+}
+
+/** Names, phases and codes; the values of a run are for `--json`. */
+function storyOf({ entry, events, convergence }: Story, terminal: Terminal): string[] {
+  const { runId, summary, origin } = entry;
+  const text = (value: string): string => printable(value, terminal.unicode);
+  const head = `${text(runId)}  ${text(summary.workflowId)}  ${summary.status}, ${count(events.length, "event")}`;
+  const fork = origin ? [`${" ".repeat(7)}${text(forkText(origin))}`] : [];
+  const gaveUp = convergence && !convergence.goalSatisfied ? [gaveUpLine(convergence, terminal)] : [];
+  return [head, ...fork, ...gaveUp, ...events.map((event) => eventLine(event, text))];
+}
+
+/** RFC 0090: it completed, and did not reach its goal. */
+function gaveUpLine({ unmet, notAccepted }: Convergence, terminal: Terminal): string {
+  const words = [
+    ...(unmet.length > 0 ? [`${unmet.join(", ")} not met`] : []),
+    ...(notAccepted.length > 0 ? [`${notAccepted.join(", ")} not accepted`] : []),
+  ].join("; ");
+  const paint = paintFor(terminal);
+  return `${" ".repeat(7)}${paint.tone("warning", "gave up")}: ${printable(words, terminal.unicode)}`;
+}
+
+function eventLine(
+  { sequence, timestamp, type, nodeId, payload }: WorkflowEvent,
+  text: (value: string) => string,
+): string {
+  const told: Readonly<Record<string, unknown>> = payload;
+  const words = TOLD.flatMap((key) => {
+    const value = told[key];
+    return typeof value === "string" || typeof value === "number" ? [`${key} ${value}`] : [];
+  });
+  const about = text([...(nodeId === undefined ? [] : [nodeId]), ...words].join(", "));
+  return `${String(sequence).padStart(5)}  ${timestamp.slice(11, 23)}  ${type.padEnd(TYPE_CELLS)}  ${about}`;
+}
+
+const TOLD = ["phase", "workerId", "kind", "iteration", "name"];

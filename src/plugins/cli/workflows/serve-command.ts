@@ -1,0 +1,262 @@
+/** Owns: `serve`, which runs an OpenWOP host over a ledger until it is stopped. */
+import { readFileSync } from "node:fs";
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  DAY_MS,
+  REPLAY_RETENTION_DAYS_MAX,
+} from "../../../agents/coordination/contracts/config/openwop-config.ts";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { ledgerPathFor } from "../ledger/open-ledger.ts";
+import {
+  runCommand,
+  withExamples,
+  withJson,
+  writeJson,
+  writeLines,
+  type JsonOption,
+} from "../terminal/run-command.ts";
+import { readTokens } from "./serve-tokens.ts";
+import { readAgentFolder } from "../files/agent-folder.ts";
+import { readWorkflowFolder } from "../files/workflow-folder.ts";
+
+interface ServeOptions extends JsonOption {
+  readonly port: string;
+  readonly host: string;
+  readonly ledger?: string;
+  readonly token?: string;
+  readonly tokens?: string;
+  readonly workflows?: string;
+  readonly hostId?: string;
+  readonly baseUrl?: string;
+  readonly allowRemote?: boolean;
+  readonly allowPrivate?: string[];
+  readonly allowOrigin?: string[];
+  readonly confidenceFloor: string;
+  readonly escalationThreshold: string;
+  readonly modelUrl?: string;
+  readonly model?: string;
+  readonly agents?: string;
+  readonly modelClass?: string[];
+  readonly mcpServer?: string[];
+  readonly toolScope?: string[];
+  readonly peerToken?: string[];
+  readonly verbose?: boolean;
+  readonly testSeams?: boolean;
+  readonly transcriptWindow: string;
+  readonly replayReinvokesModels?: boolean;
+  readonly replayRetention: string;
+}
+
+export function addServe(command: CommandGroup, host: CliHost): void {
+  const serve = withJson(command.command("serve"))
+    .description("Serve the ledger as an OpenWOP host: run workflows, and let clients follow and answer them")
+    .option("--port <port>", "listen on this port; 0 takes any that is free", "4096")
+    .option("--host <address>", "listen on this address", "127.0.0.1")
+    .option("--ledger <file>", "keep runs in this ledger (default: that of OpenClaw's state folder)")
+    .option("--token <token>", "bearer token of the only tenant (default: OPENWOP_API_KEY)")
+    .option("--tokens <file>", 'bearer tokens of several tenants: JSON {"<tenant>": "<token>"}')
+    .option("--workflows <folder>", "workflow definitions, JSON or YAML, that every tenant may run")
+    .option("--agents <folder>", "packs of agents (pack.json with agents[]), or one file for each agent")
+    .option("--model-class <class=model...>", "models of agents by the class that their manifests name")
+    .option("--mcp-server <name=url...>", "servers whose tools agents may be allowed, as mcp:<tool>")
+    .option(
+      "--tool-scope <tool=scope,...>",
+      "scopes that a token needs for a tool, such as mcp:pay=money",
+      collect,
+    )
+    .option("--host-id <id>", "the name of this host in causes (default: the base URL)")
+    .option("--base-url <url>", "under which clients reach this host (default: the address it listens on)")
+    .option("--allow-remote", "listen on an address that other machines reach")
+    .option(
+      "--allow-private <origin...>",
+      "peers, tools and models of these origins may be on private addresses",
+    )
+    .option("--allow-origin <origin...>", "web pages of these origins may ask (CORS)")
+    .option("--confidence-floor <share>", "decisions below it wait for people, 0.5 to 1", "0.5")
+    .option("--escalation-threshold <share>", "agents' own decisions below it wait for people, 0 to 1", "0.7")
+    .option("--model-url <url>", "a model that answers like OpenAI's chat completions (key: OPENAI_API_KEY)")
+    .option("--model <name>", "the model's name")
+    .option(
+      "--transcript-window <events>",
+      "so many events of its log each turn of a supervisor is told",
+      String(WORKFLOW_BOUNDS.transcriptWindow),
+    )
+    .option(
+      "--replay-reinvokes-models",
+      "replays ask the model again, and fail where it refuses what it answered, or answers what it refused",
+    )
+    .option("--replay-retention <days>", "runs can be forked for so long after their end", "7")
+    .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
+    .option("--verbose", "log every append")
+    .option("--test-seams", "offer the routes of the protocol's conformance suite");
+  withExamples(serve, host, [
+    "serve --token s3cret --workflows ./workflows",
+    "serve --port 0 --ledger ./runs.sqlite --workflows ./workflows --json",
+  ]).action((options: ServeOptions) => runCommand(host, options, () => serveUntilStopped(host, options)));
+}
+
+async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<void> {
+  const { startServing } = await import("../../serve-openwop.ts");
+  const ledgerPath = await ledgerPathFor(host, options);
+  const tokens = readTokens(options, process.env);
+  const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
+  const agents = await agentsOf(options);
+  const served = await startServing({
+    ...{ ledgerPath, tokens, definitions, version: VERSION },
+    port: whole("--port", options.port, 65_535),
+    hostname: options.host,
+    allowRemote: options.allowRemote === true,
+    testSeams: options.testSeams === true,
+    transcriptWindow: transcriptWindow(options.transcriptWindow),
+    replayReinvokesModels: options.replayReinvokesModels === true,
+    retentionMs: days("--replay-retention", options.replayRetention) * DAY_MS,
+    verbose: options.verbose === true,
+    confidenceFloor: share("--confidence-floor", options.confidenceFloor, 0.5),
+    escalationThreshold: share("--escalation-threshold", options.escalationThreshold, 0),
+    privateOrigins: [...(options.allowPrivate ?? []).map(originOf), ...suitePeers(process.env)],
+    peerTokens: Object.fromEntries((options.peerToken ?? []).map(peerToken)),
+    ...(options.hostId !== undefined && { hostId: options.hostId }),
+    ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl.replace(/\/+$/, "") }),
+    ...(options.allowOrigin && { allowedOrigins: options.allowOrigin.map(originOf) }),
+    ...modelOf(options),
+    ...(agents && { agents }),
+    ...suiteTargets(process.env),
+    log: (line) => void host.stderr.write(line),
+  });
+  const told = {
+    baseUrl: served.baseUrl,
+    ledger: ledgerPath,
+    workflows: definitions.length,
+    ...(agents && { agents: agents.installed.length }),
+    tenants: tokens.length,
+  };
+  if (options.json) await writeJson(host, told);
+  else
+    await writeLines(host, [
+      `OpenWOP host on ${served.baseUrl}, ${definitions.length} workflows, runs in ${ledgerPath}`,
+      "Stop it with Ctrl-C; runs that are under way go on with the next start.",
+    ]);
+  await stopSignal();
+  await served.stop();
+}
+
+const { version: VERSION } = JSON.parse(
+  readFileSync(new URL("../../../../package.json", import.meta.url), "utf8"),
+) as { version: string };
+
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = (): void => resolve();
+    process.once("SIGINT", stop);
+    process.once("SIGTERM", stop);
+  });
+}
+
+function invalid(message: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", message);
+}
+
+function whole(option: string, text: string, max: number): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value > max)
+    throw invalid(`${option}: expected a whole number from 0 to ${max}, got ${text}`);
+  return value;
+}
+
+/** At least one: a window of none could not be advertised. */
+function transcriptWindow(text: string): number {
+  const events = whole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
+  if (events === 0) throw invalid("--transcript-window: expected at least 1 event");
+  return events;
+}
+
+function days(option: string, text: string): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= 0 && value <= REPLAY_RETENTION_DAYS_MAX))
+    throw invalid(`${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`);
+  return value;
+}
+
+function share(option: string, text: string, min: number): number {
+  const value = Number(text);
+  if (text.trim() === "" || !(value >= min && value <= 1))
+    throw invalid(`${option}: expected a number from ${min} to 1, got ${text}`);
+  return value;
+}
+
+function originOf(text: string): string {
+  const url = URL.parse(text);
+  if (url?.protocol !== "http:" && url?.protocol !== "https:")
+    throw invalid(`${text}: expected an origin such as http://127.0.0.1:4100`);
+  return url.origin;
+}
+
+function peerToken(text: string): [origin: string, token: string] {
+  const at = text.indexOf("=");
+  if (at < 1 || at === text.length - 1) throw invalid("--peer-token: expected <origin>=<token>");
+  return [originOf(text.slice(0, at)), text.slice(at + 1)];
+}
+
+function modelOf({ modelUrl, model }: ServeOptions) {
+  if (modelUrl === undefined && model === undefined) return {};
+  if (modelUrl === undefined || model === undefined) throw invalid("--model-url and --model belong together");
+  const { OPENAI_API_KEY: key } = process.env;
+  return { model: { baseUrl: modelUrl, model, ...(key !== undefined && { apiKey: key }) } };
+}
+
+async function agentsOf({ agents, modelClass = [], mcpServer = [], toolScope = [] }: ServeOptions) {
+  const said = [agents, ...modelClass, ...mcpServer, ...toolScope].some((each) => each !== undefined);
+  if (!said) return undefined;
+  return {
+    installed: agents === undefined ? [] : await readAgentFolder(agents),
+    modelClasses: Object.fromEntries(
+      modelClass.map((text) => pairOf("--model-class", "<class>=<model>", text)),
+    ),
+    mcpServers: Object.fromEntries(mcpServer.map((text) => serverOf(text))),
+    toolScopes: Object.fromEntries(toolScope.map((text) => scopesOf(text))),
+  };
+}
+
+function collect(text: string, before: readonly string[] = []): string[] {
+  return [...before, text];
+}
+
+function pairOf(option: string, form: string, text: string): [name: string, value: string] {
+  const at = text.indexOf("=");
+  if (at < 1 || at === text.length - 1) throw invalid(`${option}: expected ${form}, got ${text}`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+function serverOf(text: string): [name: string, url: string] {
+  const [name, url] = pairOf("--mcp-server", "<name>=<url>", text);
+  const { protocol } = URL.parse(url) ?? {};
+  if (protocol !== "http:" && protocol !== "https:")
+    throw invalid(`--mcp-server: ${url}: expected a URL such as https://tools.example/mcp`);
+  return [name, url];
+}
+
+function scopesOf(text: string): [tool: string, scopes: string[]] {
+  const [tool, scopes] = pairOf("--tool-scope", "<tool>=<scope>,...", text);
+  return [
+    tool,
+    scopes
+      .split(",")
+      .map((scope) => scope.trim())
+      .filter((scope) => scope !== ""),
+  ];
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Where the protocol's conformance suite puts its own peers. */
+function suiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_PEER_URL: a2a }: Environment) {
+  return { ...(mcp && { mcpUrl: mcp }), ...(a2a && { a2aUrl: a2a }) };
+}
+
+function suitePeers({
+  OPENWOP_MCP_REAL_SERVER_URL: mcp,
+  OPENWOP_A2A_REAL_PEER_URL: a2a,
+}: Environment): string[] {
+  return [mcp, a2a].flatMap((url) => (url ? [originOf(url)] : []));
+}

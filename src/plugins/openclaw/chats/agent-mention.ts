@@ -1,0 +1,102 @@
+/**
+ * Owns: a chat message that mentions an agent of a manifest, in place of the host's own agent: its run, and the reply.
+ *
+ * H2 It never throws into the host. A message that is for no agent of ours is left to the host, untouched.
+ */
+import { AGENT_ID } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { chatSender, logRefused, mayCallAgents, NOT_ALLOWED, type Sender } from "./chat-senders.ts";
+import { short } from "./chat-text.ts";
+import { mentionIn, type Mention } from "./mention-in.ts";
+import { replyOf } from "./mention-reply.ts";
+import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
+import { chatAccess, type OpenChats } from "../runtime-access/use-chats.ts";
+
+type Event = HookEvent<"before_dispatch">;
+type Context = HookContext<"before_dispatch">;
+type Result = HookResult<"before_dispatch">;
+
+/** Longer tasks are for the API. */
+const TASK_CHARS_MAX = 50_000;
+
+export async function takeMention(api: OpenClawPluginApi, event: Event, ctx: Context): Promise<Result> {
+  // Until the agents are known, a whole id is taken for one.
+  let isOurs = namesAnAgent(event.content);
+  try {
+    return await chatAccess(api)(async ({ chats, ...open }) => {
+      if (!chats) return isOurs && open.runtime.config.openwop.enabled ? handled(NOT_SERVED) : undefined;
+      const mention = mentionIn(event.content, chats.agentIds());
+      isOurs = mention !== undefined;
+      return mention && handled(await answerMention({ chats, ...open }, mention, { event, ctx }));
+    });
+  } catch (error) {
+    const code = isCoordinationError(error) ? error.code : "UNKNOWN";
+    if (code !== "LEDGER_CLOSED")
+      api.logger.error(`coordination: an agent could not be called by chat: ${code}`);
+    return isOurs ? handled(failedText(error)) : undefined;
+  }
+}
+
+function handled(text: string): Result {
+  return { handled: true, text };
+}
+
+function failedText(error: unknown): string {
+  return isCoordinationError(error)
+    ? `That did not work: ${short(error.message)} (${error.code}).`
+    : "That did not work: something unexpected happened. The gateway's log may say more.";
+}
+
+export const NOT_SERVED = "Agents cannot be called now: OpenWOP is starting, stopping, or not set up right.";
+
+function namesAnAgent(text: string): boolean {
+  const [said = ""] = text.trimStart().split(/\s/u, 1);
+  return AGENT_ID.test(said.replace(/^@/u, "").replace(/[.,:;!?]+$/u, ""));
+}
+
+interface Message {
+  readonly event: Event;
+  readonly ctx: Context;
+}
+
+async function answerMention(
+  { chats, runtime, tellIn }: Required<OpenChats>,
+  mention: Mention,
+  message: Message,
+): Promise<string> {
+  const sender = senderOf(message);
+  const { mentions } = runtime.config.openwop;
+  if (!sender || !mayCallAgents(mentions, { ...sender, isVouchedFor: false })) {
+    logRefused(runtime.logger, sender ?? { channel: "" });
+    return NOT_ALLOWED;
+  }
+  const problem = mentionProblem(mention);
+  if (problem !== undefined || mention.kind !== "agent") return problem ?? "";
+  const { agentId, text } = mention;
+  const key = messageOf(message);
+  const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(sender.sessionKey) };
+  const asked = { sender: chatSender(mentions, sender), agentId, text, wait };
+  return replyOf(await chats.ask({ ...asked, ...(key && { message: key }) }));
+}
+
+/** Why nobody is asked. */
+export function mentionProblem(mention: Mention): string | undefined {
+  if (mention.kind === "several")
+    return `Several agents are called so: ${short(mention.agentIds.join(", "))}. Name one of them.`;
+  if (mention.text === "") return `What is ${mention.agentId} to do? Write it behind the name.`;
+  if (mention.text.length > TASK_CHARS_MAX) return `The text is longer than ${TASK_CHARS_MAX} characters.`;
+  return undefined;
+}
+
+function senderOf({ event, ctx }: Message): Sender | undefined {
+  const channel = event.channel ?? ctx.channelId;
+  if (channel === undefined || channel === "") return undefined;
+  const { senderId = ctx.senderId, sessionKey = ctx.sessionKey } = event;
+  return { channel, senderId, sessionKey };
+}
+
+/** What the channel calls the message, and where that means it. */
+function messageOf({ event, ctx }: Message): string[] | undefined {
+  const messageId = event.messageId ?? ctx.messageId;
+  return messageId === undefined ? undefined : [ctx.accountId ?? "", ctx.conversationId ?? "", messageId];
+}

@@ -1,0 +1,14 @@
+/** Owns: what the plugin reads of a chat message that calls it. */
+
+/** The part of the host's context that says who wrote what, where. */
+export interface ChatMessage {
+  readonly channel: string;
+  /** The channel's name for the sender. */
+  readonly senderId?: string | undefined;
+  readonly isAuthorizedSender: boolean;
+  /** Of a gateway client; absent on other channels. */
+  readonly gatewayClientScopes?: readonly string[] | undefined;
+  readonly sessionKey?: string | undefined;
+  /** What stands behind the command's name. */
+  readonly args?: string | undefined;
+}

@@ -1,0 +1,49 @@
+/** Owns: who a sender is to the agents that a chat can call, and whether that sender may. The host vouches for both. */
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import type { MentionsConfig } from "../../../agents/coordination/contracts/config/openwop-config.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { ChatSender } from "../../chat-agents.ts";
+
+export interface Sender {
+  readonly channel: string;
+  /** The channel's name for the sender; clients of the gateway may have none. */
+  readonly senderId?: string | undefined;
+  readonly sessionKey?: string | undefined;
+}
+
+/** The host's name for clients of the gateway: it lets only those with `operator.write` write there. */
+const OWN_CHANNEL = "webchat";
+
+/** `isVouchedFor`: the channel says that the sender may command the agent; it says so of commands alone. */
+export function mayCallAgents(
+  { senders }: MentionsConfig,
+  { channel, senderId, isVouchedFor }: Sender & { readonly isVouchedFor: boolean },
+): boolean {
+  if (!senders) return isVouchedFor || channel === OWN_CHANNEL;
+  if (senders.includes(`${channel}:*`)) return true;
+  return senderId !== undefined && senderId !== "" && senders.includes(`${channel}:${senderId}`);
+}
+
+export function chatSender({ scopes }: MentionsConfig, sender: Sender): ChatSender {
+  const { sessionKey } = sender;
+  return { principal: principalOf(sender), scopes, ...(sessionKey !== undefined && { sessionKey }) };
+}
+
+function principalOf({ channel, senderId }: Sender): string {
+  const named = senderId === undefined || senderId === "" ? channel : `${channel}:${senderId}`;
+  return named.slice(0, BOUNDS.idCharsMax).toWellFormed();
+}
+
+export const NOT_ALLOWED = "You may not call agents here.";
+const LOGGED_CHARS_MAX = 100;
+
+/** The log has who tried, without what they wrote. */
+export function logRefused(logger: Logger, { channel, senderId }: Sender): void {
+  logger.warn(
+    {
+      channel: channel.slice(0, LOGGED_CHARS_MAX),
+      ...(senderId && { sender: senderId.slice(0, LOGGED_CHARS_MAX) }),
+    },
+    "a sender who may not call agents by chat was refused",
+  );
+}

@@ -1,0 +1,63 @@
+/** Owns: what a chat is told of an agent's run: one clear sentence, or the agent's answer under its name. */
+import { REFUSED } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
+import type { ChatRefusal, ChatRun } from "../../chat-agents.ts";
+import { lines, short } from "./chat-text.ts";
+
+/** Channels cut what is longer, or send it in many parts. */
+const ANSWER_CHARS_MAX = 3_500;
+
+export function replyOf(run: ChatRun | ChatRefusal): string {
+  switch (run.kind) {
+    case "answered":
+      return answered(run);
+    case "waits":
+      return waits(run);
+    case "failed":
+      return failed(run);
+    case "cancelled":
+      return `${run.agentId} was stopped (${run.runId}).`;
+    case "working":
+      return `${run.agentId} is still at work. What comes of it: /coordination run ${run.runId}`;
+    case "refused":
+      return `That did not work: ${short(run.message)}.`;
+    case "busy":
+      return "Too many agents are at work already. Try again when one has answered.";
+    case "unknown_run":
+      return "No run of yours has that id.";
+    case "same_session":
+      return "It must be answered in another session than the one that asked.";
+    case "not_waiting":
+      return "The run waits for nobody any more.";
+  }
+}
+
+/** Under its name: no word of it stands where the host, or a reader, would take it for somebody else's. */
+function answered({ agentId, runId, result }: ChatRun & { readonly kind: "answered" }): string {
+  const text = typeof result === "string" ? result : JSON.stringify(result ?? null, null, 2);
+  const isCut = text.length > ANSWER_CHARS_MAX;
+  return `${agentId}: ${lines(text, ANSWER_CHARS_MAX)}${isCut ? `\n(The rest is in ${runId}.)` : ""}`;
+}
+
+function waits({ agentId, runId, doubt, isAnswerable }: ChatRun & { readonly kind: "waits" }): string {
+  const why = doubt
+    ? `${agentId} is not sure of its answer (${share(doubt.observed)}; ${share(doubt.threshold)} is asked for): a person must decide.`
+    : `${agentId} waits for a person.`;
+  return isAnswerable
+    ? `${why} Answer with /coordination approve ${runId}, or /coordination deny ${runId}.`
+    : `${why} It cannot be answered here (${runId}).`;
+}
+
+/** What a gate measured is not rounded up to what it asked for. */
+function share(value: number): string {
+  return String(Math.floor(value * 1_000) / 1_000);
+}
+
+const REFUSALS: Readonly<Record<string, string>> = {
+  [REFUSED]: "its model refused to answer",
+  low_confidence_rejected: "its answer was not approved",
+};
+
+function failed({ agentId, runId, code, message }: ChatRun & { readonly kind: "failed" }): string {
+  const why = REFUSALS[code] ?? `${short(message).replace(/\.$/u, "") || "it failed"} (${short(code)})`;
+  return `${agentId} did not do it: ${why}. Its run is ${runId}.`;
+}

@@ -1,0 +1,105 @@
+/** Owns: the chat commands about agents of manifests: asking one, seeing what came of it, answering what its run waits for. */
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { mentionProblem, NOT_SERVED } from "./agent-mention.ts";
+import type { ChatMessage } from "./chat-message.ts";
+import { chatSender, logRefused, mayCallAgents, NOT_ALLOWED } from "./chat-senders.ts";
+import { short } from "./chat-text.ts";
+import { agentsNamed, type Mention } from "./mention-in.ts";
+import { replyOf } from "./mention-reply.ts";
+import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import type { OpenChats, UseChats } from "../runtime-access/use-chats.ts";
+
+/** Ids of runs look so, and those of questions do not. */
+export const RUN_ID = /^run-[0-9a-f-]{8,64}$/u;
+
+export interface RunCommandParts {
+  readonly useChats: UseChats;
+  readonly logger: Logger;
+}
+
+const NO_AGENTS = "No agents can be called here.";
+
+export function askAgent(
+  parts: RunCommandParts,
+  message: ChatMessage,
+  [said, text]: readonly [said: string, text: string],
+): Promise<string> {
+  return withAgents(parts, message, async ({ chats, runtime, tellIn }) => {
+    const asked = mentionOf(said, text, chats.agentIds());
+    if (!asked) return `There is no agent ${short(said, NAME_CHARS_MAX) || "without a name"}.`;
+    const problem = mentionProblem(asked);
+    if (problem !== undefined || asked.kind !== "agent") return problem ?? "";
+    const { mentions } = runtime.config.openwop;
+    const { agentId } = asked;
+    const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(message.sessionKey) };
+    return replyOf(await chats.ask({ sender: chatSender(mentions, message), agentId, text, wait }));
+  });
+}
+
+const NAME_CHARS_MAX = 100;
+
+function mentionOf(said: string, text: string, agentIds: readonly string[]): Mention | undefined {
+  const named = agentsNamed(said, agentIds);
+  const [agentId] = named;
+  if (agentId === undefined) return undefined;
+  return named.length === 1 ? { kind: "agent", agentId, text } : { kind: "several", said, agentIds: named };
+}
+
+export function lookAtRun(parts: RunCommandParts, message: ChatMessage, runId: string): Promise<string> {
+  if (!RUN_ID.test(runId)) return Promise.resolve("Which run? Try: /coordination run RUN");
+  return withAgents(parts, message, async ({ chats, runtime }) =>
+    replyOf(await chats.look(chatSender(runtime.config.openwop.mentions, message), runId)),
+  );
+}
+
+const MAY_WRITE: ReadonlySet<string> = new Set(["operator.write", "operator.admin"]);
+
+function isVouchedFor({ isAuthorizedSender, gatewayClientScopes: scopes }: ChatMessage): boolean {
+  return isAuthorizedSender && (!scopes || scopes.some((scope) => MAY_WRITE.has(scope)));
+}
+
+async function withAgents(
+  { useChats, logger }: RunCommandParts,
+  message: ChatMessage,
+  work: (open: Required<OpenChats>) => Promise<string>,
+): Promise<string> {
+  const refuse = (): string => {
+    logRefused(logger, message);
+    return NOT_ALLOWED;
+  };
+  if (!isVouchedFor(message)) return refuse();
+  return useChats(async ({ chats, ...open }) => {
+    const { runtime } = open;
+    const { enabled, mentions } = runtime.config.openwop;
+    if (!enabled) return NO_AGENTS;
+    if (!mayCallAgents(mentions, { ...message, isVouchedFor: true })) return refuse();
+    if (!chats) return NOT_SERVED;
+    return chats.agentIds().length === 0 ? NO_AGENTS : work({ chats, ...open });
+  });
+}
+
+interface RunAnswered {
+  readonly answer: "approve" | "deny";
+  readonly runId: string;
+  readonly mayAnswer: (runtime: Pick<SharedRuntime, "config">) => boolean;
+  readonly refused: () => string;
+}
+
+export function answerRun(
+  { useChats }: RunCommandParts,
+  message: ChatMessage,
+  { answer, runId, mayAnswer, refused }: RunAnswered,
+): Promise<string> {
+  return useChats(async ({ chats, runtime, tellIn }) => {
+    if (!mayAnswer(runtime)) return refused();
+    const { openwop, escalations } = runtime.config;
+    if (!openwop.enabled) return NO_AGENTS;
+    if (!chats) return NOT_SERVED;
+    const done = await chats.answer({
+      ...{ sender: chatSender(openwop.mentions, message), runId, answer },
+      isOtherSessionNeeded: escalations.requireDifferentApprover,
+      wait: { ms: openwop.mentions.waitSeconds * 1_000, late: tellIn(message.sessionKey) },
+    });
+    return done.kind === "unknown_run" ? "No run that was begun in a chat has that id." : replyOf(done);
+  });
+}

@@ -1,0 +1,88 @@
+/**
+ * Owns: calling a method of the running gateway from the command line, and what its failures mean. The host's client is loaded
+ * at the first call.
+ */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { GatewayRuntime } from "./sdk.ts";
+
+/** What the method answered; a refusal is an answer. */
+export type GatewayAnswer =
+  | { readonly ok: true; readonly payload: Readonly<Record<string, unknown>> }
+  | { readonly ok: false; readonly code: string; readonly message: string; readonly details?: unknown };
+
+/** @throws CoordinationError `GATEWAY_UNREACHABLE` or `COORDINATION_OFF` */
+export type GatewayCaller = (method: string, params: object) => Promise<GatewayAnswer>;
+
+export type GatewayClient = Pick<GatewayRuntime, "callGatewayFromCli">;
+
+/** Longer than a method takes to admit a plan of 10,000 steps. */
+const TIMEOUT_MS = "45000";
+
+export function gatewayCaller(load: () => Promise<GatewayClient> = loadClient): GatewayCaller {
+  return async (method, params) => {
+    const { callGatewayFromCli } = await loaded(load);
+    try {
+      const options = { json: true, timeout: TIMEOUT_MS };
+      return { ok: true, payload: await callGatewayFromCli(method, options, params, { progress: false }) };
+    } catch (error) {
+      return answered(error);
+    }
+  };
+}
+
+async function loadClient(): Promise<GatewayClient> {
+  return (await import("./sdk.ts")).loadGatewayRuntime();
+}
+
+async function loaded(load: () => Promise<GatewayClient>): Promise<GatewayClient> {
+  try {
+    return await load();
+  } catch (cause) {
+    throw new CoordinationError(
+      "GATEWAY_UNREACHABLE",
+      "the openclaw package is not installed here; use `openclaw coordination` in place of `openclaw-coordination`",
+      { cause },
+    );
+  }
+}
+
+/** The host refuses these before it opens a connection, whether or not a gateway runs. */
+const CREDENTIALS: ReadonlySet<unknown> = new Set([
+  "GatewayCredentialsRequiredError",
+  "GatewayStoredDeviceAuthUnavailableError",
+  "GatewayLocalBackendSharedAuthUnavailableError",
+]);
+
+function isWithoutCredentials(error: unknown): boolean {
+  return error instanceof Error && CREDENTIALS.has(error.name);
+}
+
+class CredentialsMissing extends CoordinationError {
+  constructor(message: string, cause: unknown) {
+    super("GATEWAY_UNREACHABLE", message, { cause });
+  }
+
+  override get advice(): string {
+    return "Set `gateway.auth.token` in the OpenClaw configuration, or `OPENCLAW_GATEWAY_TOKEN`, to the token that the gateway runs with.";
+  }
+}
+
+/** An error that the gateway answered with, as data. @throws CoordinationError where it did not answer */
+function answered(error: unknown): GatewayAnswer {
+  const { gatewayCode, details } = (error ?? {}) as { gatewayCode?: unknown; details?: unknown };
+  const [sentence = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+  if (isWithoutCredentials(error)) throw new CredentialsMissing(sentence, error);
+  if (typeof gatewayCode !== "string")
+    throw new CoordinationError("GATEWAY_UNREACHABLE", reasonOf(error, sentence), { cause: error });
+  if (/^unknown method: /u.test(sentence))
+    throw new CoordinationError("COORDINATION_OFF", "coordination is off in the gateway", { cause: error });
+  return { ok: false, code: gatewayCode, message: sentence, ...(details !== undefined && { details }) };
+}
+
+/** Of a call whose answer was not waited for to its end. */
+export const MAY_BE_DONE = "the request may have been carried out all the same";
+
+function reasonOf(error: unknown, sentence: string): string {
+  const { kind } = (error ?? {}) as { kind?: unknown };
+  return kind === "timeout" ? `${sentence}; ${MAY_BE_DONE}` : sentence;
+}

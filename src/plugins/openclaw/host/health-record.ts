@@ -1,0 +1,52 @@
+/** Owns: noticing when spawns go on without a record, and saying so loudly: in the log and to `status`. */
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { Health, HealthSink } from "../../../agents/coordination/ports/health-sink.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+
+export interface HealthRecord {
+  succeeded(): void;
+  /** `spawns` is how many spawns go on uncoordinated because of it. */
+  failed(error: unknown, spawns: number): CoordinationError;
+}
+
+export function healthRecord(parts: {
+  readonly logger: Logger;
+  readonly sink: HealthSink;
+  readonly before: Health | undefined;
+  readonly now: () => number;
+}): HealthRecord {
+  let health: Health = parts.before ?? { state: "ok", uncoordinatedSpawns: 0 };
+  let told = false;
+  const become = (next: Health): void => {
+    health = next;
+    told = true;
+    parts.sink.write(next);
+  };
+  return {
+    succeeded: () => {
+      const recovered = health.state !== "ok";
+      // Also without news at first: the file must be there before a disk is full.
+      if (recovered || !told) become({ ...health, state: "ok" });
+      if (!recovered) return;
+      parts.logger.warn({ uncoordinatedSpawns: health.uncoordinatedSpawns }, "coordination works again");
+    },
+    failed: (error, spawns) => {
+      const failure = asCoordinationError(error);
+      const { code, message } = failure;
+      const known = health.state === "degraded" && health.failure?.code === code;
+      // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
+      if (known && spawns === 0) return failure;
+      const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
+      become({ state: "degraded", failure: { code, message, atMs: parts.now() }, uncoordinatedSpawns });
+      const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";
+      parts.logger.error({ code, uncoordinatedSpawns }, `${consequence}: ${message}. ${failure.advice}`);
+      return failure;
+    },
+  };
+}
+
+function asCoordinationError(error: unknown): CoordinationError {
+  if (isCoordinationError(error)) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  return new CoordinationError("INVARIANT_VIOLATED", message, { cause: error });
+}

@@ -1,0 +1,112 @@
+/**
+ * Owns: asking people through the host's own approvals, outside of any tool call. The host keeps an approval for ten minutes, so a
+ * longer question may be put again by its further notices.
+ *
+ * Who may answer there is the host's to say. Without anybody who can, the host says so at once, and the notice has failed.
+ */
+import { z } from "zod";
+import type {
+  ChannelNotice,
+  HumanChannel,
+  NoticeOutcome,
+  Question,
+} from "../../../agents/coordination/ports/human-channel.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { TakeChannelAnswer } from "../../channels.ts";
+import { messageOf } from "./host-runs.ts";
+import { outsideCalls } from "./outside-calls.ts";
+import { loadHarness } from "./sdk.ts";
+
+const APPROVAL_MS_MAX = 600_000;
+const TITLE_CHARS_MAX = 80;
+const DESCRIPTION_CHARS_MAX = 512;
+/** How long calling the host itself may take, beyond what it waits for people. */
+const CALL_GRACE_MS = 10_000;
+
+const requestedSchema = z.object({
+  id: z.string().min(1).optional(),
+  status: z.string().optional(),
+  decision: z.string().nullable().optional(),
+});
+const decidedSchema = z.object({
+  decision: z.string().nullable().optional(),
+  resolvedBy: z.string().optional(),
+});
+
+export interface HostApprovalParts {
+  readonly pluginId: string;
+  readonly logger: Logger;
+  readonly now: () => number;
+  readonly take: TakeChannelAnswer;
+}
+
+export function hostApproval(parts: HostApprovalParts): HumanChannel {
+  return {
+    notify: async (notice) => {
+      try {
+        return await outsideCalls(() => ask(parts, notice));
+      } catch (error) {
+        return { kind: "failed", tries: 1, message: messageOf(error) };
+      }
+    },
+  };
+}
+
+async function ask(parts: HostApprovalParts, { question }: ChannelNotice): Promise<NoticeOutcome> {
+  const { callGatewayTool } = await loadHarness();
+  const timeoutMs = Math.min(APPROVAL_MS_MAX, question.deadlineAtMs - parts.now());
+  if (timeoutMs <= 0) return { kind: "failed", tries: 1, message: "the question's time is over" };
+  if (!question.answers.includes("approve"))
+    return { kind: "failed", tries: 1, message: "an approval takes no answer in words" };
+  const requested = requestedSchema.parse(
+    await callGatewayTool(
+      "plugin.approval.request",
+      { timeoutMs: CALL_GRACE_MS },
+      requestOf(parts, question, timeoutMs),
+    ),
+  );
+  if (!requested.id || requested.status !== "accepted")
+    return { kind: "failed", tries: 1, message: "nobody is connected who could approve" };
+  void outsideCalls(() => waitForDecision(parts, question, { id: requested.id ?? "", timeoutMs }));
+  return { kind: "delivered", tries: 1 };
+}
+
+function requestOf({ pluginId }: HostApprovalParts, question: Question, timeoutMs: number): object {
+  const { questionId, title, ownerSession, text } = question;
+  const asked = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
+  // However long the agent's words are, the other way to answer is told.
+  const how = ` Answer here, or with /coordination approve ${questionId}`;
+  const what = `${title}${asked}`.slice(0, Math.max(0, DESCRIPTION_CHARS_MAX - how.length)).toWellFormed();
+  return {
+    pluginId,
+    title: `Coordination: ${title}`.slice(0, TITLE_CHARS_MAX).toWellFormed(),
+    description: `${what}${how}`.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed(),
+    timeoutMs,
+    twoPhase: true,
+    allowedDecisions: ["allow-once", "deny"],
+    sessionKey: ownerSession,
+  };
+}
+
+/** Nothing waits for this: the question stays open without it. */
+async function waitForDecision(
+  { logger, take }: HostApprovalParts,
+  { questionId }: Question,
+  { id, timeoutMs }: { readonly id: string; readonly timeoutMs: number },
+): Promise<void> {
+  try {
+    const { callGatewayTool } = await loadHarness();
+    const options = { timeoutMs: timeoutMs + CALL_GRACE_MS };
+    const { decision, resolvedBy } = decidedSchema.parse(
+      await callGatewayTool("plugin.approval.waitDecision", options, { id }),
+    );
+    if (decision !== "allow-once" && decision !== "deny") return;
+    const answer = decision === "deny" ? "deny" : "approve";
+    const by = { kind: "person", ...(resolvedBy && { id: resolvedBy.slice(0, 100) }) } as const;
+    const refused = await take({ questionId, answer, by }, "host");
+    if (refused !== undefined)
+      logger.info({ question: questionId }, `an approval did not count: ${refused.reason}`);
+  } catch (error) {
+    logger.warn({ question: questionId }, `the host does not say what people decided: ${messageOf(error)}`);
+  }
+}

@@ -1,0 +1,31 @@
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { loggerTo } from "../../compose.ts";
+import type { OpenClawPluginApi } from "./sdk.ts";
+
+type HostLogger = OpenClawPluginApi["logger"];
+
+/** Structured lines into the host's log, at the host's levels. */
+export function hostLogger(host: HostLogger): Logger {
+  return loggerTo({
+    write: (line) => {
+      const text = line.trimEnd();
+      switch (levelOf(text)) {
+        case "error":
+          host.error(text);
+          return;
+        case "warn":
+          host.warn(text);
+          return;
+        case "info":
+          host.info(text);
+          return;
+        default:
+          host.debug?.(text);
+      }
+    },
+  });
+}
+
+function levelOf(line: string): string | undefined {
+  return /"level":"(\w+)"/u.exec(line)?.[1];
+}

@@ -1,0 +1,33 @@
+/** Owns: the form in which gateway methods answer, and how they read their params. */
+import type { z } from "zod";
+import {
+  describeProblems,
+  parseBounded,
+  type ValueBounds,
+} from "../../../agents/coordination/contracts/validation.ts";
+
+export type MethodAnswer =
+  | { readonly ok: true; readonly payload: object }
+  | {
+      readonly ok: false;
+      readonly error: { readonly code: string; readonly message: string; readonly details?: object };
+    };
+
+export function answer(payload: object): MethodAnswer {
+  return { ok: true, payload };
+}
+
+export function refused(code: string, message: string, details?: object): MethodAnswer {
+  return { ok: false, error: { code, message, ...(details && { details }) } };
+}
+
+/** Acts on params that are what the method takes; else the answer names what is wrong with them. */
+export function read<S extends z.ZodType, T>(
+  given: { readonly schema: S; readonly params: unknown; readonly bounds: ValueBounds },
+  act: (value: z.output<S>) => Promise<T>,
+): Promise<T | MethodAnswer> {
+  const parsed = parseBounded(given.schema, given.params, given.bounds);
+  return parsed.ok
+    ? act(parsed.value)
+    : Promise.resolve(refused("INPUT_INVALID", describeProblems(parsed.problems)));
+}

@@ -1,0 +1,210 @@
+/**
+ * Owns: which places of the operator's configuration switch coordination on and off, and changing them through the host.
+ * Does not own: what the plugin's own part of it means (`contracts/config.ts`).
+ */
+import {
+  parsePluginConfig,
+  type Phase1Config,
+} from "../../../agents/coordination/contracts/config/config.ts";
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+
+const PLUGIN_ID = "coordination";
+const ENTRY = `plugins.entries.${PLUGIN_ID}`;
+const PHASE1 = `${ENTRY}.config.coordination.phase1`;
+
+/** One place of the configuration; `from` is `null` where nothing stood. */
+export interface ConfigChange {
+  /** Keys joined by dots; no key on these paths has one. */
+  readonly path: string;
+  readonly from: unknown;
+  readonly to: unknown;
+}
+
+export interface EnableOptions {
+  readonly strict?: boolean;
+  readonly agents?: readonly string[];
+}
+
+export interface OperatorConfig {
+  /** `undefined` where the configuration cannot be read from here. */
+  read(): Promise<ReadConfig | undefined>;
+  /**
+   * Applies what `plan` says of the newest configuration, and returns it.
+   *
+   * @throws CoordinationError `CONFIG_NOT_WRITABLE`, `CONFIG_INVALID`
+   */
+  change(plan: (config: unknown) => readonly ConfigChange[]): Promise<ChangedConfig>;
+}
+
+export interface ReadConfig {
+  readonly config: unknown;
+  readonly path?: string;
+}
+
+export interface ChangedConfig {
+  readonly changed: readonly ConfigChange[];
+  readonly path: string;
+}
+
+/** What the configuration says about this plugin. */
+export interface Switches {
+  /** The plugin's own part, or why it is not valid. */
+  readonly phase1: Phase1Config | CoordinationError;
+  readonly pluginEnabled: boolean;
+  readonly conversationAccess: boolean;
+  /** Why the host would not load the plugin whatever its entry says. */
+  readonly excluded?: string;
+}
+
+export function readSwitches(config: unknown): Switches {
+  const excluded = exclusionIn(config);
+  return {
+    phase1: phase1Of(config),
+    pluginEnabled: valueAt(config, `${ENTRY}.enabled`) === true,
+    conversationAccess: valueAt(config, `${ENTRY}.hooks.allowConversationAccess`) === true,
+    ...(excluded !== undefined && { excluded }),
+  };
+}
+
+/** Whether spawns are coordinated under this configuration. */
+export function isCoordinating({ phase1, pluginEnabled, excluded }: Switches): boolean {
+  return !isCoordinationError(phase1) && phase1.enabled && pluginEnabled && excluded === undefined;
+}
+
+function phase1Of(config: unknown): Phase1Config | CoordinationError {
+  try {
+    return parsePluginConfig(valueAt(config, `${ENTRY}.config`));
+  } catch (error) {
+    if (isCoordinationError(error)) return error;
+    throw error;
+  }
+}
+
+function exclusionIn(config: unknown): string | undefined {
+  if (valueAt(config, "plugins.enabled") === false) return "plugins.enabled is false";
+  if (listAt(config, "plugins.deny").includes(PLUGIN_ID)) return `plugins.deny has "${PLUGIN_ID}"`;
+  return isMissingIn(listAt(config, "plugins.allow")) ? `plugins.allow lacks "${PLUGIN_ID}"` : undefined;
+}
+
+/** An empty allowlist excludes nothing. */
+function isMissingIn(allow: readonly unknown[]): boolean {
+  return allow.length > 0 && !allow.includes(PLUGIN_ID);
+}
+
+export function planEnable(config: unknown, { strict, agents }: EnableOptions): ConfigChange[] {
+  const allow = listAt(config, "plugins.allow");
+  const wanted: [string, unknown][] = [
+    [`${ENTRY}.enabled`, true],
+    [`${ENTRY}.hooks.allowConversationAccess`, true],
+    [`${PHASE1}.enabled`, true],
+  ];
+  if (strict) wanted.push([`${PHASE1}.strict`, true]);
+  if (agents) wanted.push([`${PHASE1}.agents`, agents]);
+  if (isMissingIn(allow)) wanted.push(["plugins.allow", [...allow, PLUGIN_ID]]);
+  return wanted
+    .map(([path, to]) => ({ path, from: valueAt(config, path) ?? null, to }))
+    .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
+}
+
+export function planDisable(config: unknown): ConfigChange[] {
+  const path = `${PHASE1}.enabled`;
+  return valueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
+}
+
+/** What `enable` does not change by itself, because another intention stands there. */
+export function warningsAfterEnable(config: unknown): string[] {
+  const warnings: string[] = [];
+  if (valueAt(config, "plugins.enabled") === false)
+    warnings.push("plugins.enabled is false: no plugin is loaded until you set it to true.");
+  if (listAt(config, "plugins.deny").includes(PLUGIN_ID))
+    warnings.push(`plugins.deny has "${PLUGIN_ID}": remove it there, or the plugin stays off.`);
+  return warnings;
+}
+
+/** @throws CoordinationError `CONFIG_INVALID` when something other than an object stands on the way to a place. */
+export function applyChanges(draft: object, changes: readonly ConfigChange[]): void {
+  for (const { path, to } of changes) setAt(draft, path, to);
+}
+
+function setAt(draft: object, path: string, value: unknown): void {
+  const keys = path.split(".");
+  const last = keys.pop() ?? path;
+  let parent = draft as Record<string, unknown>;
+  for (const key of keys) {
+    const child = (parent[key] ??= {});
+    if (typeof child !== "object" || Array.isArray(child))
+      throw new CoordinationError("CONFIG_INVALID", `${key} of ${path} is not an object`);
+    parent = child as Record<string, unknown>;
+  }
+  parent[last] = value;
+}
+
+function valueAt(config: unknown, path: string): unknown {
+  let value = config;
+  for (const key of path.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as Record<string, unknown>)[key];
+  }
+  return value;
+}
+
+function listAt(config: unknown, path: string): readonly unknown[] {
+  const value = valueAt(config, path);
+  return Array.isArray(value) ? value : [];
+}
+
+/**
+ * The configuration of the OpenClaw that can be imported from here. `known` is what the host has read already, so that
+ * reading it costs nothing.
+ */
+export function hostOperatorConfig(known?: object): OperatorConfig {
+  return { read: known ? () => readKnown(known) : readFromHost, change: changeThroughHost };
+}
+
+async function readKnown(config: object): Promise<ReadConfig> {
+  const { loadStatePaths } = await loadSdk();
+  return { config, path: (await loadStatePaths()).resolveConfigPath(process.env) };
+}
+
+async function readFromHost(): Promise<ReadConfig | undefined> {
+  const mutation = await loadMutation().catch(() => undefined);
+  if (!mutation) return undefined;
+  const { snapshot } = await mutation.readConfigFileSnapshotForWrite({
+    skipPluginValidation: true,
+    observe: false,
+  });
+  return { config: snapshot.sourceConfig, path: snapshot.path };
+}
+
+async function changeThroughHost(plan: (config: unknown) => readonly ConfigChange[]): Promise<ChangedConfig> {
+  try {
+    const { mutateConfigFile } = await loadMutation();
+    const { path, result } = await mutateConfigFile({
+      mutate: (draft) => {
+        const changed = plan(draft);
+        applyChanges(draft, changed);
+        return changed;
+      },
+      afterWrite: { mode: "auto" },
+    });
+    return { changed: result ?? [], path };
+  } catch (cause) {
+    if (isCoordinationError(cause)) throw cause;
+    throw new CoordinationError("CONFIG_NOT_WRITABLE", reasonOf(cause), { cause });
+  }
+}
+
+function reasonOf(cause: unknown): string {
+  if (!(cause instanceof Error)) return String(cause);
+  const isMissing = "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND";
+  return isMissing ? "the openclaw package is not installed here" : cause.message;
+}
+
+async function loadMutation() {
+  return (await loadSdk()).loadConfigMutation();
+}
+
+/** Lazy, because the command line also runs where OpenClaw is not installed. */
+function loadSdk() {
+  return import("./sdk.ts");
+}

@@ -1,0 +1,19 @@
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+
+/** How long a hook may keep the host waiting; the host's own limit is twice that and fails closed. */
+export const HOOK_BUDGET_MS = 5_000;
+
+/** @throws CoordinationError `LEDGER_BUSY` when `work` takes longer; `work` itself goes on. */
+export async function withinBudget<T>(work: Promise<T>, budgetMs: number = HOOK_BUDGET_MS): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      reject(new CoordinationError("LEDGER_BUSY", `the ledger did not answer within ${budgetMs} ms`));
+    }, budgetMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * Owns: the OpenWOP host of this gateway: one for each runtime, hence one for each process and ledger.
+ *
+ * H1 Nothing of it is loaded before it is started or asked. P1 What keeps it from being served is in the log, and tried again
+ * with the next request, so that a mended file needs no restart; coordinations go on meanwhile.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { ChatModel } from "../../../agents/coordination/ports/outbound.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { ChatAgents } from "../../chat-agents.ts";
+import type { RunningCoordinator } from "../../compose.ts";
+import type { ServedOpenWop } from "../../compose-openwop.ts";
+import { openWopBaseUrl, openWopPath } from "./openwop-address.ts";
+import { hostChat } from "./openwop-model.ts";
+import type { HostRuntime } from "../host/host-runs.ts";
+import { outsideCalls } from "../host/outside-calls.ts";
+import { requestContexts } from "./request-contexts.ts";
+
+export interface OpenWopFace {
+  /** Goes on with the runs that a process left behind. Never rejects. */
+  start(): Promise<void>;
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  /** For a message that is here; nothing while it is not served. */
+  chats(): Promise<ChatAgents | undefined>;
+  /** A coordination has new events. */
+  readonly appended: (runId: string) => void;
+  close(): Promise<void>;
+}
+
+export interface OpenWopFaceParts {
+  readonly runtime: HostRuntime;
+  readonly config: Phase1Config;
+  readonly logger: Logger;
+  readonly ledgerPath: string;
+  readonly version: string;
+  readonly coordinator: () => Promise<RunningCoordinator>;
+}
+
+export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
+  const watchers = runWatchers();
+  const contexts = requestContexts();
+  const chat = hostChat(parts.runtime, parts.logger, contexts.all);
+  let opening: Promise<ServedOpenWop> | undefined;
+  let closed = false;
+  const open = async (): Promise<ServedOpenWop | undefined> => {
+    if (closed) return undefined;
+    opening ??= outsideCalls(() => serve(parts, chat, watchers.watch));
+    try {
+      return await opening;
+    } catch (error) {
+      opening = undefined;
+      tell(parts.logger, error);
+      return undefined;
+    }
+  };
+  return {
+    start: async () => {
+      await open();
+    },
+    handle: async (request, response) => {
+      contexts.came();
+      const path = openWopPath(request.url ?? "");
+      const served = path === undefined ? undefined : await open();
+      if (path === undefined) answer(response, NOT_FOUND);
+      else if (!served || closed) answerUnavailable(response);
+      else await outsideCalls(() => served.handle(Object.assign(request, { url: path }), response));
+    },
+    chats: async () => {
+      contexts.came();
+      const served = await open();
+      return closed ? undefined : served?.chats;
+    },
+    appended: watchers.changed,
+    close: async () => {
+      closed = true;
+      const served = await opening?.catch(() => undefined);
+      await served?.close();
+    },
+  };
+}
+
+async function serve(
+  { runtime, config, logger, ledgerPath, version, coordinator }: OpenWopFaceParts,
+  chat: ChatModel,
+  watch: RunWatchers["watch"],
+): Promise<ServedOpenWop> {
+  const [{ serveOpenWop }, running] = await Promise.all([import("../../compose-openwop.ts"), coordinator()]);
+  const { reads, workflows: store } = running;
+  return serveOpenWop({
+    ...{ config, logger, ledgerPath, version, store, chat },
+    stateDir: runtime.state.resolveStateDir(),
+    coordinations: { coordinator: running, read: reads.read, watch },
+    baseUrl: openWopBaseUrl(config.openwop, { config: runtime.config.current(), env: process.env }),
+    readVariable: (name) => process.env[name],
+  });
+}
+
+function tell(logger: Logger, error: unknown): void {
+  if (!isCoordinationError(error)) {
+    logger.error({ error: error instanceof Error ? error.name : typeof error }, "OpenWOP is not served");
+    return;
+  }
+  const { code, message } = error;
+  // The gateway stops or reloads.
+  if (code !== "LEDGER_CLOSED") logger.error({ code }, `OpenWOP is not served: ${message}`);
+}
+
+interface Refusal {
+  readonly status: 404 | 503;
+  readonly body: { readonly error: string; readonly message: string };
+}
+
+const NOT_FOUND: Refusal = { status: 404, body: { error: "not_found", message: "There is nothing here." } };
+const UNAVAILABLE: Refusal = {
+  status: 503,
+  body: {
+    error: "unavailable",
+    message: "This host is starting, stopping, or not set up right. Try again later.",
+  },
+};
+
+export function answerUnavailable(response: ServerResponse): void {
+  answer(response, UNAVAILABLE);
+}
+
+function answer(response: ServerResponse, { status, body }: Refusal): void {
+  const wait = status === 503 ? { "retry-after": "5" } : {};
+  response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...wait });
+  response.end(JSON.stringify(body));
+}
+
+interface RunWatchers {
+  readonly watch: (runId: string, wake: () => void) => () => void;
+  readonly changed: (runId: string) => void;
+}
+
+/** Who looks at a coordination. */
+function runWatchers(): RunWatchers {
+  const watched = new Map<string, Set<() => void>>();
+  return {
+    watch: (runId, wake) => {
+      const wakes = watched.get(runId) ?? new Set();
+      wakes.add(wake);
+      watched.set(runId, wakes);
+      return () => {
+        wakes.delete(wake);
+        if (wakes.size === 0 && watched.get(runId) === wakes) watched.delete(runId);
+      };
+    },
+    changed: (runId) => {
+      for (const wake of watched.get(runId) ?? []) wake();
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/**
+ * Owns: tools for the host's completions, which know none: the model is told of them in words, and asks for a call in JSON. What
+ * is no such JSON is an answer; what names a tool that was not offered is a call all the same, and ruled on by whoever asked.
+ */
+import { z } from "zod";
+import type { ChatCallAsked, ChatMessage, ChatTool } from "../../../agents/coordination/ports/outbound.ts";
+
+const CALLS_MAX = 32;
+const NAME_CHARS_MAX = 256;
+
+const asked = z.strictObject({
+  say: z.string().optional(),
+  tool_calls: z
+    .array(z.strictObject({ name: z.string().min(1).max(NAME_CHARS_MAX), arguments: z.unknown().optional() }))
+    .min(1)
+    .max(CALLS_MAX),
+});
+
+export function toolRules(tools: readonly ChatTool[]): string {
+  if (tools.length === 0) return "";
+  return [
+    "You may call tools. To call some, answer with one JSON object and nothing else:",
+    '{"tool_calls":[{"name":"<tool>","arguments":{}}]}',
+    "You are told what came back, and may then call more, or give your last answer.",
+    `Tools: ${JSON.stringify(tools)}`,
+  ].join("\n");
+}
+
+export interface PlainMessage {
+  readonly role: "user" | "assistant";
+  readonly content: string;
+}
+
+/** Calls and what came back, in the words in which the model was told to ask. */
+export function plainMessages(messages: readonly ChatMessage[]): PlainMessage[] {
+  const plain: PlainMessage[] = [];
+  for (const message of messages) {
+    const next = plainOf(message);
+    const last = plain.at(-1);
+    if (message.role === "tool" && last?.role === "user")
+      plain[plain.length - 1] = { role: "user", content: `${last.content}\n${next.content}` };
+    else plain.push(next);
+  }
+  return plain;
+}
+
+function plainOf(message: ChatMessage): PlainMessage {
+  if (message.role === "tool") {
+    const { name, content } = message;
+    return { role: "user", content: JSON.stringify({ tool_result: { name, content } }) };
+  }
+  const { role, content, toolCalls = [] } = message;
+  if (toolCalls.length === 0) return { role, content };
+  const tool_calls = toolCalls.map(({ name, args }) => ({ name, arguments: args }));
+  return { role, content: JSON.stringify({ ...(content !== "" && { say: content }), tool_calls }) };
+}
+
+export interface ToolTurn {
+  readonly text: string;
+  readonly calls: readonly ChatCallAsked[];
+}
+
+/** The calls that a text asks for; nothing where it asks for none. */
+export function toolTurnIn(value: unknown): ToolTurn | undefined {
+  const parsed = asked.safeParse(value);
+  if (!parsed.success) return undefined;
+  const { say = "", tool_calls } = parsed.data;
+  return {
+    text: say,
+    calls: tool_calls.map(({ name, arguments: args = {} }) => (isRecord(args) ? { name, args } : { name })),
+  };
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,26 @@
+/** Owns: what is told of a plan that was checked: everything that is wrong with it, or its size and shape. */
+import { laneSchema } from "../../../agents/coordination/contracts/envelope.ts";
+import { checkPlan } from "../../../agents/coordination/plan/check-plan.ts";
+import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
+import type { StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
+
+type CheckedPlan =
+  | { readonly ok: true; readonly problems: readonly []; readonly summary: PlanSummary }
+  | { readonly ok: false; readonly problems: readonly PlanProblem[] };
+
+type PlanSummary = ReturnType<typeof summaryOf>;
+
+/** `timeoutMs` is for steps to which the plan gives none. */
+export function checkedPlan(plan: unknown, timeoutMs?: number): CheckedPlan {
+  const checked = checkPlan(plan, timeoutMs === undefined ? {} : { timeoutMs });
+  if (checked.kind === "refused") return { ok: false, problems: checked.problems };
+  return { ok: true, problems: [], summary: summaryOf(checked.graph) };
+}
+
+export function summaryOf({ coordinationId, steps, depth, criticalPathMs, criticalPath }: StepGraph) {
+  const lanes = Object.fromEntries(
+    laneSchema.options.map((lane) => [lane, steps.filter((step) => step.lane === lane).length]),
+  );
+  const dependencies = steps.reduce((sum, { dependsOn }) => sum + dependsOn.length, 0);
+  return { coordinationId, steps: steps.length, dependencies, depth, criticalPathMs, criticalPath, lanes };
+}

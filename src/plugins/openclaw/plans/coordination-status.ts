@@ -1,0 +1,230 @@
+/**
+ * Owns: a coordination as tools and gateway methods tell it: short, bounded, and without the texts of any session but the
+ * outputs that are asked for.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { DELIVERY_STEP_ID, isoTimestamp, type StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { PlanReads } from "../runtime-access/plan-access.ts";
+
+/** Of more steps, those that need attention are told. */
+const STEPS_MAX = 50;
+/** Of conflicts and of claims. */
+const NEWEST_MAX = 5;
+const RESOURCE_CHARS_MAX = 200;
+const OUTPUTS_CHARS_MAX = BOUNDS.deliveryCharsMax;
+
+const text = z.string();
+const stepSchema = z.object({
+  stepId: text,
+  status: text,
+  attempt: z.int(),
+  /** Of a step of a plan; people may grant more. */
+  attemptsMax: z.int().optional(),
+  agent: text,
+  under: text.optional(),
+  error: z.object({ code: text, message: text }).optional(),
+  nextTryAt: text.optional(),
+  answerBy: text.optional(),
+  skippedBecause: text.optional(),
+  /** Of a step of a fork: the event of the source that completed it. It was not run. */
+  carriedFrom: text.optional(),
+});
+
+const conflictSchema = z.object({
+  conflictId: text,
+  resource: text,
+  detectedAt: text.optional(),
+  /** Who asked for what others wanted; absent where the ledger does not say. */
+  requester: text.optional(),
+  status: z.enum(["open", "resolved"]),
+  /** Until when people may answer. */
+  openUntil: text.optional(),
+  /** The step that got the resource; absent where it is of another coordination, or nobody did. */
+  winner: text.optional(),
+  because: text.optional(),
+});
+
+const claimSchema = z.object({ token: z.int(), resource: text, stepId: text, since: text, until: text });
+
+/** What is told of one coordination. */
+export const coordinationStatusSchema = z.object({
+  coordinationId: text,
+  status: text,
+  startedAt: text,
+  endedAt: text.optional(),
+  /** Of a fork: its source, and the first event there that it took nothing from. */
+  forkedFrom: z.object({ coordinationId: text, sequence: z.int() }).optional(),
+  /** Without the step by which the owner is told. `carried`: those of the completed that a fork has from its source. */
+  counts: z.object({
+    total: z.int(),
+    ended: z.int(),
+    byStatus: z.record(text, z.int()),
+    carried: z.int().optional(),
+  }),
+  steps: z.array(stepSchema),
+  stepsLeftOut: z.int().optional(),
+  /** Counts, and the newest ones; absent where there were none. */
+  conflicts: z.object({ total: z.int(), open: z.int(), newest: z.array(conflictSchema) }).optional(),
+  /** What is claimed now, leases that have ended included; absent where nothing is. */
+  claims: z.object({ total: z.int(), newest: z.array(claimSchema) }).optional(),
+  /** How far a plan reached what it is for; absent before that is judged, and where nothing is stated. */
+  successCriteria: z.array(z.object({ key: text, met: z.boolean() })).optional(),
+  /** One of them is not met. */
+  gaveUp: z.literal(true).optional(),
+  /** How far the owner is told the result; absent before that begins. */
+  delivery: text.optional(),
+});
+export type CoordinationStatusReport = z.infer<typeof coordinationStatusSchema>;
+export type StepReport = z.infer<typeof stepSchema>;
+
+const ENDED: ReadonlySet<string> = new Set(["completed", "failed", "timed_out", "cancelled", "skipped"]);
+
+/** What people look for first. */
+const ATTENTION: readonly StepView["status"][] = [
+  "held",
+  "blocked",
+  "failed",
+  "timed_out",
+  "backoff",
+  "running",
+  "dispatched",
+  "waiting",
+  "cancelled",
+  "skipped",
+  "completed",
+];
+
+export function statusOf(view: CoordinationView): CoordinationStatusReport {
+  const steps = view.steps.filter(({ stepId }) => stepId !== DELIVERY_STEP_ID);
+  const delivery = view.steps.find(({ stepId }) => stepId === DELIVERY_STEP_ID);
+  const shown = needingAttention(steps);
+  const leftOut = steps.length - shown.length;
+  const { coordinationId, status, createdAtMs, endedAtMs, forkedFrom } = view;
+  return {
+    coordinationId,
+    status,
+    startedAt: isoTimestamp(createdAtMs),
+    ...(endedAtMs !== undefined && { endedAt: isoTimestamp(endedAtMs) }),
+    ...(forkedFrom && { forkedFrom }),
+    counts: countsOf(steps, view.plan?.steps ?? 0),
+    steps: shown.map(stepReport),
+    ...(leftOut > 0 && { stepsLeftOut: leftOut }),
+    ...conflictsReport(view),
+    ...claimsReport(view),
+    ...(view.successCriteria && { successCriteria: [...view.successCriteria] }),
+    ...(view.gaveUp && { gaveUp: view.gaveUp }),
+    ...(delivery && { delivery: delivery.status }),
+  };
+}
+
+function conflictsReport({ conflicts }: CoordinationView): Pick<CoordinationStatusReport, "conflicts"> {
+  if (conflicts.length === 0) return {};
+  const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(conflictReport);
+  const open = conflicts.filter(({ resolution }) => !resolution).length;
+  return { conflicts: { total: conflicts.length, open, newest } };
+}
+
+type Recorded = CoordinationView["conflicts"][number];
+
+function conflictReport({
+  conflictId,
+  resource,
+  contest,
+  resolution,
+}: Recorded): z.infer<typeof conflictSchema> {
+  return {
+    conflictId,
+    resource: endOf(resource),
+    ...(contest && { detectedAt: isoTimestamp(contest.atMs), requester: contest.requester }),
+    ...(resolution ? rulingIn(resolution) : questionIn(contest)),
+  };
+}
+
+function rulingIn({ winner, winnerCoordinationId, because }: NonNullable<Recorded["resolution"]>) {
+  const isOwn = winner !== undefined && winnerCoordinationId === undefined;
+  return { status: "resolved" as const, ...(isOwn && { winner }), because };
+}
+
+function questionIn(contest: Recorded["contest"]) {
+  const untilMs = contest?.reviewByMs;
+  return { status: "open" as const, ...(untilMs !== undefined && { openUntil: isoTimestamp(untilMs) }) };
+}
+
+function claimsReport({ claims = [] }: CoordinationView): Pick<CoordinationStatusReport, "claims"> {
+  if (claims.length === 0) return {};
+  const newest = claims.slice(-NEWEST_MAX).toReversed();
+  return {
+    claims: {
+      total: claims.length,
+      newest: newest.map(({ token, resource, stepId, acquiredAtMs, expiresAtMs }) => ({
+        ...{ token, resource: endOf(resource), stepId },
+        since: isoTimestamp(acquiredAtMs),
+        until: isoTimestamp(expiresAtMs),
+      })),
+    },
+  };
+}
+
+/** The end of a path tells more than its beginning. */
+function endOf(resource: string): string {
+  if (resource.length <= RESOURCE_CHARS_MAX) return resource;
+  return `…${resource.slice(1 - RESOURCE_CHARS_MAX)}`.toWellFormed();
+}
+
+/** A large plan is admitted bit by bit: it has more steps than are there yet. */
+function countsOf(steps: readonly StepView[], planned: number): CoordinationStatusReport["counts"] {
+  const byStatus: Record<string, number> = {};
+  for (const { status } of steps) byStatus[status] = (byStatus[status] ?? 0) + 1;
+  const ended = steps.filter(({ status }) => ENDED.has(status)).length;
+  const carried = steps.filter(({ carriedFrom }) => carriedFrom !== undefined).length;
+  const total = Math.max(steps.length, planned);
+  return { total, ended, byStatus, ...(carried > 0 && { carried }) };
+}
+
+/** In the order of the coordination. */
+function needingAttention(steps: readonly StepView[]): StepView[] {
+  if (steps.length <= STEPS_MAX) return [...steps];
+  const rank = (step: StepView): number => ATTENTION.indexOf(step.status);
+  const chosen = new Set(steps.toSorted((a, b) => rank(a) - rank(b)).slice(0, STEPS_MAX));
+  return steps.filter((step) => chosen.has(step));
+}
+
+function stepReport(step: StepView): StepReport {
+  const { stepId, status, attempt, agentId, parentStepId, error, skippedBecause } = step;
+  const { retryBudget, retryAtMs, answerByMs, carriedFrom } = step;
+  const isTried = retryBudget !== undefined && carriedFrom === undefined;
+  return {
+    ...{ stepId, status, attempt, agent: agentId },
+    ...(isTried && { attemptsMax: Math.max(attempt, retryBudget + 1) }),
+    ...(parentStepId && { under: parentStepId }),
+    ...(error && { error: { code: error.code, message: error.message } }),
+    ...(retryAtMs !== undefined && { nextTryAt: isoTimestamp(retryAtMs) }),
+    ...(answerByMs !== undefined && { answerBy: isoTimestamp(answerByMs) }),
+    ...(skippedBecause && { skippedBecause }),
+    ...(carriedFrom && { carriedFrom }),
+  };
+}
+
+export type OutputsReport =
+  | { readonly kind: "outputs"; readonly stepId: StepId; readonly outputs: unknown }
+  /** The beginning of outputs that are too long to tell, as JSON text. */
+  | { readonly kind: "cut"; readonly stepId: StepId; readonly outputsText: string; readonly chars: number }
+  | { readonly kind: "none"; readonly reason: string };
+
+/** The outputs of a completed step. */
+export async function outputsReport(reads: PlanReads, step: StepView): Promise<OutputsReport> {
+  const { stepId, status, output } = step;
+  if (status !== "completed") return { kind: "none", reason: `step ${stepId} is ${status}, not completed` };
+  if (!output) return { kind: "none", reason: `step ${stepId} completed without outputs` };
+  const kept = await reads.get(output.sha256);
+  if (kept === undefined) return { kind: "none", reason: `the outputs of step ${stepId} are no longer kept` };
+  if (kept.length <= OUTPUTS_CHARS_MAX)
+    return { kind: "outputs", stepId, outputs: JSON.parse(kept) as unknown };
+  const outputsText = kept.slice(0, OUTPUTS_CHARS_MAX).toWellFormed();
+  return { kind: "cut", stepId, outputsText, chars: kept.length };
+}

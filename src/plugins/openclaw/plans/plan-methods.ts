@@ -1,0 +1,200 @@
+/**
+ * Owns: which gateway methods there are, and what those about plans answer. An operator decides: a plan's `ownerSession` is taken
+ * as it is written, and every coordination may be seen, cancelled and tried again.
+ *
+ * H2 a method never throws into the host: every refusal and failure is `{code, message}` with a sentence.
+ */
+import { z } from "zod";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts";
+import {
+  agentIdSchema,
+  coordinationIdSchema,
+  isoTimestamp,
+  stepIdSchema,
+  type AgentId,
+  type CoordinationId,
+  type StepId,
+} from "../../../agents/coordination/contracts/ids.ts";
+import {
+  ENVELOPE_BOUNDS,
+  PLAN_BOUNDS,
+  type ValueBounds,
+} from "../../../agents/coordination/contracts/validation.ts";
+import {
+  parseReplayPolicy,
+  POLICY_BOUNDS,
+} from "../../../agents/coordination/contracts/config/replay-policy.ts";
+import type {
+  ForkRequest,
+  PlanSubmitted,
+  RequestAnswer,
+} from "../../../agents/coordination/runtime/plans/plan-requests.ts";
+import { releaseClaim } from "./claim-methods.ts";
+import { outputsReport, statusOf } from "./coordination-status.ts";
+import { answer, read, refused, type MethodAnswer } from "../host/method-answer.ts";
+import type { MethodName } from "../host/method-declarations.ts";
+import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
+import { agentOf } from "../host/session-agent.ts";
+import { answerByOperator, tellQuestions, type MethodCaller } from "../questions/question-methods.ts";
+
+export type PlanMethods = (
+  method: MethodName,
+  params: unknown,
+  caller?: MethodCaller,
+) => Promise<MethodAnswer>;
+
+type Method = (use: UsePlans, params: unknown, caller: MethodCaller) => Promise<MethodAnswer>;
+
+const METHODS: Readonly<Record<MethodName, Method>> = {
+  "coordination.plan.validate": validate,
+  "coordination.plan.run": run,
+  "coordination.plan.fork": fork,
+  "coordination.plan.cancel": (use, params) => request(use, params, cancel),
+  "coordination.cancel": (use, params) => request(use, params, cancel),
+  "coordination.claims.release": releaseClaim,
+  "coordination.retry": (use, params) => request(use, params, (plans, asked) => plans.retry(asked)),
+  "coordination.status": tellStatus,
+  "coordination.questions": tellQuestions,
+  "coordination.answer": answerByOperator,
+};
+
+export function createPlanMethods(use: UsePlans): PlanMethods {
+  return async (method, params, caller = {}) => {
+    try {
+      return await METHODS[method](use, params ?? {}, caller);
+    } catch (error) {
+      if (isCoordinationError(error)) return refused(error.code, error.message);
+      return refused("INVARIANT_VIOLATED", error instanceof Error ? error.message : String(error));
+    }
+  };
+}
+
+const PLAN_PARAMS_BOUNDS: ValueBounds = { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 };
+const validateParams = z.strictObject({ plan: z.unknown() });
+
+function validate(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: validateParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan }) => {
+    const { checkedPlan } = await import("./checked-plan.ts");
+    return use((_, { config }) => Promise.resolve(answer(checkedPlan(plan, config.stepTimeoutMs))));
+  });
+}
+
+const runParams = z.strictObject({ plan: anyFieldsSchema, ownerAgent: agentIdSchema.optional() });
+
+function run(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: runParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan, ownerAgent }) => {
+    const owner = plan["ownerSession"];
+    const agent = ownerAgent ?? (agentOf(typeof owner === "string" ? owner : "") as AgentId);
+    const submitted = await use((plans) => plans.submitPlan({ plan, ownerAgent: agent }));
+    if (submitted.kind === "refused") return planRefused(submitted);
+    const { kind, coordinationId, steps } = submitted;
+    return answer({ coordinationId, steps, replay: kind === "replay" });
+  });
+}
+
+type PlanRefused = Extract<PlanSubmitted, { kind: "refused" }>;
+
+function planRefused({ problems }: PlanRefused): MethodAnswer {
+  const [first] = problems;
+  const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";
+  const what = first ? `${first.path}: ${first.message}${more}` : "the plan is not valid";
+  return refused("PLAN_REFUSED", what, { problems });
+}
+
+const forkParams = z.strictObject({
+  coordinationId: coordinationIdSchema,
+  from: z.int().min(0).optional(),
+  forkId: coordinationIdSchema.optional(),
+  policy: anyFieldsSchema.optional(),
+  preview: z.boolean().optional(),
+});
+
+const FORK_PARAMS_BOUNDS: ValueBounds = {
+  charsMax: POLICY_BOUNDS.charsMax + 1_000,
+  depthMax: POLICY_BOUNDS.depthMax + 1,
+};
+
+function fork(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: forkParams, params, bounds: FORK_PARAMS_BOUNDS }, async (asked) => {
+    const { coordinationId: source, from, forkId, policy, preview: isPreview } = asked;
+    const request: ForkRequest = {
+      source,
+      ...(from !== undefined && { from }),
+      ...(forkId && { coordinationId: forkId }),
+      ...(policy && { policy: parseReplayPolicy(policy) }),
+      ...(isPreview && { isPreview }),
+    };
+    const forked = await use((plans) => plans.forkPlan(request));
+    if (forked.kind === "refused") return planRefused(forked);
+    const { kind, coordinationId, from: forkedFrom, carried, anew } = forked;
+    return answer({
+      ...{ coordinationId, forkedFrom, steps: carried.length + anew.length, carried, anew },
+      ...{ replay: kind === "replay", preview: kind === "preview" },
+    });
+  });
+}
+
+const requestParams = z.strictObject({
+  coordinationId: coordinationIdSchema,
+  stepId: stepIdSchema.optional(),
+});
+
+interface Asked {
+  readonly coordinationId: CoordinationId;
+  readonly stepId?: StepId;
+  readonly by: "operator";
+}
+
+const cancel = (plans: Plans, asked: Asked): Promise<RequestAnswer> => plans.cancel(asked);
+
+function request(
+  use: UsePlans,
+  params: unknown,
+  act: (plans: Plans, asked: Asked) => Promise<RequestAnswer>,
+): Promise<MethodAnswer> {
+  return read(
+    { schema: requestParams, params, bounds: ENVELOPE_BOUNDS },
+    async ({ coordinationId, stepId }) => {
+      const asked: Asked = { coordinationId, ...(stepId && { stepId }), by: "operator" };
+      const answered = await use((plans) => act(plans, asked));
+      if (answered.kind !== "refused")
+        return answer({ coordinationId: answered.coordinationId, replay: answered.kind === "replay" });
+      const { code, reason } = answered;
+      const isUnknown = code === "NOT_FOUND" || code === "NOT_OPENED";
+      return refused(isUnknown ? "COORDINATION_NOT_FOUND" : "REQUEST_REFUSED", reason, { refusal: code });
+    },
+  );
+}
+
+const statusParams = z.strictObject({
+  coordinationId: coordinationIdSchema.optional(),
+  outputsOf: stepIdSchema.optional(),
+});
+
+const NEWEST_MAX = 10;
+
+function tellStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: statusParams, params, bounds: ENVELOPE_BOUNDS }, ({ coordinationId, outputsOf }) => {
+    if (coordinationId) return use(({ reads }) => tellOne(reads, coordinationId, outputsOf));
+    if (outputsOf) return Promise.resolve(refused("INPUT_INVALID", "outputsOf needs the coordinationId"));
+    return use(async ({ reads, laneMetrics }) => {
+      const entries = await reads.list({ limit: NEWEST_MAX });
+      const coordinations = entries.map(({ runId, summary }) => {
+        const { status, ownerSession, createdAtMs, steps } = summary;
+        return { coordinationId: runId, status, ownerSession, startedAt: isoTimestamp(createdAtMs), steps };
+      });
+      return answer({ coordinations, lanes: laneMetrics() });
+    });
+  });
+}
+
+async function tellOne(reads: Plans["reads"], id: CoordinationId, outputsOf?: StepId): Promise<MethodAnswer> {
+  const view = await reads.view(id);
+  if (!view) return refused("COORDINATION_NOT_FOUND", `no coordination has the id ${JSON.stringify(id)}`);
+  const told = { coordination: { ...statusOf(view), ownerSession: view.ownerSession } };
+  if (!outputsOf) return answer(told);
+  const step = view.steps.find(({ stepId }) => stepId === outputsOf);
+  const none = { kind: "none", reason: `there is no step ${JSON.stringify(outputsOf)}` };
+  return answer({ ...told, outputs: step ? await outputsReport(reads, step) : none });
+}

@@ -1,0 +1,310 @@
+/**
+ * Owns: what the agent tools do. Does not own: what models read of them (`tool-declarations.ts`).
+ *
+ * H2 a tool never throws into the host: what goes wrong is a sentence in its result. H3 the session that calls is the one that
+ * the host names; it owns the plans that it submits, reports about the step that the ledger says it works on, and sees only
+ * coordinations that it owns or works in.
+ */
+import { hash, randomUUID } from "node:crypto";
+import { z } from "zod";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import {
+  coordinationIdSchema,
+  isoTimestamp,
+  stepIdSchema,
+  type AgentId,
+  type CoordinationId,
+  type SessionKey,
+  type StepId,
+} from "../../../agents/coordination/contracts/ids.ts";
+import {
+  describeProblems,
+  ENVELOPE_BOUNDS,
+  parseBounded,
+  PLAN_BOUNDS,
+  type ValueBounds,
+} from "../../../agents/coordination/contracts/validation.ts";
+import type {
+  CoordinationView,
+  StepView,
+} from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type {
+  PlanSubmitted,
+  Report,
+  ReportAnswer,
+} from "../../../agents/coordination/runtime/plans/plan-requests.ts";
+import { noteReported } from "../runtime-access/gate-memory.ts";
+import type { MayRun } from "../host/allowed-agents.ts";
+import { outputsReport, statusOf } from "./coordination-status.ts";
+import { escalate } from "../questions/escalate-tool.ts";
+import type { UsePlans } from "../runtime-access/plan-access.ts";
+import { failed, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import type { ToolName } from "../host/tool-declarations.ts";
+import { agentOf } from "../host/session-agent.ts";
+
+/** The session that calls, as the host names it. */
+export interface Caller {
+  readonly sessionKey?: string | undefined;
+  readonly agentId?: string | undefined;
+  /** The host keeps the session from its own machine. */
+  readonly sandboxed?: boolean | undefined;
+  /** The host's name for this call: the same call is the same submission. */
+  readonly toolCallId?: string | undefined;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type PlanTools = (tool: ToolName, caller: Caller, params: unknown) => Promise<ToolAnswer>;
+
+const OFF = "coordination is not enabled for this agent; its operator can add it to `agents`";
+
+type Tool = (use: Use, params: unknown) => Promise<ToolAnswer>;
+const TOOLS: Readonly<Record<ToolName, Tool>> = {
+  coordination_plan: submitPlan,
+  coordination_report: report,
+  coordination_status: tellStatus,
+  coordination_escalate: escalate,
+};
+
+export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
+  return async (tool, { sessionKey, agentId, sandboxed, toolCallId, signal }, params) => {
+    if (!sessionKey) return failed("this call belongs to no session, so no coordination can be its own");
+    const session = sessionKey as SessionKey;
+    const agent = (agentId ?? agentOf(sessionKey)) as AgentId;
+    const planId = planIdOf(session, toolCallId);
+    try {
+      return await TOOLS[tool](
+        (work) =>
+          use((plans, { config: { agents, acpAgents } }) => {
+            // What a child reports belongs to the plan that it works for, whoever may plan.
+            const isOff = tool === "coordination_plan" && agents && !agents.includes(agent);
+            if (isOff) return Promise.reject(new Error(OFF));
+            const requester = { agent, isSandboxed: sandboxed === true };
+            const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));
+            return work({
+              ...{ plans, session, agent, planId, signal },
+              mayRun: (other) => mayRun(requester, { agent: other, isProgram: programs.has(other) }),
+            });
+          }),
+        params,
+      );
+    } catch (error) {
+      return failed(sentenceOf(error));
+    }
+  };
+}
+
+/** A call that is repeated, or tried again after a reload, submits the same plan. */
+function planIdOf(session: SessionKey, toolCallId: string | undefined): string {
+  return toolCallId
+    ? `plan-${hash("sha256", `${session} ${toolCallId}`).slice(0, 32)}`
+    : `plan-${randomUUID()}`;
+}
+
+function sentenceOf(error: unknown): string {
+  if (!isCoordinationError(error)) return error instanceof Error ? error.message : String(error);
+  const { advice } = error as { readonly advice?: string };
+  return `${error.message.replace(/\.$/u, "")}.${advice === undefined ? "" : ` ${advice}`}`;
+}
+
+const NEXT =
+  "The plan runs now and goes on when your turn ends. You will be told the result once, in this session, when it has ended; until then ask with coordination_status.";
+
+const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
+
+async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
+  const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
+  if (!parsed.ok) return failed(describeProblems(parsed.problems));
+  const submitted = await use(({ plans, session, agent, mayRun, planId }) =>
+    plans.submitPlan({
+      mayRun,
+      plan: completed(parsed.value.plan, { session, agent, planId }),
+      submittedBy: session,
+      ownerAgent: agent,
+    }),
+  );
+  return submittedAnswer(submitted);
+}
+
+const DEFAULTS = {
+  conflictPolicy: {},
+  failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
+} as const;
+
+/** What a model may leave out. Whatever it wrote as owner is replaced (H3). */
+function completed(
+  plan: Readonly<Record<string, unknown>>,
+  { session, agent, planId }: Pick<Calling, "session" | "agent" | "planId">,
+): object {
+  const { conflictPolicy, failurePolicy, steps } = plan;
+  return {
+    ...plan,
+    coordinationId: plan["coordinationId"] ?? planId,
+    ownerSession: session,
+    conflictPolicy: over(DEFAULTS.conflictPolicy, conflictPolicy),
+    failurePolicy: over(DEFAULTS.failurePolicy, failurePolicy),
+    steps: Array.isArray(steps) ? steps.map((step: unknown) => over({ agent }, step, {})) : steps,
+  };
+}
+
+/** Fields that are absent get their default; what is no object is left for the validation to name. */
+function over(defaults: object, given: unknown, absent: unknown = defaults): unknown {
+  if (given === undefined) return absent;
+  return typeof given === "object" && given !== null && !Array.isArray(given)
+    ? { ...defaults, ...given }
+    : given;
+}
+
+const PROBLEMS_MAX = 20;
+
+function submittedAnswer(submitted: PlanSubmitted): ToolAnswer {
+  if (submitted.kind !== "refused") {
+    const { kind, coordinationId, steps } = submitted;
+    const note = kind === "replay" ? `This plan was submitted before and is not run twice. ${NEXT}` : NEXT;
+    return { status: "accepted", coordinationId, steps, note };
+  }
+  const problems = submitted.problems.slice(0, PROBLEMS_MAX);
+  const left = submitted.problems.length - problems.length;
+  return {
+    status: "refused",
+    note: "Nothing was run. Correct these problems and call coordination_plan again with the whole plan.",
+    problems,
+    ...(left > 0 && { problemsLeftOut: left }),
+  };
+}
+
+const OUTPUT_BOUNDS: ValueBounds = {
+  charsMax: BOUNDS.outputCharsMax,
+  depthMax: BOUNDS.outputDepthMax + 1,
+};
+
+const reportParams = z.strictObject({
+  outcome: z.enum(["completed", "failed"]),
+  outputs: z.record(z.string(), z.json()),
+  confidence: z.number().min(0).max(1).optional(),
+  evidence: z.array(z.string().max(BOUNDS.resourceCharsMax)).max(BOUNDS.resourcesPerStepMax).optional(),
+});
+
+async function report(use: Use, params: unknown): Promise<ToolAnswer> {
+  const parsed = parseBounded(reportParams, params, OUTPUT_BOUNDS);
+  if (!parsed.ok) {
+    const problems = parsed.problems.map(({ path, expected, received }) => ({
+      path,
+      message: `expected ${expected}, got ${received}`,
+    }));
+    return invalid(problems);
+  }
+  const { outcome, outputs, confidence, evidence } = parsed.value;
+  const plain: Report = { outcome, outputs, ...(confidence !== undefined && { confidence }) };
+  const withEvidence =
+    evidence && !("evidence" in outputs) ? { ...plain, outputs: { ...outputs, evidence } } : plain;
+  return use(async ({ plans, session }) => {
+    const answer = await plans.report(session, withEvidence);
+    // The step's contract has no place for the evidence; the outputs count.
+    const isRefusedForIt = answer.kind === "invalid" && withEvidence !== plain;
+    const final = isRefusedForIt ? await plans.report(session, plain) : answer;
+    // Before the model goes on: what it says next may have to be held back.
+    if (final.kind === "recorded") noteReported(session, confidence);
+    return reportAnswer(final);
+  });
+}
+
+function reportAnswer(answer: ReportAnswer): ToolAnswer {
+  switch (answer.kind) {
+    case "recorded":
+      return {
+        status: "recorded",
+        coordinationId: answer.coordinationId,
+        stepId: answer.stepId,
+        note: "Recorded. End your turn with a short closing sentence.",
+      };
+    case "invalid":
+      return invalid(answer.problems);
+    case "refused":
+      return { status: "refused", message: answer.reason };
+  }
+}
+
+function invalid(problems: readonly { readonly path: string; readonly message: string }[]): ToolAnswer {
+  return {
+    status: "invalid",
+    note: "Not recorded. Correct what stands at these paths and report again.",
+    problems: problems.slice(0, PROBLEMS_MAX),
+  };
+}
+
+const statusParams = z.strictObject({
+  coordinationId: coordinationIdSchema.optional(),
+  outputsOf: stepIdSchema.optional(),
+});
+
+async function tellStatus(use: Use, params: unknown): Promise<ToolAnswer> {
+  const parsed = parseBounded(statusParams, params ?? {}, ENVELOPE_BOUNDS);
+  if (!parsed.ok) return failed(describeProblems(parsed.problems));
+  const { coordinationId, outputsOf } = parsed.value;
+  if (coordinationId) return use((calling) => tellOne(calling, coordinationId, outputsOf));
+  if (outputsOf) return failed("outputsOf needs the coordinationId");
+  return use(tellOwn);
+}
+
+async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId): Promise<ToolAnswer> {
+  const view = await calling.plans.reads.view(id);
+  const own = view && (await placeIn(calling, view));
+  // One sentence for what is not there and what is not the caller's: nothing can be learnt from it.
+  if (!view || !own) return failed(`no coordination ${JSON.stringify(id)} belongs to this session`);
+  const told = { status: "ok", coordination: statusOf(view) };
+  if (!outputsOf) return told;
+  const step = view.steps.find(({ stepId }) => stepId === outputsOf);
+  if (!step || !maySee(own, step)) {
+    return {
+      ...told,
+      outputs: {
+        kind: "none",
+        reason: `no step ${JSON.stringify(outputsOf)} whose outputs this session may see`,
+      },
+    };
+  }
+  return { ...told, outputs: await outputsReport(calling.plans.reads, step) };
+}
+
+type Place = { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };
+
+/** What the session is in a coordination; nothing where it has no part in it (H3). */
+async function placeIn({ plans, session }: Calling, view: CoordinationView): Promise<Place | undefined> {
+  if (view.ownerSession === session) return { kind: "owner" };
+  const envelope = await plans.envelopeForChild(session);
+  if (envelope?.coordinationId !== view.coordinationId) return undefined;
+  return { kind: "worker", step: view.steps.find(({ stepId }) => stepId === envelope.stepId) };
+}
+
+/** A child sees what its own step was given: the outputs of the steps that it depends on. */
+function maySee(place: Place, { stepId }: StepView): boolean {
+  if (place.kind === "owner") return true;
+  return place.step?.stepId === stepId || (place.step?.dependsOn ?? []).includes(stepId);
+}
+
+const NEWEST_MAX = 10;
+const PAGE = 500;
+const PAGES_MAX = 4;
+
+async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
+  const coordinations = [];
+  let after: Awaited<ReturnType<typeof plans.reads.list>>[number] | undefined;
+  for (let pages = 0; pages < PAGES_MAX && coordinations.length < NEWEST_MAX; pages += 1) {
+    const page = await plans.reads.list({ limit: PAGE, ...(after && { after }) });
+    for (const { runId, summary } of page) {
+      if (summary.ownerSession !== session) continue;
+      const { status, steps, createdAtMs } = summary;
+      coordinations.push({ coordinationId: runId, status, startedAt: isoTimestamp(createdAtMs), steps });
+    }
+    after = page.at(-1);
+    if (page.length < PAGE) break;
+  }
+  const envelope = await plans.envelopeForChild(session);
+  return {
+    status: "ok",
+    coordinations: coordinations.slice(0, NEWEST_MAX),
+    ...(envelope && { worksOn: { coordinationId: envelope.coordinationId, stepId: envelope.stepId } }),
+  };
+}

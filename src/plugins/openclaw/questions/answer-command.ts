@@ -1,0 +1,221 @@
+/**
+ * Owns: what the chat command `/coordination` answers. People ask and answer where they talk to the agent; the channel vouches for
+ * who they are.
+ *
+ * H2 it never throws into the host: every reply is one short plain text. A reply may stay in the session, where models read it, so
+ * it never holds what is kept back from them.
+ */
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
+import { sessionKeySchema, type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { QuestionReport } from "../../cli/questions/question-report.ts";
+import { short } from "../chats/chat-text.ts";
+import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
+import { answerRun, askAgent, lookAtRun, RUN_ID, type RunCommandParts } from "../chats/run-commands.ts";
+import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
+import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import type { ChatMessage } from "../chats/chat-message.ts";
+
+const HELP = [
+  "/coordination questions: what is asked here",
+  "/coordination questions all: what is asked anywhere",
+  "/coordination approve ID",
+  "/coordination deny ID",
+  "/coordination answer ID TEXT",
+  "/coordination ask AGENT TEXT: has an agent of a manifest do it",
+  "/coordination run RUN: what came of it",
+  "Without ID the only open question of this session is meant.",
+].join("\n");
+
+const MAY_ANSWER: ReadonlySet<string> = new Set(["operator.approvals", "operator.admin"]);
+const NOT_ALLOWED = "You may not answer questions here.";
+
+export interface CommandParts extends RunCommandParts {
+  readonly use: UsePlans;
+}
+
+/** The reply to `/coordination ARGS`. */
+export async function answerCommand(parts: CommandParts, message: ChatMessage): Promise<string> {
+  if (!message.isAuthorizedSender && !isForAgents(message)) return notAllowed(parts, message);
+  try {
+    return await replyTo(parts, message);
+  } catch (error) {
+    return isCoordinationError(error)
+      ? `That did not work: ${short(error.message)} (${error.code}).`
+      : "That did not work: something unexpected happened. The gateway's log may say more.";
+  }
+}
+
+/** Who may call agents is another question than who may answer. */
+function isForAgents({ args = "" }: ChatMessage): boolean {
+  return ["ask", "run"].includes(firstWord(args)[0].toLowerCase());
+}
+
+function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
+  const [verb, rest] = firstWord(message.args ?? "");
+  const command = verb.toLowerCase();
+  switch (command) {
+    case "ask":
+      return askAgent(parts, message, firstWord(rest));
+    case "run":
+      return lookAtRun(parts, message, rest);
+    case "approve":
+    case "deny":
+      return rule(parts, message, { answer: command, id: rest });
+    case "answer":
+      return giveText(parts, message, rest);
+    case "questions":
+      return tell(parts, message, { isAll: rest.toLowerCase() === "all" });
+    default:
+      return Promise.resolve(HELP);
+  }
+}
+
+interface Ruled {
+  readonly answer: "approve" | "deny";
+  readonly id: string;
+}
+
+function rule(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
+  if (RUN_ID.test(id)) return giveToRun(parts, message, { answer, id });
+  return /\s/u.test(id)
+    ? Promise.resolve(`Too many words. Try: /coordination ${answer} ID`)
+    : give(parts, message, { answer, ...idOf(id) });
+}
+
+/** Those who may answer questions may answer for runs. */
+function giveToRun(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
+  return answerRun(parts, message, {
+    ...{ answer, runId: id, mayAnswer: (runtime) => mayAnswer(message, runtime) },
+    refused: () => notAllowed(parts, message),
+  });
+}
+
+function firstWord(text: string): readonly [word: string, rest: string] {
+  const trimmed = text.trim();
+  const end = trimmed.search(/\s/u);
+  return end === -1 ? [trimmed, ""] : [trimmed.slice(0, end), trimmed.slice(end).trim()];
+}
+
+function idOf(id: string): Pick<Which, "id"> {
+  return id === "" ? {} : { id };
+}
+
+/** Ids of questions look so, and the first word of a text does not. */
+const QUESTION_ID = /^\S+:[a-z]+-\d+$/u;
+
+function giveText(parts: CommandParts, message: ChatMessage, rest: string): Promise<string> {
+  const [word, more] = firstWord(rest);
+  const isNamed = QUESTION_ID.test(word);
+  const text = isNamed ? more : rest;
+  if (text === "") return Promise.resolve("There is no text. Try: /coordination answer ID TEXT");
+  if (text.length > BOUNDS.answerCharsMax) return Promise.resolve("The text is too long.");
+  return give(parts, message, { answer: "answer", text, ...idOf(isNamed ? word : "") });
+}
+
+interface Giving extends Pick<Which, "id"> {
+  readonly answer: AnswerKind;
+  readonly text?: string;
+}
+
+function give(parts: CommandParts, message: ChatMessage, { id, ...given }: Giving): Promise<string> {
+  return parts.use(async (plans, runtime) => {
+    if (!mayAnswer(message, runtime)) return notAllowed(parts, message);
+    const session = sessionOf(message);
+    if (id === undefined && session === undefined)
+      return `Which question? Try: /coordination ${given.answer} ID`;
+    const which: Which = { ...(id !== undefined ? { id } : session && { ownerSession: session }) };
+    const by = answererOf(message, session);
+    return replyOn(await answerQuestion({ plans, runtime }, which, { ...given, by, through: "chat" }), id);
+  });
+}
+
+const VERBS: ReadonlySet<string> = new Set(["approve", "deny", "answer", "questions"]);
+const LOGGED_CHARS_MAX = 100;
+
+/** The ledger is not asked about them, so that the log has who tried what, without what they wrote. */
+function notAllowed({ logger }: CommandParts, { channel, senderId, args = "" }: ChatMessage): string {
+  const [verb, rest] = firstWord(args);
+  const [word] = firstWord(rest);
+  const command = verb.toLowerCase();
+  const question = QUESTION_ID.test(word) ? word.slice(0, LOGGED_CHARS_MAX) : undefined;
+  logger.warn(
+    {
+      channel: channel.slice(0, LOGGED_CHARS_MAX),
+      ...(senderId && { sender: senderId.slice(0, LOGGED_CHARS_MAX) }),
+      ...(VERBS.has(command) && { command }),
+      ...(question !== undefined && { question }),
+    },
+    "a sender who may not answer questions by chat was refused",
+  );
+  return NOT_ALLOWED;
+}
+
+function mayAnswer(
+  { channel, senderId, gatewayClientScopes }: ChatMessage,
+  { config }: Pick<SharedRuntime, "config">,
+): boolean {
+  // Whoever may only write in the gateway must not answer by writing.
+  if (gatewayClientScopes && !gatewayClientScopes.some((scope) => MAY_ANSWER.has(scope))) return false;
+  const { approvers } = config.escalations;
+  if (!approvers) return true;
+  return senderId !== undefined && senderId !== "" && approvers.includes(`${channel}:${senderId}`);
+}
+
+function sessionOf({ sessionKey }: ChatMessage): SessionKey | undefined {
+  return sessionKeySchema.safeParse(sessionKey).data;
+}
+
+function answererOf({ channel, senderId }: ChatMessage, session: SessionKey | undefined): Answerer {
+  const id = (senderId ? `${channel}:${senderId}` : channel).slice(0, BOUNDS.idCharsMax).toWellFormed();
+  return { kind: "person", ...(id !== "" && { id }), ...(session && { session }) };
+}
+
+function replyOn(answered: AnswerTold, id: string | undefined): string {
+  if (answered.ok) {
+    const { questionId, resolution, happened } = answered.told;
+    return `${capital(resolution)}: ${short(happened)}. (${questionId})`;
+  }
+  const hint = id === undefined && answered.code === "INPUT_INVALID" ? " Name one of them." : "";
+  return `${capital(short(answered.message))}.${hint}`;
+}
+
+const QUESTIONS_MAX = 5;
+
+function tell(
+  { use }: CommandParts,
+  message: ChatMessage,
+  { isAll }: { readonly isAll: boolean },
+): Promise<string> {
+  return use(async (_: Plans, runtime) => {
+    const { reads } = await runtime.coordinator();
+    const session = sessionOf(message);
+    const { newestQuestions } = await import("../../cli/questions/find-questions.ts");
+    const { questionReport } = await import("../../cli/questions/question-report.ts");
+    const found = await newestQuestions(reads, {
+      ...{ wanted: "open", limit: QUESTIONS_MAX + 1 },
+      ...(!isAll && session && { ownerSession: session }),
+    });
+    if (found.length === 0)
+      return isAll ? "No question is open." : "No question is open here. Others: /coordination questions all";
+    const lines: string[] = [];
+    for (const each of found.slice(0, QUESTIONS_MAX))
+      lines.push(await questionLine(await questionReport(reads, each)));
+    const more = found.length > QUESTIONS_MAX ? ["And more."] : [];
+    return [...lines, ...more].join("\n");
+  });
+}
+
+async function questionLine(question: QuestionReport): Promise<string> {
+  const { aboutText, answersText, causeText } = await import("../../cli/questions/question-lines.ts");
+  const { instant } = await import("../../../agents/coordination/std/quantities.ts");
+  const { questionId, answers, deadlineAtMs, asked } = question;
+  const wrote = asked ? ` It wrote: ${JSON.stringify(short(asked.question))}.` : "";
+  const what = short(`${aboutText(question)}: ${causeText(question)}`);
+  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${what}.${wrote}`;
+}
+
+function capital(text: string): string {
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}

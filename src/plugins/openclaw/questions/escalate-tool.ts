@@ -1,0 +1,62 @@
+/** Owns: what the tool `coordination_escalate` does: an agent asks people, and waits for a while. */
+import { z } from "zod";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { isoTimestamp } from "../../../agents/coordination/contracts/ids.ts";
+import {
+  describeProblems,
+  ENVELOPE_BOUNDS,
+  parseBounded,
+} from "../../../agents/coordination/contracts/validation.ts";
+import type { QuestionOutcome } from "../../../agents/coordination/runtime/questions/question-requests.ts";
+import { failed, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../host/tool-declarations.ts";
+
+const text = z.string().min(1).max(BOUNDS.questionCharsMax);
+
+const escalateParams = z.strictObject({
+  question: text,
+  kind: z.enum(["approval", "clarification"]).default("clarification"),
+  options: z.array(text).max(BOUNDS.optionsMax).optional(),
+  otherwise: text.optional(),
+  answerMs: z.int().min(1_000).max(BOUNDS.durationMsMax).optional(),
+  waitMs: z.int().min(0).max(ESCALATE_WAIT_MS_MAX).default(ESCALATE_WAIT_MS),
+});
+
+const ESCALATE_BOUNDS = { ...ENVELOPE_BOUNDS, charsMax: BOUNDS.questionCharsMax * (BOUNDS.optionsMax + 3) };
+
+const LATER =
+  "Nobody has answered yet. End your turn now; you will be told the answer once, in this session. Do not take this for an approval.";
+
+export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
+  const parsed = parseBounded(escalateParams, params, ESCALATE_BOUNDS);
+  if (!parsed.ok) return failed(describeProblems(parsed.problems));
+  const { waitMs, options, otherwise, answerMs, ...asked } = parsed.value;
+  const answer = await use(async ({ plans, session, agent }) =>
+    plans.ask({
+      ...{ ...asked, askedBy: session, agentId: agent },
+      ...(options && { options }),
+      ...(otherwise !== undefined && { otherwise }),
+      ...(answerMs !== undefined && { answerMs }),
+    }),
+  );
+  if (answer.kind === "refused") return { status: "refused", message: answer.reason };
+  const { questionId, deadlineAtMs } = answer;
+  const outcome = await waited(use, questionId, waitMs);
+  if (outcome.kind === "open")
+    return { status: "open", questionId, answerBy: isoTimestamp(deadlineAtMs), note: LATER };
+  return {
+    status: outcome.resolution,
+    questionId,
+    ...(outcome.text !== undefined && { note: outcome.text }),
+  };
+}
+
+/** One look may take as long as any request; people take longer. */
+const LOOK_MS = 20_000;
+
+async function waited(use: Use, questionId: string, waitMs: number): Promise<QuestionOutcome> {
+  let outcome: QuestionOutcome = { kind: "open" };
+  for (let leftMs = waitMs; leftMs > 0 && outcome.kind === "open"; leftMs -= LOOK_MS)
+    outcome = await use(({ plans, signal }) => plans.outcome(questionId, Math.min(LOOK_MS, leftMs), signal));
+  return outcome;
+}

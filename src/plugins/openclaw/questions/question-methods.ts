@@ -1,0 +1,227 @@
+/**
+ * Owns: the gateway methods about questions to people, and what an answer comes to, whichever way it came.
+ *
+ * A person may name a question by a unique prefix: what it means is looked up here, in the ledger of the gateway. Held results are
+ * never told here, because whoever may read in the gateway need not be a person.
+ */
+import { z } from "zod";
+import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import {
+  answerKindSchema,
+  type Answerer,
+  type AnswerKind,
+  type Channel,
+} from "../../../agents/coordination/contracts/escalation.ts";
+import { coordinationIdSchema, type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import { ENVELOPE_BOUNDS, type ValueBounds } from "../../../agents/coordination/contracts/validation.ts";
+import type { QuestionView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
+import type { QuestionAnswered } from "../../../agents/coordination/runtime/questions/question-requests.ts";
+import type { NamedQuestion, QuestionReads, Wanted } from "../../cli/questions/find-questions.ts";
+import type { FoundQuestion, QuestionReport } from "../../cli/questions/question-report.ts";
+import { answer, read, refused, type MethodAnswer } from "../host/method-answer.ts";
+import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
+import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
+
+/** Who called a method, as the gateway knows it. */
+export interface MethodCaller {
+  readonly clientId?: string;
+}
+
+/** Lazy, as all that the entry reaches: they are needed with the first question. */
+const loadFind = () => import("../../cli/questions/find-questions.ts");
+const loadReport = () => import("../../cli/questions/question-report.ts");
+const loadText = () => import("../../cli/questions/question-lines.ts");
+
+const questionId = z
+  .string()
+  .min(1)
+  .max(BOUNDS.coordinationIdCharsMax + BOUNDS.idCharsMax + 1);
+const LIMIT = { max: 500, default: 50 } as const;
+
+const questionsParams = z.union([
+  z.strictObject({ questionId }),
+  z.strictObject({
+    coordinationId: coordinationIdSchema.optional(),
+    which: z.enum(["open", "all", "undelivered"]).default("open"),
+    limit: z.int().min(1).max(LIMIT.max).default(LIMIT.default),
+  }),
+]);
+
+export function tellQuestions(use: UsePlans, params: unknown): Promise<MethodAnswer> {
+  return read({ schema: questionsParams, params, bounds: ENVELOPE_BOUNDS }, (asked) =>
+    use(async (_, runtime) => {
+      const { reads } = await runtime.coordinator();
+      if (!("questionId" in asked)) return answer({ questions: await listed(reads, asked) });
+      const { findQuestion } = await loadFind();
+      const named = await findQuestion(reads, asked.questionId);
+      return named.kind === "found"
+        ? answer({ question: await reportOf(reads, named.found) })
+        : notNamed(named, asked.questionId);
+    }),
+  );
+}
+
+async function listed(
+  reads: QuestionReads,
+  { coordinationId, which, limit }: Exclude<z.output<typeof questionsParams>, { questionId: string }>,
+): Promise<QuestionReport[]> {
+  const { newestQuestions, questionsIn } = await loadFind();
+  const wanted: Wanted = which;
+  const view = coordinationId && (await reads.view(coordinationId));
+  const found =
+    coordinationId === undefined
+      ? await newestQuestions(reads, { wanted, limit })
+      : view
+        ? questionsIn(view, wanted).slice(0, limit)
+        : [];
+  const reports: QuestionReport[] = [];
+  for (const each of found) reports.push(await reportOf(reads, each));
+  return reports;
+}
+
+async function reportOf(reads: QuestionReads, found: FoundQuestion): Promise<QuestionReport> {
+  return (await loadReport()).questionReport(reads, found);
+}
+
+const ANSWER_BOUNDS: ValueBounds = {
+  charsMax: BOUNDS.answerCharsMax + ENVELOPE_BOUNDS.charsMax,
+  depthMax: ENVELOPE_BOUNDS.depthMax,
+};
+
+const answerParams = z
+  .strictObject({
+    questionId: questionId.optional(),
+    /** In place of an id: the only question that is open. */
+    only: z.literal(true).optional(),
+    answer: answerKindSchema,
+    text: z.string().min(1).max(BOUNDS.answerCharsMax).optional(),
+    through: z.enum(["gateway", "cli"]).default("gateway"),
+  })
+  .refine((params) => (params.questionId === undefined) === (params.only === true), {
+    message: "either questionId or only",
+  })
+  .refine((params) => (params.text !== undefined) === (params.answer === "answer"), {
+    message: 'a text with "answer", and with nothing else',
+    path: ["text"],
+  });
+
+/** A gateway client is whoever has the gateway's token: an operator. */
+export function answerByOperator(
+  use: UsePlans,
+  params: unknown,
+  caller: MethodCaller,
+): Promise<MethodAnswer> {
+  return read({ schema: answerParams, params, bounds: ANSWER_BOUNDS }, (given) =>
+    use(async (plans, runtime) => {
+      const { clientId } = caller;
+      const id = clientId?.slice(0, BOUNDS.idCharsMax);
+      const by: Answerer = { kind: "operator", ...(id && { id }) };
+      const which: Which = given.questionId === undefined ? {} : { id: given.questionId };
+      const told = await answerQuestion({ plans, runtime }, which, {
+        ...{ answer: given.answer, by, through: given.through },
+        ...(given.text !== undefined && { text: given.text }),
+      });
+      return told.ok ? answer(told.told) : refused(told.code, told.message, told.details);
+    }),
+  );
+}
+
+/** A question by its id or a prefix of it; without one, the only open one, among those of a session's coordinations if need be. */
+export interface Which {
+  readonly id?: string;
+  readonly ownerSession?: SessionKey;
+}
+
+interface GivenAnswer {
+  readonly answer: AnswerKind;
+  readonly text?: string;
+  readonly by: Answerer;
+  readonly through: Channel;
+}
+
+interface ToldAnswer {
+  readonly questionId: string;
+  readonly coordinationId: string;
+  readonly stepId?: string;
+  readonly resolution: (QuestionAnswered & { kind: "accepted" })["resolution"];
+  /** One sentence without its end: what the answer brought about. */
+  readonly happened: string;
+}
+
+export type AnswerTold =
+  | { readonly ok: true; readonly told: ToldAnswer }
+  | { readonly ok: false; readonly code: string; readonly message: string; readonly details?: object };
+
+/** Finds the question, has the answer ruled on, and says what it brought about or what came first. */
+export async function answerQuestion(
+  { plans, runtime }: { readonly plans: Plans; readonly runtime: SharedRuntime },
+  which: Which,
+  given: GivenAnswer,
+): Promise<AnswerTold> {
+  const { reads } = await runtime.coordinator();
+  const { findQuestion, onlyQuestion } = await loadFind();
+  const named = await (which.id === undefined
+    ? onlyQuestion(reads, which.ownerSession)
+    : findQuestion(reads, which.id));
+  if (named.kind !== "found") {
+    const { error } = notNamed(named, which.id);
+    return { ok: false, ...error };
+  }
+  const report = await reportOf(reads, named.found);
+  const answered = await plans.answer({ questionId: report.questionId, ...given });
+  if (answered.kind === "refused") return refusedAnswer(reads, named.found, answered);
+  const { happenedText } = await loadText();
+  const { questionId: id, coordinationId, stepId } = report;
+  const { resolution } = answered;
+  const happened = happenedText(report, resolution);
+  return {
+    ok: true,
+    told: { questionId: id, coordinationId, ...(stepId && { stepId }), resolution, happened },
+  };
+}
+
+type Refusal = MethodAnswer & { readonly ok: false };
+
+function notNamed(named: Exclude<NamedQuestion, { kind: "found" }>, id: string | undefined): Refusal {
+  if (named.kind === "ambiguous") {
+    const { questionIds } = named;
+    const what =
+      id === undefined ? "several questions are open" : `${JSON.stringify(id)} names several questions`;
+    return refusal("INPUT_INVALID", `${what}: ${questionIds.join(", ")}`, { questionIds });
+  }
+  const what = id === undefined ? "no question is open" : `no question has the id ${JSON.stringify(id)}`;
+  return refusal("REQUEST_REFUSED", what, { refusal: "UNKNOWN_QUESTION" });
+}
+
+function refusal(code: string, message: string, details: object): Refusal {
+  return { ok: false, error: { code, message, details } };
+}
+
+async function refusedAnswer(
+  reads: QuestionReads,
+  { view: { coordinationId }, question: { escalationId } }: FoundQuestion,
+  { code, reason }: QuestionAnswered & { kind: "refused" },
+): Promise<AnswerTold> {
+  if (code === "TEXT_TOO_LONG") return { ok: false, code: "INPUT_INVALID", message: reason };
+  const view = await reads.view(coordinationId);
+  const newest = view?.escalations.find((each) => each.escalationId === escalationId);
+  const isLate = newest?.closed !== undefined && LATE.has(code);
+  return {
+    ok: false,
+    code: "REQUEST_REFUSED",
+    message: isLate ? await firstText(newest) : reason,
+    details: { refusal: code, ...(isLate && firstOf(newest)) },
+  };
+}
+
+const LATE: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_ENDED"]);
+
+/** Whoever is late is told who or what came first. */
+async function firstText(question: QuestionView): Promise<string> {
+  const { closedText } = await loadText();
+  return `the question is closed already: ${closedText(question)}`;
+}
+
+function firstOf({ closed, answered }: QuestionView): object {
+  return { ...(closed && { closed }), ...(answered && { answered }) };
+}

@@ -1,0 +1,33 @@
+/** Owns: stopping runs of the host by their task rows. The host stops what a running one has spawned, too. */
+import type { Cancellation } from "../../../agents/coordination/contracts/observation.ts";
+import { isOpen, type HostRuntime, type TaskRow } from "../host/host-runs.ts";
+
+/** The host lets agents spawn no deeper. */
+const SPAWN_DEPTH_MAX = 5;
+
+/** @param owner the session that the row lies under */
+export async function cancelRow(runtime: HostRuntime, owner: string, { id }: TaskRow): Promise<Cancellation> {
+  const rows = runtime.tasks.runs.bindSession({ sessionKey: owner });
+  // The host's own types of its config disagree about `undefined`.
+  const cfg = runtime.config.current() as Parameters<typeof rows.cancel>[0]["cfg"];
+  const result = await rows.cancel({ taskId: id, cfg });
+  if (result.cancelled) return "stopped";
+  return result.task && !isOpen(result.task) ? "already_ended" : "unreachable";
+}
+
+/** Stops what the agents of a session have spawned; `unreachable` when one of them could not be. */
+export async function cancelSpawnsOf(
+  runtime: HostRuntime,
+  session: string,
+  depth = SPAWN_DEPTH_MAX,
+): Promise<Cancellation> {
+  if (depth === 0) return "already_ended";
+  const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: session }).list();
+  const results: Cancellation[] = [];
+  for (const row of rows) {
+    if (isOpen(row)) results.push(await cancelRow(runtime, session, row));
+    const key = row.childSessionKey;
+    if (key && key !== session) results.push(await cancelSpawnsOf(runtime, key, depth - 1));
+  }
+  return results.includes("unreachable") ? "unreachable" : "stopped";
+}

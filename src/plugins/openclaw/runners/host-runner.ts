@@ -1,0 +1,174 @@
+/**
+ * Owns: `SpawnObserver` for OpenClaw subagents: what the host's task rows say of a spawn, and the envelope in the child's
+ * session entry (docs/openclaw.md, the carriers).
+ */
+import { hash } from "node:crypto";
+import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type {
+  Cancellation,
+  ChildEnding,
+  Observation,
+} from "../../../agents/coordination/contracts/observation.ts";
+import type { SpawnObserver, SpawnQuery } from "../../../agents/coordination/ports/spawn-observer.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
+import { isOpen, messageOf } from "../host/host-runs.ts";
+import type { OpenClawPluginApi } from "../host/sdk.ts";
+import { sentence } from "../host/spawn-result.ts";
+
+/** The host writes the row up to 0.1 s after the intent; clocks of one machine may still differ a little. */
+const ROW_EARLIER_MS_MAX = 1_000;
+
+/** The host tries a delivery three times within a minute, and a child that was lost in a crash after half a minute. */
+const DELIVERY_MS_MAX = 180_000;
+
+type JsonObject = { [key: string]: string | number | JsonObject };
+
+type TaskRow = Awaited<
+  ReturnType<ReturnType<OpenClawPluginApi["runtime"]["tasks"]["async"]["runs"]["bindSession"]>["list"]>
+>[number];
+
+export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger): SpawnObserver {
+  return {
+    observe: async (query) => {
+      try {
+        // Rows lie under the session that asked for the spawn, also for nested ones.
+        const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: query.sourceSession }).list();
+        const seen = observationOf(rows, query, Date.now());
+        return seen.kind === "absent" && mayBeQueued(query) ? { kind: "unknown" } : seen;
+      } catch (error) {
+        logger.warn(
+          { session: query.sourceSession },
+          `the host's task rows are unreadable: ${messageOf(error)}`,
+        );
+        return { kind: "unknown" };
+      }
+    },
+    stop: async (query) => {
+      try {
+        return await stopSpawn(runtime, query);
+      } catch (error) {
+        logger.warn({ session: query.sourceSession }, `the host does not stop a spawn: ${messageOf(error)}`);
+        return "unreachable";
+      }
+    },
+    bind: async (envelope) => {
+      // Writing to an ACP child's entry races with the host's own set-up of it and can break the child.
+      if (isAcpSession(envelope.targetSession)) return;
+      try {
+        await bindEnvelope(runtime, envelope);
+      } catch (error) {
+        const { coordinationId: runId, stepId } = envelope;
+        logger.warn(
+          { runId, stepId },
+          `the envelope is not in the child's session entry: ${messageOf(error)}`,
+        );
+      }
+    },
+  };
+}
+
+/** The host stops what a running child has spawned, too; what a child that ended left at work is stopped by itself. */
+async function stopSpawn(
+  runtime: OpenClawPluginApi["runtime"],
+  { sourceSession, childSessionKey }: SpawnQuery,
+): Promise<Cancellation> {
+  if (!childSessionKey) return "unreachable";
+  const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: sourceSession }).list();
+  const row = rows.find((candidate) => candidate.childSessionKey === childSessionKey);
+  if (!row) return "already_ended";
+  const own = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
+  const below = await cancelSpawnsOf(runtime, childSessionKey);
+  return below === "unreachable" ? below : own;
+}
+
+async function bindEnvelope(
+  runtime: OpenClawPluginApi["runtime"],
+  envelope: CoordinationEnvelope,
+): Promise<void> {
+  await runtime.agent.session.patchSessionEntry({
+    sessionKey: envelope.targetSession,
+    agentId: agentOf(envelope.targetSession),
+    preserveActivity: true,
+    // The host merges the result shallowly: keep what other plugins wrote.
+    update: (entry) => ({
+      pluginExtensions: { ...entry.pluginExtensions, coordination: { envelope: plainJson(envelope) } },
+    }),
+  });
+}
+
+/** Without the properties that are undefined, which the host's JSON type does not know. */
+function plainJson(envelope: CoordinationEnvelope): JsonObject {
+  return JSON.parse(JSON.stringify(envelope)) as JsonObject;
+}
+
+function isAcpSession(sessionKey: SessionKey): boolean {
+  return sessionKey.split(":")[2] === "acp";
+}
+
+/**
+ * The host writes the row of an ACP child when its first turn starts, seconds after the spawn where the backend has to
+ * start first. Until then the turn waits in the host's memory: only a new process has lost it.
+ */
+function mayBeQueued({ childSessionKey, dispatchedAtMs }: SpawnQuery): boolean {
+  return (
+    childSessionKey !== undefined && isAcpSession(childSessionKey) && dispatchedAtMs >= performance.timeOrigin
+  );
+}
+
+function agentOf(sessionKey: SessionKey): string {
+  return sessionKey.split(":")[1] ?? "main";
+}
+
+export function observationOf(rows: readonly TaskRow[], query: SpawnQuery, now: number): Observation {
+  const row = rows.find((candidate) => isRowOf(candidate, query));
+  if (!row?.childSessionKey) return { kind: "absent" };
+  const child = { childSessionKey: row.childSessionKey as SessionKey, childRunId: row.runId ?? row.id };
+  const ending = isUndelivered(row, query, now) ? undefined : endingOf(row);
+  return ending ? { kind: "ended", ...child, ...ending } : { kind: "running", ...child };
+}
+
+/** A child that we know is found by its key; a spawn whose answer was lost, by its task text. */
+function isRowOf(row: TaskRow, query: SpawnQuery): boolean {
+  const key = row.childSessionKey;
+  if (!key || key === query.sourceSession) return false;
+  if (query.childSessionKey) return key === query.childSessionKey;
+  return (
+    !query.taken.has(key as SessionKey) &&
+    row.createdAt >= query.dispatchedAtMs - ROW_EARLIER_MS_MAX &&
+    hash("sha256", row.title) === query.input.sha256
+  );
+}
+
+/**
+ * An orchestrator's row says "succeeded" when its first turn ends, though it still waits for its children: delivery tells.
+ * But the host gives up some deliveries after three tries and leaves them pending for ever.
+ */
+function isUndelivered(
+  { deliveryStatus, endedAt }: TaskRow,
+  { hasOpenChildren }: SpawnQuery,
+  now: number,
+): boolean {
+  if (deliveryStatus !== "pending") return false;
+  return hasOpenChildren || endedAt === undefined || now - endedAt < DELIVERY_MS_MAX;
+}
+
+function endingOf({ status, error }: TaskRow): ChildEnding | undefined {
+  switch (status) {
+    case "queued":
+    case "running":
+      return undefined;
+    case "succeeded":
+      return { outcome: "completed" };
+    case "timed_out":
+      return { outcome: "timed_out" };
+    case "cancelled":
+      return { outcome: "cancelled", ...(error && { message: sentence(error) }) };
+    case "failed":
+    case "lost":
+      return { outcome: "failed", message: sentence(error ?? `the host calls the child ${status}`) };
+    default:
+      return undefined;
+  }
+}

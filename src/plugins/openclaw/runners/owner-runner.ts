@@ -1,0 +1,144 @@
+/**
+ * Owns: telling the owner of a plan how it went: one turn in its own session, at most once (D2).
+ *
+ * Told means that the message is in the owner's transcript: from then on the model reads it in this turn or the next, and
+ * the host finishes a turn that it interrupted. So `observe` says ended at once; `follow` waits for the answer, too. Nothing
+ * here sends a second time: what is not certain is `unknown`.
+ */
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { Observation, ObservedChild } from "../../../agents/coordination/contracts/observation.ts";
+import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordination/ports/agent-runner.ts";
+import {
+  endingOf,
+  findRow,
+  firstAnswerIn,
+  followBy,
+  isOpen,
+  isRefusal,
+  mayStillBegin,
+  messageOf,
+  readTranscript,
+  runIdOf,
+  sinceBegin,
+  startOf,
+  type HostRuntime,
+  type RunnerParts,
+  type TaskRow,
+} from "../host/host-runs.ts";
+
+/** The host keeps the rows of runs for seven days. Without them, and with a transcript that was reset, nothing is certain. */
+const ROWS_KEPT_MS = 6 * 24 * 3_600_000;
+
+export function ownerRunner(runtime: HostRuntime, { clock, logger }: RunnerParts): AgentRunner {
+  /** Keys that the host is being asked to run right now. */
+  const starting = new Set<string>();
+  const observe = async (attempt: Attempt): Promise<Observation> => {
+    try {
+      const seen = await look(runtime, attempt);
+      if (seen.kind !== "nothing") return seen.seen;
+      const ageMs = clock.now() - attempt.dispatchedAtMs;
+      const mayBegin = starting.has(attempt.idempotencyKey) || mayStillBegin(attempt, clock);
+      return { kind: mayBegin || ageMs > ROWS_KEPT_MS ? "unknown" : "absent" };
+    } catch (error) {
+      logger.warn(
+        { key: attempt.idempotencyKey },
+        `the host does not say whether an owner was told: ${messageOf(error)}`,
+      );
+      return { kind: "unknown" };
+    }
+  };
+  return {
+    start: async (order) => {
+      starting.add(order.idempotencyKey);
+      try {
+        return await tell(runtime, order);
+      } catch (error) {
+        return { kind: "unknown", message: messageOf(error) };
+      } finally {
+        starting.delete(order.idempotencyKey);
+      }
+    },
+    observe,
+    follow: (attempt, signal) => {
+      const answered = () => lookForAnswer(runtime, attempt).catch(() => observe(attempt));
+      return followBy(runtime, { clock, observe: answered }, attempt, signal);
+    },
+    // An owner's turn is not ours to stop.
+    cancel: () => Promise.resolve("already_ended"),
+  };
+}
+
+type Seen =
+  | { readonly kind: "nothing" }
+  | {
+      readonly kind: "something";
+      readonly seen: Extract<Observation, ObservedChild>;
+      /** It was told, and its turn goes on. */
+      readonly answers: boolean;
+    };
+
+async function look(runtime: HostRuntime, attempt: Attempt): Promise<Seen> {
+  const child = { childSessionKey: attempt.childSessionKey, childRunId: runIdOf(attempt) };
+  const row = await findRow(runtime, attempt);
+  const since = sinceBegin(await readTranscript(runtime, attempt.childSessionKey), runIdOf(attempt));
+  if (since || row?.status === "succeeded") {
+    const reply = firstAnswerIn(since ?? []);
+    const told = { kind: "ended", ...child, outcome: "completed", ...(reply && { reply }) } as const;
+    return { kind: "something", seen: told, answers: isAnswering(row) };
+  }
+  if (!row) return { kind: "nothing" };
+  const seen = isOpen(row)
+    ? ({ kind: "running", ...child } as const)
+    : ({ kind: "ended", ...child, ...endingOf(row) } as const);
+  return { kind: "something", seen, answers: false };
+}
+
+/** A turn that the host interrupted goes on under another run, and its own row stays open for ever. */
+function isAnswering(row: TaskRow | undefined): boolean {
+  return row !== undefined && isOpen(row) && row.createdAt >= performance.timeOrigin;
+}
+
+/** As `look`, but a turn that goes on is running, although the owner was told. */
+async function lookForAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Observation> {
+  const looked = await look(runtime, attempt);
+  if (looked.kind === "nothing") return { kind: "unknown" };
+  const { childSessionKey, childRunId } = looked.seen;
+  return looked.answers ? { kind: "running", childSessionKey, childRunId } : looked.seen;
+}
+
+/** What is told by a turn of a session, once for each key. */
+export type Telling = Attempt & Pick<Order, "message">;
+
+export async function tell(runtime: HostRuntime, order: Telling): Promise<Start> {
+  const seen = await look(runtime, order);
+  if (seen.kind !== "nothing") return startOf(seen.seen);
+  const deliver = hasChat(runtime, order.childSessionKey);
+  const first = await run(runtime, order, deliver);
+  // The chat cannot be written to any more: the owner is told all the same. A refused run left nothing behind.
+  return deliver && first.kind === "refused" ? await run(runtime, order, false) : first;
+}
+
+async function run(runtime: HostRuntime, order: Telling, deliver: boolean): Promise<Start> {
+  try {
+    const { runId, sessionKey } = await runtime.subagent.run({
+      sessionKey: order.childSessionKey,
+      message: order.message,
+      deliver,
+      idempotencyKey: order.idempotencyKey,
+    });
+    const childSessionKey = (sessionKey ?? order.childSessionKey) as SessionKey;
+    return { kind: "started", child: { childSessionKey, childRunId: runId } };
+  } catch (error) {
+    return { kind: isRefusal(error) ? "refused" : "unknown", message: messageOf(error) };
+  }
+}
+
+/**
+ * Whether the session belongs to a chat, which then shows the answer. For a session without one the host would look for
+ * any chat that is configured, and could tell a stranger.
+ */
+function hasChat(runtime: HostRuntime, sessionKey: SessionKey): boolean {
+  const agentId = sessionKey.split(":")[1] ?? "main";
+  const entry = runtime.agent.session.getSessionEntry({ sessionKey, agentId, readConsistency: "latest" });
+  return entry?.delivery?.kind === "external";
+}

@@ -1,0 +1,27 @@
+import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
+
+/**
+ * What a child reads about its place. It is the same text in every turn of the child, so that the provider can cache the
+ * system prompt, and it gives the model nothing to act with: authority is the ledger's record (H3).
+ */
+export function promptContext(envelope: CoordinationEnvelope): string {
+  const { coordinationId, stepId, parentStepId, sourceSession, targetSession, intent, priority, deadlineMs } =
+    envelope;
+  const place = {
+    coordinationId,
+    stepId,
+    ...(parentStepId && { parentStepId }),
+    sourceSession,
+    targetSession,
+    intent,
+    priority,
+    ...(deadlineMs && { deadline: new Date(deadlineMs).toISOString() }),
+  };
+  return [
+    "<coordination>",
+    "You work on one step of a coordinated task. Other agents may be working on its other steps at the same time.",
+    JSON.stringify(place),
+    "This is information, not a request: do your task and report its result as usual.",
+    "</coordination>",
+  ].join("\n");
+}

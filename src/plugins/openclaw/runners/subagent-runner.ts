@@ -1,0 +1,165 @@
+/**
+ * Owns: `AgentRunner` for steps that run as OpenClaw subagents. The attempt's key is the host's key and its run id; the
+ * session is the attempt's own, so that the host can be asked about both after any crash.
+ *
+ * The host remembers a key only within one process. After a restart the row tells that the run began (D2).
+ */
+import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type {
+  Cancellation,
+  Observation,
+  ObservedChild,
+} from "../../../agents/coordination/contracts/observation.ts";
+import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordination/ports/agent-runner.ts";
+import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
+import {
+  endingOf,
+  findRow,
+  followBy,
+  isOpen,
+  isRefusal,
+  mayStillBegin,
+  messageOf,
+  readTranscript,
+  replyIn,
+  rowOwnerOf,
+  runIdOf,
+  sinceBegin,
+  startOf,
+  usageIn,
+  within,
+  type HostRuntime,
+  type RunnerParts,
+  type TaskRow,
+} from "../host/host-runs.ts";
+import { promptContext } from "./prompt-context.ts";
+
+/** The host takes 0.2 s for an agent and its agents, and gives up itself after 15 s. */
+const CANCEL_MS_MAX = 20_000;
+
+/** A lane of our own runs one agent at a time; work runs on the host's lane for subagents, with its limit. */
+const HOST_LANE: Record<Lane, string> = {
+  control: "coord:control",
+  escalation: "coord:escalation",
+  data: "subagent",
+};
+
+export interface SubagentRunnerParts extends RunnerParts {
+  /** Our tools that the agent gets besides those of its profile. They must be registered: else the host refuses the run. */
+  readonly tools: readonly string[];
+}
+
+export function subagentRunner(runtime: HostRuntime, parts: SubagentRunnerParts): AgentRunner {
+  /** Keys that the host is being asked to run right now. */
+  const starting = new Set<string>();
+  const observe = (attempt: Attempt): Promise<Observation> => {
+    const mayBegin = starting.has(attempt.idempotencyKey) || mayStillBegin(attempt, parts.clock);
+    return observed(runtime, parts, attempt, mayBegin);
+  };
+  return {
+    start: async (order) => {
+      starting.add(order.idempotencyKey);
+      try {
+        return await started(runtime, parts, order);
+      } finally {
+        starting.delete(order.idempotencyKey);
+      }
+    },
+    observe,
+    follow: (attempt, signal) =>
+      followBy(runtime, { clock: parts.clock, observe: () => observe(attempt) }, attempt, signal),
+    cancel: (attempt) =>
+      within(parts.clock, CANCEL_MS_MAX, cancelled(runtime, parts, attempt), "unreachable" as const),
+  };
+}
+
+async function started(runtime: HostRuntime, parts: SubagentRunnerParts, order: Order): Promise<Start> {
+  try {
+    const before = await findRow(runtime, order);
+    if (before) return startOf(await seenIn(runtime, order, before));
+  } catch (error) {
+    return { kind: "unknown", message: messageOf(error) };
+  }
+  try {
+    const { runId, sessionKey } = await runtime.subagent.run({
+      sessionKey: order.childSessionKey,
+      message: order.message,
+      extraSystemPrompt: stepContext(order),
+      lane: HOST_LANE[order.lane],
+      deliver: false,
+      idempotencyKey: order.idempotencyKey,
+      ...(parts.tools.length > 0 && { toolsAlsoAllow: [...parts.tools] }),
+    });
+    const childSessionKey = (sessionKey ?? order.childSessionKey) as SessionKey;
+    return { kind: "started", child: { childSessionKey, childRunId: runId } };
+  } catch (error) {
+    return { kind: isRefusal(error) ? "refused" : "unknown", message: messageOf(error) };
+  }
+}
+
+async function observed(
+  runtime: HostRuntime,
+  { logger }: RunnerParts,
+  attempt: Attempt,
+  mayBegin: boolean,
+): Promise<Observation> {
+  try {
+    const row = await findRow(runtime, attempt);
+    if (row) return await seenIn(runtime, attempt, row);
+    return { kind: mayBegin ? "unknown" : "absent" };
+  } catch (error) {
+    logger.warn({ key: attempt.idempotencyKey }, `the host does not say how a run goes: ${messageOf(error)}`);
+    return { kind: "unknown" };
+  }
+}
+
+async function seenIn(
+  runtime: HostRuntime,
+  attempt: Attempt,
+  row: TaskRow,
+): Promise<Extract<Observation, ObservedChild>> {
+  const { childSessionKey } = attempt;
+  const child = { childSessionKey, childRunId: runIdOf(attempt) };
+  if (isOpen(row)) return { kind: "running", ...child };
+  const transcript = await readTranscript(runtime, childSessionKey);
+  // A session that revises its result has the words of earlier attempts, too.
+  const messages = sinceBegin(transcript, runIdOf(attempt)) ?? transcript;
+  const reply = replyIn(messages);
+  const usage = usageIn(messages);
+  return { kind: "ended", ...child, ...endingOf(row), ...(reply && { reply }), ...(usage && { usage }) };
+}
+
+async function cancelled(
+  runtime: HostRuntime,
+  { clock, logger }: RunnerParts,
+  attempt: Attempt,
+): Promise<Cancellation> {
+  try {
+    const row = await findRow(runtime, attempt);
+    if (!row) return mayStillBegin(attempt, clock) ? "unreachable" : "already_ended";
+    const own = isOpen(row)
+      ? await cancelRow(runtime, rowOwnerOf(runtime, attempt.childSessionKey), row)
+      : "already_ended";
+    // The host stops the agents below a running one, but an agent that ended may have left some at work.
+    const below = await cancelSpawnsOf(runtime, attempt.childSessionKey);
+    return below === "unreachable" ? below : own;
+  } catch (error) {
+    logger.warn({ key: attempt.idempotencyKey }, `the host does not cancel a run: ${messageOf(error)}`);
+    return "unreachable";
+  }
+}
+
+/** The envelope, and how the result gets back. */
+function stepContext({ envelope, outputSchema }: Order): string {
+  return [
+    promptContext(envelope),
+    "<coordination-report>",
+    "Before your last message call the tool `coordination_report` once. `outcome` is `completed` or `failed`; `outputs` is",
+    "your result as JSON; `confidence` says how sure you are of it; `evidence` says what it rests on.",
+    ...(outputSchema ? [`\`outputs\` must satisfy this JSON Schema: ${JSON.stringify(outputSchema)}`] : []),
+    "Where you do not have this tool, let your last message be the outputs as one JSON object.",
+    "If you spawn agents of your own, call `sessions_yield` to wait for them: what they say after your last message is lost.",
+    "</coordination-report>",
+  ].join("\n");
+}

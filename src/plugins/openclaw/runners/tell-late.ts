@@ -1,0 +1,31 @@
+/**
+ * Owns: telling a session that an agent which was called there is done, when its chat no longer waits for it, by a turn of the
+ * session. Nothing that the agent said is in it: the turn's model would take it for a request.
+ */
+import type { EpochMs, IdempotencyKey, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { ChatRun } from "../../chat-agents.ts";
+import { messageOf, type HostRuntime } from "../host/host-runs.ts";
+import { tell } from "./owner-runner.ts";
+import { agentOf } from "../host/session-agent.ts";
+
+/** Never rejects: what is not told can be asked for. */
+export async function tellLate(
+  { runtime, logger }: { readonly runtime: HostRuntime; readonly logger: Logger },
+  sessionKey: SessionKey,
+  { agentId, runId }: ChatRun,
+): Promise<void> {
+  try {
+    const told = await tell(runtime, {
+      idempotencyKey: `${runId}:told` as IdempotencyKey,
+      agentId: agentOf(sessionKey) as never,
+      childSessionKey: sessionKey,
+      dispatchedAtMs: Date.now() as EpochMs,
+      message: `[Coordination] The agent ${agentId}, which somebody called in this chat, is done or waits for a person. Tell the person you work for, and that /coordination run ${runId} shows what came of it. There is nothing else for you to do about it.`,
+    });
+    if (told.kind !== "started")
+      logger.warn({ runId }, `a chat was not told of an agent's end: ${told.message}`);
+  } catch (error) {
+    logger.warn({ runId }, `a chat was not told of an agent's end: ${messageOf(error)}`);
+  }
+}

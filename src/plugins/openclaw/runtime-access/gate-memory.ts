@@ -1,0 +1,55 @@
+/**
+ * Owns: which session a model call belongs to, which sessions are gated, and what they said. Module instances of the plugin and the
+ * runs under way outlive a reload, so this lies on `globalThis`. No truth: hooks fill it in before every model call.
+ */
+import { hash } from "node:crypto";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import { basisPointsBelow } from "../../../agents/coordination/gates/stated-confidence.ts";
+import type { GatedSession } from "../../../agents/coordination/runtime/held-results/withhold-text.ts";
+import {
+  withheldTexts,
+  type WithheldTexts,
+} from "../../../agents/coordination/runtime/environment/withheld-texts.ts";
+import { recent, type Recent } from "../host/recent.ts";
+
+export interface GatedNow extends GatedSession {
+  /** Its newest message states a low confidence: every part of it is kept back. */
+  readonly isDoubted?: boolean;
+  /** The ledger does not say yet what the session is. */
+  readonly isProvisional?: true;
+}
+
+export interface GateMemory {
+  /** The session of a run, by the span that its model calls have as parent. */
+  readonly spans: Recent<SessionKey>;
+  readonly gated: Recent<GatedNow>;
+  readonly texts: WithheldTexts;
+}
+
+const KEY = Symbol.for("openclaw-coordination.gate-memory");
+const SPANS_MAX = 20_000;
+const SESSIONS_MAX = 10_000;
+
+type Holder = { [KEY]?: GateMemory };
+
+export function gateMemory(): GateMemory {
+  const known = (globalThis as Holder)[KEY];
+  if (known) return known;
+  const memory: GateMemory = {
+    spans: recent<SessionKey>(SPANS_MAX),
+    gated: recent<GatedNow>(SESSIONS_MAX),
+    texts: withheldTexts((text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) })),
+  };
+  (globalThis as Holder)[KEY] = memory;
+  return memory;
+}
+
+/** What the agent just reported decides what it may say: the report comes in the middle of its run. */
+export function noteReported(session: string, confidence: number | undefined): void {
+  const { gated } = gateMemory();
+  const known = gated.get(session);
+  if (!known) return;
+  const { reported: _, ...rest } = known;
+  const stated = confidence === undefined ? {} : { reported: { confidence: basisPointsBelow(confidence) } };
+  gated.set(session, { ...rest, ...stated });
+}

@@ -1,0 +1,177 @@
+/** Owns: building the shared runtime from the host's API and the operator's config. */
+import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { hostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
+import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
+import { parsePluginConfig } from "../../../agents/coordination/contracts/config/config.ts";
+import {
+  composeCoordinator,
+  healthSinkBeside,
+  ledgerPathIn,
+  readHealthBeside,
+  systemClock,
+  VERSION,
+  type ComposeOptions,
+  type RunningCoordinator,
+} from "../../compose.ts";
+import { createFlowMirror } from "../runners/flow-mirror.ts";
+import { chatChannel } from "../runners/chat-channel.ts";
+import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { hookHost } from "../../hooks/hook-host.ts";
+import { gateMemory } from "./gate-memory.ts";
+import { hostApproval } from "../host/host-approval.ts";
+import { hostModel } from "../host/host-model.ts";
+import { healthRecord } from "../host/health-record.ts";
+import { hostLogger } from "../host/host-logger.ts";
+import { within } from "../host/host-runs.ts";
+import { openWopFace } from "../openwop/openwop-face.ts";
+import { hostRunner } from "../runners/host-runner.ts";
+import { ownerRunner } from "../runners/owner-runner.ts";
+import { recent } from "../host/recent.ts";
+import type { OpenClawPluginApi } from "../host/sdk.ts";
+import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
+import { shownIn } from "../runners/show-plan.ts";
+import { subagentRunner } from "../runners/subagent-runner.ts";
+import { CHILD_TOOLS } from "../host/tool-declarations.ts";
+import { workingFolders } from "../host/working-folder.ts";
+
+/** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
+const PENDING_SPAWNS_MAX = 10_000;
+const REQUESTS_MAX = 1_000;
+
+/** @throws CoordinationError `CONFIG_INVALID` */
+export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
+  const config = parsePluginConfig(api.pluginConfig);
+  const logger = hostLogger(api.logger);
+  const ledgerPath = ledgerPathIn(api.runtime.state.resolveStateDir());
+  const sink = healthSinkBeside(ledgerPath);
+  const runner = hostRunner(api.runtime, logger);
+  const hooks = hookHost({ clock: systemClock, logger });
+  const opened = openOnce(() =>
+    composeForHost(api, {
+      ...{ ledgerPath, config, logger, hooks, observer: runner },
+      ...(openwop && { onAppended: openwop.appended }),
+    }),
+  );
+  const openwop = config.openwop.enabled
+    ? openWopFace({
+        ...{ runtime: api.runtime, config, logger, ledgerPath, version: VERSION },
+        coordinator: opened.get,
+      })
+    : undefined;
+  return {
+    hooks,
+    gateOfAgent: (agentId) =>
+      gateOf(config.gates, {
+        agentId,
+        runner: "subagent",
+        plugins: hooks.verifiersFor(hostAgentId(agentId)),
+      }),
+    acpDefaultAgent: () => acpDefaultAgentOf(api),
+    config,
+    logger,
+    runner,
+    health: healthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
+    pendingSpawns: recent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
+    folderOf: workingFolders(api.runtime),
+    requests: recent<string>(REQUESTS_MAX),
+    coordinator: opened.get,
+    get closed() {
+      return opened.closed();
+    },
+    ...(openwop && { openwop }),
+    close: async () => {
+      // Its runs are in the same ledger.
+      await openwop?.close();
+      await opened.close();
+    },
+  };
+}
+
+function acpDefaultAgentOf({ runtime }: OpenClawPluginApi): string | undefined {
+  return runtime.config.current().acp?.defaultAgent;
+}
+
+const MIRROR_STOP_MS_MAX = 5_000;
+
+/** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
+async function composeForHost(
+  { runtime }: OpenClawPluginApi,
+  given: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended">,
+): Promise<RunningCoordinator> {
+  const { logger } = given;
+  const mirror = createFlowMirror({
+    runtime,
+    logger,
+    clock: systemClock,
+    cancel: async (coordinationId) => {
+      await coordinator.cancel({ coordinationId, by: "task_flow" });
+    },
+  });
+  const show = shownIn(mirror, (sha256) => coordinator.reads.get(sha256));
+  const owner = ownerRunner(runtime, { clock: systemClock, logger });
+  const coordinator = await composeCoordinator({
+    ...given,
+    runners: {
+      subagent: subagentRunner(runtime, { clock: systemClock, logger, tools: CHILD_TOOLS }),
+      owner,
+    },
+    model: hostModel(runtime),
+    withheld: gateMemory().texts,
+    channels: (take) => ({
+      host: hostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
+      chat: chatChannel(owner, () => systemClock.now()),
+    }),
+    workspaceOf: (agent) => workspaceOf(runtime, agent),
+    onPlan: show,
+  });
+  return {
+    ...coordinator,
+    close: async () => {
+      // A host that does not answer about flows must not keep the ledger open.
+      await within(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined);
+      await coordinator.close();
+    },
+  };
+}
+
+function workspaceOf({ agent: agents, config }: OpenClawPluginApi["runtime"], agent: AgentId): string {
+  // The host's own types of its config disagree about `undefined`.
+  const current = config.current() as Parameters<typeof agents.resolveAgentWorkspaceDir>[0];
+  return agents.resolveAgentWorkspaceDir(current, agent);
+}
+
+interface OpenOnce {
+  readonly get: () => Promise<RunningCoordinator>;
+  readonly close: () => Promise<void>;
+  readonly closed: () => boolean;
+}
+
+/** One open ledger; a failed opening is tried again by the next caller. */
+function openOnce(open: () => Promise<RunningCoordinator>): OpenOnce {
+  let opening: Promise<RunningCoordinator> | undefined;
+  let closed = false;
+  const start = async (): Promise<RunningCoordinator> => {
+    const coordinator = await open();
+    // Recovery asks the host about every open step; spawns need not wait for it.
+    void coordinator.start();
+    return coordinator;
+  };
+  return {
+    closed: () => closed,
+    get: async () => {
+      if (closed) throw new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
+      opening ??= start();
+      try {
+        return await opening;
+      } catch (error) {
+        opening = undefined;
+        throw error;
+      }
+    },
+    close: async () => {
+      closed = true;
+      const coordinator = await opening?.catch(() => undefined);
+      await coordinator?.close();
+    },
+  };
+}

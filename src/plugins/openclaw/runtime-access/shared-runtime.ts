@@ -1,0 +1,107 @@
+/**
+ * Owns: the one runtime of this process. Module instances of the plugin share nothing but `globalThis`, and hooks of one
+ * coordination reach several of them, before and after reloads.
+ *
+ * The service owns the runtime: its start makes it, replacing what was there; its stop closes it and leaves a closed
+ * runtime behind, so that a late hook of a disabled plugin opens nothing (H1). All truth is in the ledger.
+ */
+import type { AgentId, CoordinationId, StepId } from "../../../agents/coordination/contracts/ids.ts";
+import type { Gate } from "../../../agents/coordination/contracts/verification.ts";
+import type { Phase1Config } from "../../../agents/coordination/contracts/config/config.ts";
+import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import type { SpawnObserver } from "../../../agents/coordination/ports/spawn-observer.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type { RunningCoordinator } from "../../compose.ts";
+import type { HookHost } from "../../hooks/hook-host.ts";
+import type { HealthRecord } from "../host/health-record.ts";
+import type { OpenWopFace } from "../openwop/openwop-face.ts";
+import { outsideCalls } from "../host/outside-calls.ts";
+import type { Recent } from "../host/recent.ts";
+import type { WorkingFolders } from "../host/working-folder.ts";
+
+export interface SharedRuntime {
+  readonly config: Phase1Config;
+  readonly logger: Logger;
+  readonly health: HealthRecord;
+  readonly runner: SpawnObserver;
+  /** What other plugins registered. */
+  readonly hooks: HookHost;
+  /** What holds the results of an agent that a model spawns, as far as the configuration says. */
+  gateOfAgent(agentId: AgentId): Gate | undefined;
+  /** Whom the host takes for a spawn over ACP that names no agent. */
+  readonly acpDefaultAgent: () => string | undefined;
+  /** Spawns between their two hooks, by tool call. */
+  readonly pendingSpawns: Recent<readonly PendingSpawn[]>;
+  /** The folder from which a session's tools take relative paths. */
+  readonly folderOf: WorkingFolders;
+  /** The newest request to each session, the objective of a coordination that it opens. */
+  readonly requests: Recent<string>;
+  /** Opens the ledger at the first call and again after a failure. @throws CoordinationError */
+  coordinator(): Promise<RunningCoordinator>;
+  /** Absent where the operator does not want OpenWOP served. */
+  readonly openwop?: OpenWopFace;
+  readonly closed: boolean;
+  close(): Promise<void>;
+}
+
+export interface PendingSpawn {
+  readonly coordinationId: CoordinationId;
+  readonly stepId: StepId;
+}
+
+const KEY = Symbol.for("openclaw-coordination.runtime");
+
+/** A reload replaces the runtime within this time; a hook in between waits for the new one. */
+const RELOAD_WAIT_MS = 2_000;
+const RELOAD_POLL_MS = 25;
+
+type Holder = { [KEY]?: SharedRuntime };
+
+export function currentRuntime(): SharedRuntime | undefined {
+  return (globalThis as Holder)[KEY];
+}
+
+export async function replaceRuntime(next: SharedRuntime): Promise<void> {
+  const previous = currentRuntime();
+  (globalThis as Holder)[KEY] = next;
+  await previous?.close();
+}
+
+/**
+ * Runs `work` on the open runtime; `make` is for a process whose service never starts.
+ *
+ * @throws CoordinationError what `work` throws, or `LEDGER_CLOSED` when the plugin is stopped.
+ */
+export function withRuntime<T>(
+  make: () => Promise<SharedRuntime>,
+  work: (runtime: SharedRuntime) => Promise<T>,
+): Promise<T> {
+  // What the work begins goes on when the hook, tool or method that reached us is over.
+  return outsideCalls(() => onOpenRuntime(make, work));
+}
+
+async function onOpenRuntime<T>(
+  make: () => Promise<SharedRuntime>,
+  work: (runtime: SharedRuntime) => Promise<T>,
+): Promise<T> {
+  if (!currentRuntime()) await replaceRuntime(await make());
+  const runtime = await openRuntime();
+  try {
+    return await work(runtime);
+  } catch (error) {
+    if (!isCoordinationError(error) || error.code !== "LEDGER_CLOSED") throw error;
+    // Closed under the call by a reload: once more on the runtime that replaced it.
+    return await work(await openRuntime());
+  }
+}
+
+async function openRuntime(): Promise<SharedRuntime> {
+  // By the clock: a busy process polls rarely, and a hook that the host no longer waits for must begin nothing.
+  const untilMs = performance.now() + RELOAD_WAIT_MS;
+  for (;;) {
+    const runtime = currentRuntime();
+    if (runtime && !runtime.closed) return runtime;
+    if (performance.now() >= untilMs) throw new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
+    await new Promise((resolve) => setTimeout(resolve, RELOAD_POLL_MS));
+  }
+}

@@ -1,0 +1,25 @@
+/** Owns: what every agent tool is given, and the form in which it answers. */
+import type { AgentId, SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { Plans } from "./plan-access.ts";
+
+/** What a tool tells the model, as JSON. */
+export interface ToolAnswer extends Readonly<Record<string, unknown>> {
+  readonly status: string;
+}
+
+export interface Calling {
+  readonly plans: Plans;
+  readonly mayRun: (agent: AgentId) => boolean;
+  /** For a plan without an id. */
+  readonly planId: string;
+  readonly session: SessionKey;
+  /** Aborted when nobody waits for the answer any more. */
+  readonly signal: AbortSignal | undefined;
+  readonly agent: AgentId;
+}
+
+export type Use = <T>(work: (calling: Calling) => Promise<T>) => Promise<T>;
+
+export function failed(message: string): ToolAnswer {
+  return { status: "error", message };
+}

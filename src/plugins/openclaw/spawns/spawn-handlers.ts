@@ -1,0 +1,210 @@
+/**
+ * Owns: the two hooks around `sessions_spawn`. Before: the intent is recorded and the envelope goes into the params (D1).
+ * After: the child is bound to its step, or the host's refusal recorded.
+ *
+ * What cannot be recorded goes on uncoordinated and is said loudly; in strict mode it is refused instead.
+ */
+import type { CoordinationEnvelope } from "../../../agents/coordination/contracts/envelope.ts";
+import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
+import { whyUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { goOnOrRefuse, refusal } from "../runtime-access/refuse-call.ts";
+import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
+import type { PendingSpawn, SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { whyDenied } from "./spawn-decision.ts";
+import { readSpawnCall, targetOf, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
+import { readSpawnResult } from "../host/spawn-result.ts";
+
+type BeforeEvent = HookEvent<"before_tool_call">;
+type BeforeContext = HookContext<"before_tool_call">;
+type BeforeResult = HookResult<"before_tool_call">;
+
+export interface SpawnHandlerParts {
+  readonly api: OpenClawPluginApi;
+  readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
+  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+}
+
+export interface SpawnHandlers {
+  beforeSpawn(event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult>;
+  afterSpawn(event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">): Promise<void>;
+}
+
+export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
+  return {
+    beforeSpawn: async (event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> => {
+      try {
+        // Known without the ledger, and true also where that cannot be opened.
+        const ungated = await refusedUngated(parts, event, ctx);
+        if (ungated) return ungated;
+        const denied = await deniedByPlugins(parts, event, ctx);
+        return denied ?? (await parts.use((runtime) => admit(runtime, event, ctx)));
+      } catch (error) {
+        return goOnOrRefuse(parts.api, error, "spawn");
+      }
+    },
+    afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
+      parts.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey: ctx.sessionKey })),
+  };
+}
+
+/** These say no to the spawn itself; others say only that it could not be recorded. */
+const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT", "UNGATEABLE"]);
+
+/** What must be held back and cannot be is not spawned, recorded or not. */
+async function refusedUngated(
+  { use }: SpawnHandlerParts,
+  event: BeforeEvent,
+  ctx: BeforeContext,
+): Promise<BeforeResult> {
+  const runtime = await use((open) => Promise.resolve(open));
+  if (!isCoordinated(runtime, ctx)) return undefined;
+  const target = targetOf(callOf(runtime, event, ctx));
+  const reason = target && whyUngateable(runtime.gateOfAgent(target.agentId), target);
+  if (reason === undefined) return undefined;
+  runtime.logger.info({ session: ctx.sessionKey, refusal: "UNGATEABLE" }, `a spawn is refused: ${reason}`);
+  return refusal("spawn", reason);
+}
+
+/** What could not be recorded goes on; what a plugin denied never does. */
+async function deniedByPlugins(
+  { use }: SpawnHandlerParts,
+  event: BeforeEvent,
+  ctx: BeforeContext,
+): Promise<BeforeResult> {
+  const runtime = await use((open) => Promise.resolve(open));
+  if (!isCoordinated(runtime, ctx) || !runtime.hooks.hasAny("decide")) return undefined;
+  const reading = readSpawnCall(callOf(runtime, event, ctx));
+  const reason = await whyDenied(runtime, reading.kind === "spawn" ? reading.request : undefined);
+  return reason === undefined ? undefined : refusal("spawn", reason);
+}
+
+function isCoordinated({ config: { agents } }: SharedRuntime, { agentId }: BeforeContext): boolean {
+  return !agents || agents.some((agent) => agent === agentId);
+}
+
+async function admit(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> {
+  const { strict } = runtime.config;
+  if (!isCoordinated(runtime, ctx)) return undefined;
+  const reading = readSpawnCall(callOf(runtime, event, ctx));
+  if (reading.kind === "unreadable") {
+    runtime.logger.warn(
+      { session: ctx.sessionKey },
+      "a spawn without a usable session or agent goes on uncoordinated",
+    );
+    return strict
+      ? refusal("spawn", "the spawn names no session or agent that could be recorded")
+      : undefined;
+  }
+  const coordinator = await runtime.coordinator();
+  const admission = await coordinator.admitSpawn(reading.request);
+  runtime.health.succeeded();
+  if (admission.kind === "refused") {
+    if (strict || BLOCKING.has(admission.code)) return refusal("spawn", admission.reason);
+    runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
+    return undefined;
+  }
+  return handOver(runtime, { coordinator, reading, event, envelope: admission.envelope });
+}
+
+function callOf(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext): SpawnCall {
+  const sessionKey = ctx.sessionKey ?? "";
+  return {
+    params: event.params,
+    sessionKey,
+    agentId: ctx.agentId ?? "",
+    runId: event.runId ?? ctx.runId,
+    toolCallId: event.toolCallId ?? ctx.toolCallId,
+    trace: ctx.trace,
+    request: runtime.requests.get(sessionKey),
+    acpDefaultAgent: runtime.acpDefaultAgent,
+  };
+}
+
+interface HandOver {
+  readonly coordinator: Coordinator;
+  readonly reading: SpawnReading & { readonly kind: "spawn" };
+  readonly event: BeforeEvent;
+  readonly envelope: CoordinationEnvelope;
+}
+
+async function handOver(
+  runtime: SharedRuntime,
+  { coordinator, reading, event, envelope }: HandOver,
+): Promise<BeforeResult> {
+  const { coordinationId, stepId, sourceSession } = envelope;
+  for (const { code, path } of reading.problems) {
+    runtime.logger.warn(
+      { runId: coordinationId, stepId, problem: code, path },
+      "a spawn came with a problem",
+    );
+  }
+  const malformed = reading.problems.filter(({ code }) => code !== "ENVELOPE_NOT_AUTHORITATIVE");
+  if (runtime.config.strict && malformed.length > 0) {
+    const reason = malformedReason(malformed);
+    await coordinator.refuseSpawn({ coordinationId, stepId, sourceSession }, reason);
+    return refusal("spawn", reason);
+  }
+  const key = callKey(sourceSession, event.runId, event.toolCallId);
+  runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
+  // Whatever the model wrote there is replaced: the envelope comes from the ledger (H3).
+  return { params: { ...event.params, coordination: envelope } };
+}
+
+function malformedReason(problems: readonly InputProblem[]): string {
+  const fields = [...new Set(problems.map(({ path }) => path))].join(", ");
+  return `the spawn's ${fields} ${problems.length === 1 ? "is" : "are"} malformed; correct or leave out what is named and spawn again`;
+}
+
+async function settle(
+  runtime: SharedRuntime,
+  {
+    event,
+    sessionKey,
+  }: { readonly event: HookEvent<"after_tool_call">; readonly sessionKey: string | undefined },
+): Promise<void> {
+  const pending = takePending(runtime, event, sessionKey);
+  if (!pending || !sessionKey) return;
+  const claim = { ...pending, sourceSession: sessionKey as SessionKey };
+  const coordinator = await runtime.coordinator();
+  const result = readSpawnResult(event);
+  if (result.kind === "refused") await coordinator.refuseSpawn(claim, result.message);
+  if (result.kind !== "accepted") return;
+  const envelope = await coordinator.confirmSpawn(claim, result.child);
+  if (envelope) await runtime.runner.bind(envelope);
+}
+
+/**
+ * The host gives the params back unchanged, with our envelope, only where it ran the tool; a call that was refused before
+ * that is known by its tool call alone.
+ */
+function takePending(
+  runtime: SharedRuntime,
+  event: HookEvent<"after_tool_call">,
+  sessionKey: string | undefined,
+): PendingSpawn | undefined {
+  const key = callKey(sessionKey ?? "", event.runId, event.toolCallId);
+  const pending = runtime.pendingSpawns.get(key);
+  if (!pending) return undefined;
+  const named = stepNamedIn(event.params);
+  const index = Math.max(
+    0,
+    pending.findIndex(({ stepId }) => stepId === named),
+  );
+  const rest = pending.toSpliced(index, 1);
+  if (rest.length > 0) runtime.pendingSpawns.set(key, rest);
+  else runtime.pendingSpawns.delete(key);
+  return pending[index];
+}
+
+function stepNamedIn(params: Readonly<Record<string, unknown>>): unknown {
+  const envelope = params["coordination"];
+  return typeof envelope === "object" && envelope !== null && "stepId" in envelope
+    ? envelope.stepId
+    : undefined;
+}
+
+function callKey(sessionKey: string, runId: string | undefined, toolCallId: string | undefined): string {
+  return JSON.stringify([sessionKey, runId, toolCallId]);
+}

@@ -1,0 +1,176 @@
+/**
+ * Owns: the hooks by which results are held: before a run and a model call the session is known; before a message is written the
+ * child's last words are kept, and what the host would show of it to other sessions is left out.
+ *
+ * H2 a handler never throws into the host. H3 which session is gated says the ledger.
+ */
+import type {
+  AgentId,
+  CoordinationId,
+  SessionKey,
+  StepId,
+} from "../../../agents/coordination/contracts/ids.ts";
+import { isStrict } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { isNothingElse, withHeldBack } from "../../../agents/coordination/gates/placeholder.ts";
+import { confidenceFrom } from "../../../agents/coordination/gates/stated-confidence.ts";
+import { withholds } from "../../../agents/coordination/gates/withholds.ts";
+import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
+import { currentRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { REPORT_TOOL } from "../host/tool-declarations.ts";
+import { gateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
+import type { SpanOf } from "./text-transforms.ts";
+
+export interface GateHandlers {
+  beforeRun(ctx: HookContext<"before_agent_run">): Promise<undefined>;
+  modelCallStarted(ctx: HookContext<"model_call_started">): void;
+  beforeMessageWrite(
+    event: HookEvent<"before_message_write">,
+    ctx: HookContext<"before_message_write">,
+  ): HookResult<"before_message_write">;
+}
+
+export interface GateHandlerParts {
+  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+  readonly spanOf: SpanOf;
+}
+
+export function createGateHandlers({ quietly, spanOf }: GateHandlerParts): GateHandlers {
+  // On the runtime that is open then, also in the middle of a reload.
+  const keep = (session: SessionKey, shown: string): void => {
+    const work = quietly("before_message_write", async (runtime) =>
+      (await runtime.coordinator()).heldSessions.keep(session, shown),
+    );
+    gateMemory().texts.keeping(session, work);
+  };
+  return {
+    beforeRun: async ({ sessionKey, trace }) => {
+      if (!sessionKey) return undefined;
+      const session = sessionKey as SessionKey;
+      if (trace?.spanId) gateMemory().spans.set(trace.spanId, session);
+      const isKnown = await quietly("before_agent_run", (runtime) => learn(runtime, session));
+      if (!isKnown) beCareful(session);
+      return undefined;
+    },
+    modelCallStarted: ({ sessionKey }) => {
+      const span = spanOf();
+      if (span !== undefined && sessionKey) gateMemory().spans.set(span, sessionKey as SessionKey);
+      if (!sessionKey) return;
+      newMessage(sessionKey);
+      // Confirmed meanwhile: what is still to come is gated as it should be.
+      if (gateMemory().gated.get(sessionKey)?.isProvisional)
+        void quietly("model_call_started", (runtime) => learn(runtime, sessionKey as SessionKey, 0));
+    },
+    beforeMessageWrite: ({ message }, { sessionKey }) =>
+      sessionKey ? written(message, { session: sessionKey as SessionKey, keep }) : undefined,
+  };
+}
+
+/** What the message before stated says nothing of the next one. */
+function newMessage(session: string): void {
+  const { gated } = gateMemory();
+  const known = gated.get(session);
+  if (known?.isDoubted) gated.set(session, { ...known, isDoubted: false });
+}
+
+/** A child may run before the host has answered the call that spawned it. */
+const KNOWN_MS_MAX = 2_000;
+const LOOK_MS = 25;
+
+/** Resolves with whether the ledger says what the session is. */
+async function learn(runtime: SharedRuntime, session: SessionKey, waitMs = KNOWN_MS_MAX): Promise<boolean> {
+  const { gated: memory } = gateMemory();
+  const { heldSessions } = await runtime.coordinator();
+  const untilMs = performance.now() + waitMs;
+  for (;;) {
+    const gated = await heldSessions.gated(session);
+    const mayCome = !gated && isChild(session) && runtime.pendingSpawns.size > 0;
+    if (gated) memory.set(session, gated);
+    else if (!mayCome) memory.delete(session);
+    if (!mayCome) return true;
+    if (performance.now() >= untilMs) return false;
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+function isChild(session: string): boolean {
+  return session.includes(":subagent:");
+}
+
+/**
+ * The ledger does not answer, or the spawn is not confirmed. Where the operator demands checks of the agent, nothing gets out
+ * unchecked; where only a stated doubt would hold a result, the child goes on as any that is not coordinated.
+ */
+function beCareful(session: SessionKey): void {
+  const { gated: memory } = gateMemory();
+  if (memory.get(session) || !isChild(session)) return;
+  const gate = currentRuntime()?.gateOfAgent(agentOf(session));
+  if (!gate || !isStrict(gate)) return;
+  const unknown = { coordinationId: "" as CoordinationId, stepId: "" as StepId };
+  memory.set(session, { session, ...unknown, gate, isStrict: true, isProvisional: true });
+}
+
+function agentOf(session: string): AgentId {
+  return (/^agent:([^:]+):/u.exec(session)?.[1] ?? "main") as AgentId;
+}
+
+interface WrittenMessage {
+  readonly role?: string;
+  readonly stopReason?: string;
+  readonly content?: unknown;
+}
+
+/**
+ * The last words of a turn are kept. What the output transform does not reach and the host shows to sessions that ask for a
+ * transcript is not written at all: thoughts, and the outputs of a report.
+ */
+function written(
+  message: WrittenMessage,
+  {
+    session,
+    keep,
+  }: { readonly session: SessionKey; readonly keep: (session: SessionKey, shown: string) => void },
+): HookResult<"before_message_write"> {
+  const gated = gateMemory().gated.get(session);
+  if (!gated || message.role !== "assistant") return undefined;
+  const parts = partsOf(message.content);
+  const shown = parts.flatMap(({ type, text }) =>
+    type === "text" && typeof text === "string" ? [text] : [],
+  );
+  const isReplaced = shown.some((text) => isNothingElse(text));
+  for (const text of shown)
+    withHeldBack(text, (sha256, put) => (gateMemory().texts.keepWhole(session, sha256), put));
+  if (isReplaced && message.stopReason !== "toolUse") {
+    keep(session, shown.join("\n"));
+    // A run that goes on remembers what it said, and could be asked for it.
+    gateMemory().gated.set(session, { ...gated, isStrict: true });
+  }
+  const isHeld = gated.isStrict || isReplaced;
+  const left = parts
+    .filter(({ type }) => !isHeld || type !== "thinking")
+    .map((part) => withoutOutputs(gated, part));
+  if (left.length === parts.length && left.every((part, index) => part === parts[index])) return undefined;
+  return { message: { ...message, content: left } } as HookResult<"before_message_write">;
+}
+
+interface Part {
+  readonly type?: unknown;
+  readonly text?: unknown;
+  readonly name?: unknown;
+  readonly arguments?: unknown;
+}
+
+function partsOf(content: unknown): readonly Part[] {
+  if (typeof content === "string") return [{ type: "text", text: content }];
+  return Array.isArray(content) ? (content as Part[]) : [];
+}
+
+/** What is reported is in the ledger, and is held there. */
+function withoutOutputs({ gate, isStrict }: GatedNow, part: Part): Part {
+  if (part.type !== "toolCall" || part.name !== REPORT_TOOL) return part;
+  const given = part.arguments;
+  if (typeof given !== "object" || given === null) return part;
+  const { confidence, outcome } = given as { readonly confidence?: unknown; readonly outcome?: unknown };
+  const isLow = confidence !== undefined && withholds(gate, "", confidenceFrom(confidence));
+  if (!isStrict && !isLow) return part;
+  return { ...part, arguments: { outcome, confidence, outputs: { heldBack: true } } };
+}

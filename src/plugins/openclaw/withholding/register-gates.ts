@@ -1,0 +1,74 @@
+/** Owns: which of the host's seams hold results back (docs/openclaw.md says why these). Their code is loaded with the first run. */
+import { loadDiagnostics, type HookContext, type HookEvent, type OpenClawPluginApi } from "../host/sdk.ts";
+import type { GateHandlers } from "./gate-handlers.ts";
+import type { SpanOf, TextTransforms } from "./text-transforms.ts";
+
+const HOST_TIMEOUT_MS = 10_000;
+
+/** `handlers` is given how to tell in whose model call the caller is. */
+export function registerGates(
+  api: OpenClawPluginApi,
+  handlers: (spanOf: SpanOf) => Promise<GateHandlers>,
+): void {
+  const seam = seamOf();
+  const ready = async (): Promise<GateHandlers> => {
+    const spanOf = await seam.load();
+    return (seam.handlers ??= await handlers(spanOf));
+  };
+  // Runs that a reload found under way go on without a hook before them.
+  if (KEY in globalThis) void ready().catch(() => undefined);
+  api.registerTextTransforms({
+    output: [{ from: seam.pattern("fromModel"), to: "" }],
+    input: [{ from: seam.pattern("toModel"), to: "" }],
+  });
+  api.on("before_agent_run", async (_, ctx) => (await ready()).beforeRun(ctx), {
+    timeoutMs: HOST_TIMEOUT_MS,
+  });
+  api.on("model_call_started", (_, ctx) => seam.handlers?.modelCallStarted(ctx));
+  api.on(
+    "before_message_write",
+    (event: HookEvent<"before_message_write">, ctx: HookContext<"before_message_write">) =>
+      seam.handlers?.beforeMessageWrite(event, ctx),
+  );
+}
+
+const KEY = Symbol.for("openclaw-coordination.text-transforms");
+type Holder = { [KEY]?: TextTransforms };
+
+interface Seam {
+  handlers?: GateHandlers;
+  load(): Promise<SpanOf>;
+  /** A pattern that leaves every text as it is until the code behind it is loaded. */
+  pattern(which: keyof TextTransforms): RegExp;
+}
+
+function seamOf(): Seam {
+  let transforms: TextTransforms | undefined;
+  let loading: Promise<SpanOf> | undefined;
+  const load = async (): Promise<SpanOf> => {
+    const [{ createDiagnosticTraceContextFromActiveScope: active }, { textTransforms }] = await Promise.all([
+      loadDiagnostics(),
+      import("./text-transforms.ts"),
+    ]);
+    const spanOf: SpanOf = () => active().parentSpanId;
+    transforms = textTransforms(spanOf);
+    (globalThis as Holder)[KEY] = transforms;
+    return spanOf;
+  };
+  const seam: Seam = {
+    load: () => (loading ??= load()),
+    pattern: (which) => {
+      const pattern = /(?!)/u;
+      const replace = (text: string): string => {
+        // In the middle of a reload those of the instance before.
+        const known = transforms ?? (globalThis as Holder)[KEY];
+        return known ? text.replace(known[which], "") : text;
+      };
+      Object.defineProperty(pattern, Symbol.replace, { value: replace });
+      return pattern;
+    },
+  };
+  // The instance that transforms is not the one that hears of runs: it must not wait for one.
+  void seam.load().catch(() => undefined);
+  return seam;
+}

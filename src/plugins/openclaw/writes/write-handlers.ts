@@ -1,0 +1,162 @@
+/**
+ * Owns: the two hooks around tool calls that may change something. Before: the call is ruled on, and happens, happens with others'
+ * changes merged into it, waits for a person, or is refused in words for its model. After: what it left behind is recorded.
+ *
+ * H2 it answers within its budget and never throws into the host. What cannot be ruled on because the ledger fails goes on and is said
+ * loudly; in strict mode it is refused instead.
+ */
+import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
+import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
+import { goOnOrRefuse } from "../runtime-access/refuse-call.ts";
+import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
+import { currentRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { extractorsOf } from "./extractor-registry.ts";
+import { isWatched, readToolCall } from "./read-tool-call.ts";
+import { rewriteCall } from "./rewrite-call.ts";
+
+type BeforeEvent = HookEvent<"before_tool_call">;
+type BeforeContext = HookContext<"before_tool_call">;
+type BeforeResult = HookResult<"before_tool_call">;
+type AfterEvent = HookEvent<"after_tool_call">;
+type AfterContext = HookContext<"after_tool_call">;
+
+export interface WriteHandlerParts {
+  readonly api: OpenClawPluginApi;
+  readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
+  readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
+}
+
+export interface WriteHandlers {
+  beforeCall(event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult>;
+  afterCall(event: AfterEvent, ctx: AfterContext): Promise<void>;
+}
+
+export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
+  return {
+    beforeCall: async (event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> => {
+      if (!mayConcern(event.toolName)) return undefined;
+      try {
+        return await parts.use((runtime) => ruleOn(parts, runtime, { event, ctx }));
+      } catch (error) {
+        // Somebody must be able to look into what is wrong.
+        return event.toolName === "read" ? undefined : goOnOrRefuse(parts.api, error, "call");
+      }
+    },
+    afterCall: async (event: AfterEvent, ctx: AfterContext): Promise<void> => {
+      // Also of a tool that is not watched any more: the call may have been ruled on.
+      if (!currentRuntime()) return;
+      await parts.quietly("after_tool_call", async (runtime) => {
+        const { arbiter } = await runtime.coordinator();
+        await arbiter.callEnded(callKey(event, ctx), { hasFailed: hasFailed(event) });
+      });
+    },
+  };
+}
+
+/** It is asked at every tool call of the gateway. Before the runtime is there, no session can take part in anything. */
+function mayConcern(tool: string): boolean {
+  const runtime = currentRuntime();
+  if (!runtime) return false;
+  const config = runtime.config.conflicts;
+  return config.enabled && isWatched({ tool, config, extractors: extractorsOf });
+}
+
+const NOT_RUN: ReadonlySet<unknown> = new Set(["blocked", "skipped", "error"]);
+
+/** The host tells an error of a tool that failed, and by a status what it did not run. */
+function hasFailed({ error, result }: AfterEvent): boolean {
+  const details = (result as { readonly details?: { readonly status?: unknown } } | undefined)?.details;
+  return error !== undefined || NOT_RUN.has(details?.status);
+}
+
+interface Hooked {
+  readonly event: BeforeEvent;
+  readonly ctx: BeforeContext;
+}
+
+async function ruleOn(
+  { api }: WriteHandlerParts,
+  runtime: SharedRuntime,
+  { event, ctx }: Hooked,
+): Promise<BeforeResult> {
+  const { sessionKey } = ctx;
+  if (!sessionKey) return undefined;
+  const { arbiter } = await runtime.coordinator();
+  if (!(await arbiter.concerns(sessionKey as SessionKey))) return undefined;
+  const reading = await readToolCall({
+    ...{ tool: event.toolName, params: event.params, session: sessionKey, toolKind: event.toolKind },
+    derivedPaths: event.derivedPaths,
+    folder: runtime.folderOf(sessionKey, ctx.agentId ?? ""),
+    mainKey: mainKeyOf(api),
+    config: runtime.config.conflicts,
+    extractors: extractorsOf,
+  });
+  if (!reading) return undefined;
+  const answer = await arbiter.request({
+    ...{ session: sessionKey as SessionKey, tool: event.toolName, callKey: callKey(event, ctx) },
+    ...reading,
+    rewrite: (merged) => rewriteCall(event.toolName, event.params, reading.targets, merged),
+  });
+  runtime.health.succeeded();
+  return resultOf(runtime, answer);
+}
+
+function resultOf(runtime: SharedRuntime, answer: WriteAnswer): BeforeResult {
+  switch (answer.kind) {
+    case "free":
+      return undefined;
+    case "granted":
+      return answer.params && { params: { ...answer.params } };
+    case "refused":
+      return { block: true, blockReason: answer.sentence };
+    case "review":
+      return {
+        requireApproval: approvalOf(runtime, answer),
+        ...(answer.params && { params: { ...answer.params } }),
+      };
+  }
+}
+
+type Approval = NonNullable<Extract<BeforeResult, object>["requireApproval"]>;
+
+function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "review" }): Approval {
+  const { title, description, timeoutMs, settle } = review;
+  return {
+    ...{ title, description, timeoutMs, severity: "warning" },
+    allowedDecisions: ["allow-once", "deny"],
+    // The host does not wait for it: the call goes on at once when it is allowed.
+    onResolution: async (decision) => {
+      try {
+        await settle(ANSWERS[decision]);
+      } catch (error) {
+        runtime.health.failed(error, 0);
+      }
+    },
+  };
+}
+
+type Decision = Parameters<NonNullable<Approval["onResolution"]>>[0];
+
+const ANSWERS: Readonly<Record<Decision, ReviewAnswer>> = {
+  "allow-once": "approved",
+  "allow-always": "approved",
+  deny: "denied",
+  timeout: "unanswered",
+  cancelled: "nobody_to_ask",
+};
+
+function mainKeyOf({ runtime }: OpenClawPluginApi): string | undefined {
+  const config = runtime.config.current() as { readonly session?: { readonly mainKey?: string } } | undefined;
+  return config?.session?.mainKey;
+}
+
+function callKey(
+  event: { readonly runId?: string | undefined; readonly toolCallId?: string | undefined },
+  ctx: {
+    readonly sessionKey?: string | undefined;
+    readonly runId?: string | undefined;
+    readonly toolCallId?: string | undefined;
+  },
+): string {
+  return JSON.stringify([ctx.sessionKey, event.runId ?? ctx.runId, event.toolCallId ?? ctx.toolCallId]);
+}

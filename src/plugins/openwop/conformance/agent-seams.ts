@@ -1,0 +1,227 @@
+/**
+ * Owns: the seams through which the conformance suite sees agents of manifests at work. Each starts a run like every other, of
+ * an agent that a mock model plays where no live one is asked for, and answers with what is in its log.
+ */
+import { z } from "zod";
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
+import { agentSourceSchema } from "../../../agents/coordination/contracts/workflows/agent-events.ts";
+import type {
+  AgentRun,
+  Answered,
+  Caller,
+  HostEvent,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { CONFORMANCE_AGENT, STRICT_AGENT } from "./conformance-agents.ts";
+import { refuse } from "../http/error-map.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import { anySchema } from "../http/schemas.ts";
+
+const SEAMS = "/v1/host/sample";
+const name = z.string().min(1).max(HTTP_BOUNDS.idCharsMax);
+const record = z.record(z.string(), z.unknown());
+const share = z.number().min(0).max(1);
+
+const liveBody = z.object({
+  source: agentSourceSchema.default("run-api"),
+  agentId: name.optional(),
+  returnSchemaRef: name.optional(),
+  forceInvalidResult: z.boolean().default(false),
+  attemptTool: name.optional(),
+  task: record.default({}),
+  live: z.boolean().default(false),
+});
+
+const dispatchBody = z.object({
+  task: z.unknown().optional(),
+  validateHandoff: z.boolean().default(true),
+  availableTools: z.array(name).max(HTTP_BOUNDS.bulkRunsMax).optional(),
+  confidenceThreshold: share.optional(),
+  simulateConfidence: share.default(0.9),
+  live: z.boolean().default(false),
+});
+
+const hookBody = z.object({
+  principal: name,
+  toolName: name,
+  requiredScopes: z.array(name).max(20).default([]),
+  args: record.default({}),
+  simulateRateLimitExhausted: z.boolean().default(false),
+  simulateToolError: z.boolean().default(false),
+});
+
+export const agentSeams: readonly Route[] = [
+  route({
+    ...{ method: "POST", path: `${SEAMS}/agents/live-invoke`, operationId: "seamLiveInvoke", auth: "bearer" },
+    ...{
+      summary: "Runs an agent to its end.",
+      status: 200,
+      refusals: [404],
+      body: liveBody,
+      answer: anySchema,
+    },
+    handle: liveInvoke,
+  }),
+  route({
+    ...{ method: "POST", path: `${SEAMS}/agents/{agentId}/dispatch`, operationId: "seamAgentDispatch" },
+    ...{ summary: "Dispatches an agent.", auth: "bearer", status: 200, refusals: [404] },
+    ...{ body: dispatchBody, answer: anySchema },
+    handle: dispatch,
+  }),
+  route({
+    ...{ method: "POST", path: `${SEAMS}/toolhooks/invoke`, operationId: "seamToolHooks", auth: "bearer" },
+    ...{ summary: "Calls a tool for a principal.", status: 200, body: hookBody, answer: anySchema },
+    handle: invokeHook,
+  }),
+];
+
+const WAIT_MS = 60_000;
+
+interface Asking {
+  readonly caller: Caller;
+  readonly agentId: string;
+  readonly source: z.output<typeof agentSourceSchema>;
+  readonly task: Readonly<Record<string, unknown>>;
+  readonly configurable: Readonly<Record<string, unknown>>;
+}
+
+interface Seen extends AgentRun {
+  readonly events: readonly HostEvent[];
+}
+
+async function follow(
+  { host, clock }: RouteParts,
+  { caller, task, ...asked }: Asking,
+): Promise<Answered<Seen>> {
+  const waiting = new AbortController();
+  const cancel = clock.wakeAt(addMs(clock.now(), WAIT_MS), () => {
+    waiting.abort();
+  });
+  try {
+    const run = await host.runAgent(caller, { ...asked, inputs: task }, waiting.signal);
+    if (run.kind === "refused") return run;
+    const range = { from: 0, limit: HTTP_BOUNDS.answerEventsMax };
+    const page = await host.events(caller, run.value.runId, range);
+    return page.kind === "refused"
+      ? page
+      : { kind: "done", value: { ...run.value, events: page.value.events } };
+  } finally {
+    cancel();
+  }
+}
+
+function payloadOf(
+  events: readonly HostEvent[],
+  type: string,
+): Readonly<Record<string, unknown>> | undefined {
+  return events.findLast((event) => event.type === type)?.payload;
+}
+
+async function liveInvoke(ask: Ask<z.output<typeof liveBody>>, parts: RouteParts): Promise<Answer> {
+  const { source, returnSchemaRef, forceInvalidResult, attemptTool, task, live } = ask.body;
+  const agentId = ask.body.agentId ?? (returnSchemaRef === undefined ? CONFORMANCE_AGENT : STRICT_AGENT);
+  const script = [
+    ...(attemptTool === undefined ? [] : [{ call: { name: attemptTool } }]),
+    ...(forceInvalidResult ? [{ say: JSON.stringify({ isOfTheSchema: false }) }] : []),
+  ];
+  const configurable = live ? {} : { ai: { provider: "mock", script } };
+  const seen = await follow(parts, { caller: ask.caller, agentId, source, task, configurable });
+  if (seen.kind === "refused") return seen.code === "workflow_not_found" ? noAgent(agentId) : seen;
+  const { runId, events } = seen.value;
+  const { invocationId } = payloadOf(events, "agent.invocation.started") ?? {};
+  const { outcome } = payloadOf(events, "agent.invocation.completed") ?? {};
+  return json(200, { runId, invocationId, outcome });
+}
+
+function noAgent(agentId: string): Answer {
+  return refuse("not_found", `There is no agent ${agentId.slice(0, 100)}.`);
+}
+
+/** What the suite's own words for a task or a result are that breaks its schema. */
+const CODES: Readonly<Record<string, string>> = {
+  handoff_task_schema_violation: "task_schema_violation",
+  handoff_return_schema_violation: "return_schema_violation",
+};
+
+async function dispatch(ask: Ask<DispatchBody>, parts: RouteParts): Promise<Answer> {
+  const { body, caller } = ask;
+  const agentId = ask.param("agentId");
+  const agent = parts.host.agents().find((each) => each.agentId === agentId);
+  if (!agent) return noAgent(agentId);
+  const { confidenceThreshold, validateHandoff, simulateConfidence: confidence } = body;
+  const configurable = {
+    ...(!body.live && { ai: { provider: "mock", confidence, validateHandoff } }),
+    ...(confidenceThreshold !== undefined && { escalationThreshold: confidenceThreshold }),
+  };
+  const task = taskOf(body.task);
+  const seen = await follow(parts, { caller, agentId, source: "run-api", task, configurable });
+  return seen.kind === "refused" ? seen : json(200, dispatched(seen.value, { agent, body }));
+}
+
+type DispatchBody = z.output<typeof dispatchBody>;
+
+function taskOf(task: unknown): Readonly<Record<string, unknown>> {
+  return typeof task === "object" && task !== null ? { ...task } : { task: task ?? "" };
+}
+
+interface Dispatch {
+  readonly agent: ReturnType<RouteParts["host"]["agents"]>[number];
+  readonly body: DispatchBody;
+}
+
+function dispatched({ events, snapshot, runId }: Seen, { agent, body }: Dispatch): unknown {
+  const { agentId, persona, modelClass, toolAllowlist } = agent;
+  const bound = payloadOf(events, "coordination.agent_bound");
+  const { outcome, confidence } = payloadOf(events, "agent.invocation.completed") ?? {};
+  const surface = body.availableTools?.filter((tool) => toolAllowlist.includes(tool));
+  return {
+    ...{ agentId, persona, modelClass, runId, live: body.live },
+    status: outcome === "completed" || outcome === "escalated" ? outcome : "failed",
+    toolSurface: surface ?? toolIds(bound?.["tools"]),
+    ...{ confidence, threshold: bound?.["threshold"] },
+    events: events.filter(({ type }) => type.startsWith("agent.")).map(flat),
+    ...resultOf(snapshot),
+  };
+}
+
+function toolIds(tools: unknown): unknown[] {
+  return Array.isArray(tools) ? tools.map((tool: { readonly id?: unknown }) => tool.id) : [];
+}
+
+/** The suite reads the agent at the top of each event. */
+function flat({ type, payload }: HostEvent): Readonly<Record<string, unknown>> {
+  const { agentId, fromAgentId, ...rest } = payload as Readonly<Record<string, unknown>>;
+  return { ...rest, type, agentId: agentId ?? fromAgentId };
+}
+
+function resultOf(snapshot: AgentRun["snapshot"]): Readonly<Record<string, unknown>> {
+  const { error, outputs } = snapshot as {
+    readonly error?: { readonly code: string; readonly message: string };
+    readonly outputs?: { readonly result?: unknown };
+  };
+  return {
+    ...(outputs && { result: outputs.result }),
+    ...(error && { error: { code: CODES[error.code] ?? error.code, message: error.message } }),
+  };
+}
+
+/** Of a principal that has no scopes: what a tool asks for, it lacks. */
+async function invokeHook(ask: Ask<z.output<typeof hookBody>>, parts: RouteParts): Promise<Answer> {
+  const { principal, toolName, requiredScopes, args, ...simulated } = ask.body;
+  const tool = {
+    ...{ name: toolName, requiredScopes },
+    isExhausted: simulated.simulateRateLimitExhausted,
+    fails: simulated.simulateToolError,
+  };
+  const seen = await follow(parts, {
+    caller: { tenant: ask.caller.tenant, principal, scopes: [] },
+    ...{ agentId: CONFORMANCE_AGENT, source: "run-api", task: {} },
+    configurable: { ai: { provider: "mock", tools: [tool], script: [{ call: { name: toolName, args } }] } },
+  });
+  if (seen.kind === "refused") return seen;
+  const { events } = seen.value;
+  return json(200, {
+    toolCalled: payloadOf(events, "agent.toolCalled") ?? {},
+    toolReturned: payloadOf(events, "agent.toolReturned") ?? {},
+  });
+}

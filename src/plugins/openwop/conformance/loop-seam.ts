@@ -1,0 +1,157 @@
+/**
+ * Owns: the seam by which the conformance suite looks at a stateful loop (RFC 0061). It runs a workflow of this host, a supervisor
+ * with a script and the nodes that it lets work, and tells what is in the run's log.
+ */
+import { randomUUID } from "node:crypto";
+import { z } from "zod";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type {
+  Answered,
+  Caller,
+  HostEvent,
+  WorkflowHost,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse, type HttpRefusal } from "../http/error-map.ts";
+import { json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import { anySchema } from "../http/schemas.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { waitForEvents } from "../routes/wait-for-events.ts";
+
+const turn = z.int().min(1).max(WORKFLOW_BOUNDS.loopIterationsMax);
+const loopBody = z.object({
+  turns: turn,
+  maxLoopIterations: turn.optional(),
+  workspaceWriteAtTurn: turn.optional(),
+  suspendAtTurn: turn.optional(),
+  resume: z.boolean().optional(),
+});
+type Loop = z.output<typeof loopBody>;
+
+export const loopSeam: Route = route({
+  ...{ method: "POST", path: "/v1/host/sample/agentloop/run", operationId: "seamLoop", auth: "bearer" },
+  ...{ summary: "Runs a supervisor's loop and tells of its turns.", status: 200 },
+  ...{ body: loopBody, answer: anySchema, handle: runLoop },
+});
+
+const BOSS = "boss";
+const OPEN_MS = 20_000;
+
+async function runLoop(ask: Ask<Loop>, parts: RouteParts): Promise<Answer> {
+  const { host } = parts;
+  const { caller, body } = ask;
+  const { seams } = host;
+  if (!seams) return refuse("not_found", "This host has no such seam.");
+  const path = `agentloop/${randomUUID()}.md`;
+  const begun = await begin(host, caller, { body, path });
+  if (begun.kind === "refused") return begun;
+  const { runId } = begun.value;
+  const log = await followed(ask, parts, runId);
+  if ("kind" in log) return log;
+  const { maxLoopIterations, ...rest } = body;
+  const visible =
+    rest.workspaceWriteAtTurn === undefined ? undefined : await seams.turnWorkspaces(caller, runId);
+  if (visible?.kind === "refused") return visible;
+  await host.workspace(caller).remove(path, {});
+  const wasVisible = (iteration: number): boolean | undefined =>
+    visible?.value.find((each) => each.iteration === iteration)?.paths.includes(path);
+  const writeTurn = rest.workspaceWriteAtTurn ?? 0;
+  return json(200, {
+    runId,
+    decisions: ofType(log, "runOrchestrator.decided"),
+    ...(visible && {
+      workspaceVisible: { atWriteTurn: wasVisible(writeTurn), atNextTurn: wasVisible(writeTurn + 1) },
+    }),
+    ...(maxLoopIterations !== undefined && boundOf(log)),
+    ...resumedIn(log),
+  });
+}
+
+async function begin(
+  host: WorkflowHost,
+  caller: Caller,
+  { body, path }: { readonly body: Loop; readonly path: string },
+): Promise<Answered<{ readonly runId: string }>> {
+  const registered = await host.register(caller, definitionOf(body));
+  if (registered.kind === "refused") return registered;
+  const { maxLoopIterations } = body;
+  return host.create(caller, {
+    ...{ workflowId: registered.value.workflowId, inputs: { path }, transport: "rest" },
+    ...(maxLoopIterations !== undefined && { configurable: { maxLoopIterations } }),
+  });
+}
+
+/** The whole log, once the run has ended or waits for nobody who will come. */
+async function followed(
+  ask: Ask<Loop>,
+  { host, clock }: RouteParts,
+  runId: string,
+): Promise<readonly HostEvent[] | HttpRefusal> {
+  const { caller, signal } = ask;
+  const events: HostEvent[] = [];
+  for (;;) {
+    const place = { from: events.length, limit: HTTP_BOUNDS.answerEventsMax, waitMs: OPEN_MS };
+    const page = await waitForEvents(host, clock, { caller, runId, signal, ...place });
+    if (page.kind === "refused") return page;
+    events.push(...page.value.events);
+    if (page.value.isComplete) return events;
+    if (page.value.events.length === 0) return refuse("unavailable", "The loop did not end in time.");
+    const isAsked = page.value.events.some(({ type }) => type === "interrupt.requested");
+    if (!isAsked) continue;
+    const settled = ask.body.resume
+      ? await host.resolve(caller, runId, BOSS, { action: "accept" })
+      : await host.cancel(caller, runId, { reason: "nobody resumes the loop" });
+    if (settled.kind === "refused") return settled;
+  }
+}
+
+function ofType(log: readonly HostEvent[], type: HostEvent["type"]): readonly unknown[] {
+  return log.flatMap((event) => (event.type === type ? [event.payload] : []));
+}
+
+function boundOf(log: readonly HostEvent[]): { readonly bound?: unknown } {
+  const [breached] = ofType(log, "cap.breached");
+  return breached === undefined ? {} : { bound: breached };
+}
+
+/** The turn whose decision came first after people had answered. */
+function resumedIn(log: readonly HostEvent[]): { readonly resumedIteration?: number } {
+  const answered = log.findIndex(({ type }) => type === "interrupt.resolved");
+  if (answered === -1) return {};
+  for (const event of log.slice(answered))
+    if (event.type === "runOrchestrator.decided")
+      return { resumedIteration: (event.payload as { readonly iteration: number }).iteration };
+  return {};
+}
+
+/** One decision a turn: somebody works, and the last one ends the run. One below the floor waits for people. */
+function definitionOf({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unknown {
+  const plan = Array.from({ length: turns }, (_, index) => {
+    const doubt = index + 1 === suspendAtTurn ? { confidence: 0 } : {};
+    if (index + 1 === turns) return { kind: "terminate", reason: "the loop is over", ...doubt };
+    const worker = index + 1 === workspaceWriteAtTurn ? "write" : "idle";
+    return { kind: "next-worker", nextWorkerIds: [worker], ...doubt };
+  });
+  const chosen = (worker: string): unknown => ({
+    ...{ id: `to-${worker}`, sourceNodeId: BOSS, targetNodeId: worker },
+    condition: { type: "equals", left: "decision.nextWorkerIds.0", right: worker },
+  });
+  const back = (worker: string): unknown => ({
+    id: `from-${worker}`,
+    sourceNodeId: worker,
+    targetNodeId: BOSS,
+  });
+  const path = { type: "variable", variableName: "path" };
+  return {
+    ...{ id: `agentloop-${turns}-${workspaceWriteAtTurn ?? 0}-${suspendAtTurn ?? 0}`, name: "agentloop" },
+    ...{ version: "1", triggers: [], metadata: {}, variables: [], settings: {} },
+    nodes: [
+      { id: BOSS, typeId: "core.orchestrator.supervisor", config: { mockDispatchPlan: plan } },
+      {
+        ...{ id: "write", typeId: "openclaw.workspace.write", inputs: { path } },
+        config: { content: "written by the loop" },
+      },
+      { id: "idle", typeId: "core.noop" },
+    ],
+    edges: [chosen("write"), chosen("idle"), back("write"), back("idle")],
+  };
+}

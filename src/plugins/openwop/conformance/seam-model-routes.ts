@@ -1,0 +1,73 @@
+/** Owns: the routes by which tests of hosts say what the mock model answers, and look at keys of requests and at side effects. */
+import { z } from "zod";
+import type {
+  MockAnswer,
+  WorkflowSeams,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse } from "../http/error-map.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { json, route, type Answer, type Route, type RouteParts } from "../http/route.ts";
+import { anySchema } from "../http/schemas.ts";
+
+const SEAMS = "/v1/host/sample/test";
+const record = z.record(z.string(), z.unknown());
+const text = z.string().max(HTTP_BOUNDS.bodyBytesMax);
+const count = z.int().min(0);
+
+const answerSchema = z.object({
+  content: text.optional(),
+  stopReason: z.enum(["end_turn", "max_tokens", "length", "stop_sequence", "safety"]).optional(),
+  refusalText: text.optional(),
+  inputTokens: count.optional(),
+  outputTokens: count.optional(),
+});
+/** How an older page of the protocol writes the same. */
+const envelopeSchema = z.object({ mode: z.literal("envelope"), envelope: z.unknown() });
+const refusalSchema = z.object({ mode: z.literal("refusal"), refusalReason: text.optional() });
+
+const programBody = z.object({
+  nodeId: z.string().min(1).max(HTTP_BOUNDS.idCharsMax),
+  program: z.array(z.union([envelopeSchema, refusalSchema, answerSchema])).max(100),
+});
+type Programmed = z.output<typeof programBody>["program"][number];
+
+export const modelSeamRoutes: readonly Route[] = [
+  route({
+    ...{ method: "POST", path: `${SEAMS}/mock-ai/program`, operationId: "seamProgramModel", auth: "bearer" },
+    ...{ summary: "Says what the mock model answers to a node, call by call.", status: 200 },
+    ...{ body: programBody, answer: anySchema },
+    handle: ({ caller, body: { nodeId, program } }, parts) =>
+      withSeams(parts, (seams) => {
+        seams.programModel(caller, nodeId, program.map(answerOf));
+        return json(200, { nodeId, entries: program.length });
+      }),
+  }),
+  route({
+    ...{ method: "POST", path: `${SEAMS}/llm-cache-key`, operationId: "seamLlmCacheKey", auth: "bearer" },
+    ...{ summary: "The key of a request to a model.", status: 200, body: record, answer: anySchema },
+    handle: ({ body }, parts) =>
+      withSeams(parts, (seams) => {
+        const key = seams.llmCacheKey(body);
+        return key ? json(200, key) : refuse("invalid_argument", NO_KEY);
+      }),
+  }),
+  route({
+    ...{ method: "GET", path: `${SEAMS}/side-effects`, operationId: "seamSideEffects", auth: "bearer" },
+    ...{ summary: "What nodes with a side effect did.", status: 200, answer: anySchema },
+    handle: ({ caller }, parts) =>
+      withSeams(parts, (seams) => json(200, { effects: seams.sideEffects(caller) })),
+  }),
+];
+
+const NO_KEY = "A request has a `provider`, a `model` and `messages`, and no text that is not Unicode.";
+
+function withSeams({ host: { seams } }: RouteParts, use: (seams: WorkflowSeams) => Answer): Answer {
+  return seams ? use(seams) : refuse("not_found", "This host has no such seam.");
+}
+
+function answerOf(entry: Programmed): MockAnswer {
+  if (!("mode" in entry)) return entry;
+  return entry.mode === "refusal"
+    ? { stopReason: "safety", refusalText: entry.refusalReason ?? "" }
+    : { content: JSON.stringify(entry.envelope), stopReason: "end_turn" };
+}

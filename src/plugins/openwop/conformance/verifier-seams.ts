@@ -1,0 +1,224 @@
+/**
+ * Owns: the seams through which the conformance suite sees a verifier and an attestation at work. Each registers a small
+ * workflow for the tenant that asks, starts a run of it like every other, and answers with what is in its log.
+ */
+import { hash } from "node:crypto";
+import { z } from "zod";
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
+import { verdictSchema } from "../../../agents/coordination/contracts/verification.ts";
+import { hasRunEnded } from "../../../agents/coordination/contracts/workflows/workflow-summary.ts";
+import type {
+  Answered,
+  Caller,
+  HostEvent,
+  RunSnapshot,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import { anySchema } from "../http/schemas.ts";
+import { waitForEvents } from "../routes/wait-for-events.ts";
+
+const SEAMS = "/v1/host/sample";
+const record = z.record(z.string(), z.unknown());
+
+const verifyBody = z.object({ simulateVerdict: verdictSchema });
+const attestBody = z.object({
+  childOutputs: record,
+  outputAttestation: record.default({}),
+  /** Absent: the run ends without an answer. */
+  approvalAction: z.string().max(HTTP_BOUNDS.idCharsMax).optional(),
+  editedArtifactData: record.optional(),
+});
+
+export const verifierSeams: readonly Route[] = [
+  route({
+    ...{ method: "POST", path: `${SEAMS}/agents/verify-run`, operationId: "seamVerifyRun", auth: "bearer" },
+    ...{ summary: "Runs a worker whose work a verifier rules on.", status: 200, body: verifyBody },
+    answer: anySchema,
+    handle: verifyRun,
+  }),
+  route({
+    ...{ method: "POST", path: `${SEAMS}/subrun/attest`, operationId: "seamAttest", auth: "bearer" },
+    ...{ summary: "Runs a child whose outputs are attested.", status: 200, refusals: [422] },
+    ...{ body: attestBody, answer: anySchema },
+    handle: attest,
+  }),
+];
+
+const WAIT_MS = 30_000;
+
+interface Seen {
+  readonly runId: string;
+  readonly snapshot: RunSnapshot;
+  readonly events: readonly HostEvent[];
+}
+
+/** Until the run has ended or waits for people. */
+async function settled({ host, clock }: RouteParts, ask: Ask, runId: string): Promise<Answered<Seen>> {
+  const { caller, signal } = ask;
+  const untilMs = addMs(clock.now(), WAIT_MS);
+  for (;;) {
+    const snapshot = await host.snapshot(caller, runId);
+    const page = await host.events(caller, runId, { from: 0, limit: HTTP_BOUNDS.answerEventsMax });
+    if (snapshot.kind === "refused") return snapshot;
+    if (page.kind === "refused") return page;
+    const { events } = page.value;
+    const { status } = snapshot.value;
+    const isOver = signal().aborted || clock.now() >= untilMs;
+    if (hasRunEnded(status) || status.startsWith("waiting-") || isOver)
+      return { kind: "done", value: { runId, events, snapshot: snapshot.value } };
+    const waitMs = Math.max(1, untilMs - clock.now());
+    await waitForEvents(host, clock, { caller, runId, from: events.length, limit: 1, waitMs, signal });
+  }
+}
+
+type Definition = Readonly<Record<string, unknown>> & { readonly id: string };
+
+/** Of the first definition, which may start the others. */
+async function run(
+  { host }: RouteParts,
+  caller: Caller,
+  definitions: readonly Definition[],
+  configurable: Readonly<Record<string, unknown>> = {},
+): Promise<Answered<string>> {
+  for (const definition of definitions) {
+    const registered = await host.register(caller, definition);
+    if (registered.kind === "refused") return registered;
+  }
+  const workflowId = definitions[0]?.id ?? "";
+  const created = await host.create(caller, { workflowId, inputs: {}, configurable, transport: "rest" });
+  return created.kind === "refused" ? created : { kind: "done", value: created.value.runId };
+}
+
+const WORKER: Definition = {
+  ...{ id: "seam.verified-worker", name: "A worker", version: "1", edges: [] },
+  nodes: [{ id: "work", typeId: "core.noop" }],
+  variables: [{ name: "result", type: "string", defaultValue: "done" }],
+};
+
+function verified(verdict: string): Definition {
+  const decide = [{ kind: "next-worker", nextWorkerIds: [WORKER.id] }, { kind: "terminate" }];
+  const verifier = { agentId: "seam-verifier", criteria: ["acceptable"], mockVerdicts: [verdict] };
+  return {
+    ...{ id: `seam.verified-${verdict}`, name: "A verified worker", version: "1" },
+    nodes: [
+      { id: "supervisor", typeId: "core.orchestrator.supervisor", config: { mockDispatchPlan: decide } },
+      { id: "dispatch", typeId: "core.dispatch", config: { outputMapping: { result: "result" }, verifier } },
+    ],
+    edges: [
+      { id: "to", sourceNodeId: "supervisor", targetNodeId: "dispatch" },
+      { id: "back", sourceNodeId: "dispatch", targetNodeId: "supervisor" },
+    ],
+    variables: [{ name: "result", type: "string" }],
+  };
+}
+
+/** A worker that is to revise for ever is stopped by the loop's limit. */
+const LOOP_MAX = 3;
+
+async function verifyRun(ask: Ask<z.output<typeof verifyBody>>, parts: RouteParts): Promise<Answer> {
+  const definitions = [verified(ask.body.simulateVerdict), WORKER];
+  const begun = await run(parts, ask.caller, definitions, { maxLoopIterations: LOOP_MAX });
+  if (begun.kind === "refused") return begun;
+  return answered(await settled(parts, ask, begun.value), ({ runId, snapshot: { status }, events }) =>
+    json(200, {
+      ...{ runId, status },
+      outcome: status.startsWith("waiting-") ? "escalated" : status,
+      committed: status === "completed" && harvestOf(events) !== undefined,
+      events: events.filter(({ type }) => type === "agent.verified").map(flat),
+    }),
+  );
+}
+
+/** The suite reads the verdict at the top of the event. */
+function flat(event: HostEvent): Readonly<Record<string, unknown>> {
+  return { ...event, ...event.payload };
+}
+
+type Payload = Readonly<Record<string, unknown>>;
+
+function harvestOf(events: readonly HostEvent[]): Payload | undefined {
+  return events
+    .filter(({ type }) => type === "core.workflowChain.event")
+    .map(({ payload }) => payload as Payload)
+    .find(({ phase }) => phase === "output.harvested");
+}
+
+const NODE = "merge";
+
+/** The same outputs and the same gate are the same two workflows. */
+function attested({ childOutputs, outputAttestation }: z.output<typeof attestBody>): Definition[] {
+  const digits = hash("sha256", JSON.stringify({ childOutputs, outputAttestation })).slice(0, 16);
+  const names = Object.keys(childOutputs);
+  const variables = names.map((name) => ({ name, type: typeOf(childOutputs[name]) }));
+  const workflowId = `seam.attested-child-${digits}`;
+  const outputMapping = Object.fromEntries(names.map((name) => [name, name]));
+  const config = { workflowId, outputMapping, outputAttestation };
+  return [
+    {
+      ...{ id: `seam.attested-${digits}`, name: "An attested child", version: "1", edges: [], variables },
+      nodes: [{ id: NODE, typeId: "core.subWorkflow", config }],
+    },
+    {
+      ...{ id: workflowId, name: "A child", version: "1", edges: [] },
+      nodes: [{ id: "work", typeId: "core.noop" }],
+      variables: variables.map((variable) => ({ ...variable, defaultValue: childOutputs[variable.name] })),
+    },
+  ];
+}
+
+function typeOf(value: unknown): string {
+  if (Array.isArray(value)) return "array";
+  return ["string", "number", "boolean"].find((type) => typeof value === type) ?? "object";
+}
+
+async function attest(ask: Ask<z.output<typeof attestBody>>, parts: RouteParts): Promise<Answer> {
+  const begun = await run(parts, ask.caller, attested(ask.body));
+  if (begun.kind === "refused") return begun;
+  const asked = await settled(parts, ask, begun.value);
+  if (asked.kind === "refused") return asked;
+  const isAsked = asked.value.snapshot.status.startsWith("waiting-");
+  const ruled = isAsked ? await rule(ask, parts, begun.value) : undefined;
+  if (ruled?.kind === "refused") return ruled;
+  return answered(isAsked ? await settled(parts, ask, begun.value) : asked, ({ runId, events }) => {
+    const harvestedEvent = harvestOf(events);
+    const attestation = harvestedEvent?.["attestation"] ?? shownOf(events);
+    return json(200, {
+      runId,
+      ...(attestation !== undefined && { attestation }),
+      ...(harvestedEvent && { harvestedEvent: { type: "core.workflowChain.event", ...harvestedEvent } }),
+      merged: harvestedEvent !== undefined,
+      ...(harvestedEvent && { mergedValues: mergedIn(events) }),
+    });
+  });
+}
+
+const ACTIONS: readonly unknown[] = ["accept", "edit-accept", "reject"];
+
+/** Who does not answer lets the run end without an answer. */
+async function rule(
+  { caller, body }: Ask<z.output<typeof attestBody>>,
+  { host }: RouteParts,
+  runId: string,
+): Promise<Answered<unknown>> {
+  const { approvalAction: action, childOutputs, editedArtifactData = childOutputs } = body;
+  if (!ACTIONS.includes(action)) return host.cancel(caller, runId, { reason: "nobody answered" });
+  const value = { action, ...(action === "edit-accept" && { editedArtifactData }) };
+  return host.resolve(caller, runId, NODE, value);
+}
+
+/** What people were shown before anything was merged. */
+function shownOf(events: readonly HostEvent[]): unknown {
+  const asked = events.find(({ type }) => type === "interrupt.requested")?.payload as Payload | undefined;
+  return (asked?.["data"] as Payload | undefined)?.["attestation"];
+}
+
+function mergedIn(events: readonly HostEvent[]): Payload {
+  const changes = events.filter(({ type }) => type === "variable.changed");
+  return Object.fromEntries(
+    changes.map(({ payload }) => {
+      const { name, next } = payload as Payload;
+      return [String(name), next];
+    }),
+  );
+}

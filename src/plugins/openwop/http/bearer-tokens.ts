@@ -1,0 +1,70 @@
+/**
+ * Owns: who a request comes from.
+ *
+ * T1 Every known token is compared, in constant time, whichever matches.
+ * T2 A token is kept as its hash only; what names its owner in logs and events is not the token.
+ */
+import { hash, timingSafeEqual } from "node:crypto";
+import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse, type HttpRefusal } from "./error-map.ts";
+import { HTTP_BOUNDS } from "./http-bounds.ts";
+
+export interface BearerToken {
+  readonly token: string;
+  readonly tenant: string;
+  /** Names the holder; without it, a fingerprint does. */
+  readonly principal?: string;
+  /** What its holder's agents may use tools for that ask for it (RFC 0064). */
+  readonly scopes?: readonly string[];
+}
+
+interface KnownToken {
+  readonly digest: Buffer;
+  readonly caller: Caller;
+}
+
+export type Authenticate = (authorization: string | undefined) => Caller | HttpRefusal;
+
+/** No other tenant is named so: those who hold an interrupt token, and nothing else. */
+export const TOKEN_HOLDER: Caller = { tenant: "@interrupt", principal: "interrupt-token" };
+
+/** @throws RangeError for tokens or tenants that cannot be told apart. */
+export function bearerTokens(tokens: readonly BearerToken[]): Authenticate {
+  const known = tokens.map(knownToken);
+  if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
+    throw new RangeError("two bearer tokens are the same: give each tenant its own");
+  return (authorization) => {
+    if (authorization === undefined) return unauthenticated("This needs an `Authorization: Bearer` header.");
+    const presented = /^Bearer +([^\s]+) *$/i.exec(authorization)?.[1];
+    if (presented === undefined || presented.length > HTTP_BOUNDS.tokenCharsMax)
+      return unauthenticated("The `Authorization` header is not of the form `Bearer <token>`.", true);
+    const found = matching(known, hash("sha256", presented, "buffer"));
+    return found ?? unauthenticated("The bearer token is not known here.", true);
+  };
+}
+
+function matching(known: readonly KnownToken[], digest: Buffer): Caller | undefined {
+  let found: Caller | undefined;
+  for (const each of known) if (timingSafeEqual(each.digest, digest)) found = each.caller;
+  return found;
+}
+
+function knownToken({ token, tenant, principal, scopes }: BearerToken): KnownToken {
+  if (!/^[\x21-\x7e]+$/.test(token) || token.length > HTTP_BOUNDS.tokenCharsMax)
+    throw new RangeError("a bearer token is a word of visible ASCII characters");
+  if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(tenant))
+    throw new RangeError(`${JSON.stringify(tenant)} is not the name of a tenant`);
+  const digest = hash("sha256", token, "buffer");
+  const caller = { tenant, principal: principal ?? fingerprint(token), ...(scopes && { scopes }) };
+  return { digest, caller };
+}
+
+/** Of a hash of its own, so that it is not a part of the digest that tokens are compared by. */
+function fingerprint(token: string): string {
+  return `token-${hash("sha256", `openwop principal\n${token}`).slice(0, 12)}`;
+}
+
+function unauthenticated(message: string, presented = false): HttpRefusal {
+  const challenge = `Bearer realm="openwop"${presented ? ', error="invalid_token"' : ""}`;
+  return { ...refuse("unauthenticated", message), headers: { "www-authenticate": challenge } };
+}

@@ -1,0 +1,77 @@
+/**
+ * Owns: reading the body of a request: its size, its type, that it is JSON, and that it is what the route takes.
+ *
+ * B1 A body is read once. Without a stated length it is read only up to the bound.
+ */
+import type { HonoRequest } from "hono";
+import type { z } from "zod";
+import { parseBounded, type ValidationProblem } from "../../../agents/coordination/contracts/validation.ts";
+import { refuse, type HttpRefusal } from "./error-map.ts";
+import { HTTP_BOUNDS } from "./http-bounds.ts";
+
+export type ReadBody = { readonly kind: "body"; readonly value: unknown } | HttpRefusal;
+
+const BOUNDS = { charsMax: HTTP_BOUNDS.bodyBytesMax, depthMax: HTTP_BOUNDS.depthMax };
+
+/** An empty body is an empty object. */
+export async function readBody(request: HonoRequest): Promise<ReadBody> {
+  const stated = request.header("content-length");
+  if (stated !== undefined && Number(stated) > HTTP_BOUNDS.bodyBytesMax) return tooLarge();
+  const text = await readText(request, stated === undefined);
+  if (text === null) return refuse("validation_error", "The body did not arrive as it was announced.");
+  if (text === undefined || text.length > HTTP_BOUNDS.bodyBytesMax) return tooLarge();
+  if (text.trim() === "") return { kind: "body", value: {} };
+  if (!isJson(request.header("content-type")))
+    return refuse(
+      "unsupported_media_type",
+      "A body is JSON, with the header `Content-Type: application/json`.",
+    );
+  try {
+    return { kind: "body", value: JSON.parse(text) };
+  } catch {
+    return refuse("validation_error", "The body is not JSON.");
+  }
+}
+
+export function checkBody(schema: z.ZodType, value: unknown): ReadBody {
+  const parsed = parseBounded(schema, value, BOUNDS);
+  return parsed.ok ? { kind: "body", value: parsed.value } : refuseProblems("The body", parsed.problems);
+}
+
+export function refuseProblems(what: string, problems: readonly ValidationProblem[]): HttpRefusal {
+  const [first] = problems;
+  const why = first ? `: ${first.path}: expected ${first.expected}, got ${first.received}` : "";
+  return refuse("validation_error", `${what} is not what this takes${why}.`, { problems });
+}
+
+function isJson(contentType: string | undefined): boolean {
+  return contentType !== undefined && /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType);
+}
+
+function tooLarge(): HttpRefusal {
+  return refuse("payload_too_large", `A body has at most ${HTTP_BOUNDS.bodyBytesMax} bytes.`, {
+    maxRequestBodyBytes: HTTP_BOUNDS.bodyBytesMax,
+  });
+}
+
+/** `null`: the client went away, or was cut off. */
+async function readText(request: HonoRequest, isOpenEnded: boolean): Promise<string | null | undefined> {
+  try {
+    return isOpenEnded ? await readCapped(request.raw.body) : await request.text();
+  } catch {
+    return null;
+  }
+}
+
+/** `undefined`: too much. */
+async function readCapped(body: ReadableStream<Uint8Array> | null): Promise<string | undefined> {
+  if (!body) return "";
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    bytes += chunk.byteLength;
+    if (bytes > HTTP_BOUNDS.bodyBytesMax) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}

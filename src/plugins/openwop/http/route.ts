@@ -1,0 +1,120 @@
+/** Owns: what a route is. One table of them mounts the handlers and writes the OpenAPI document. */
+import type { z } from "zod";
+import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import type {
+  Answered,
+  Caller,
+  WorkflowHost,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import type { Advertised } from "./advertised.ts";
+import type { HttpRefusal } from "./error-map.ts";
+import type { RateLimiter } from "./rate-limit.ts";
+import type { StreamHub } from "./stream-hub.ts";
+
+/** A request that has been let in. */
+export interface Ask<Body = unknown> {
+  readonly caller: Caller;
+  readonly body: Body;
+  /** Whether only the headers of the answer are wanted. */
+  readonly isHead: boolean;
+  /** Of the run to create, where the request carries an idempotency key. */
+  readonly runId?: CoordinationId;
+  /** Of the path; empty where the path has none of that name. */
+  readonly param: (name: string) => string;
+  readonly query: (name: string) => string | undefined;
+  readonly header: (name: string) => string | undefined;
+  /** Aborted when the client is gone. */
+  readonly signal: () => AbortSignal;
+  /** Cuts the connection, so that the client does not take what it has for everything. */
+  readonly cut?: () => void;
+}
+
+export interface JsonAnswer {
+  readonly kind: "json";
+  readonly status: number;
+  readonly body: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export interface TextAnswer {
+  readonly kind: "text";
+  readonly status: number;
+  readonly text: string | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface StreamAnswer {
+  readonly kind: "stream";
+  readonly body: ReadableStream<Uint8Array> | null;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Answer = JsonAnswer | TextAnswer | StreamAnswer | HttpRefusal;
+
+/** What handlers work with. */
+export interface RouteParts {
+  readonly host: WorkflowHost;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly advertised: Advertised;
+  readonly streams: StreamHub;
+  readonly rates: RateLimiter;
+  /** What stands before the protocol's paths, where somebody else's server mounts them. */
+  readonly pathPrefix: string;
+  /** The discovery document as it is now, with its tag. */
+  readonly discovery: () => { readonly text: string; readonly etag: string };
+  readonly openapi: () => string;
+}
+
+export interface RouteQuery {
+  readonly name: string;
+  readonly summary: string;
+  readonly schema: Readonly<Record<string, unknown>>;
+}
+
+export interface Route {
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
+  /** As in OpenAPI: `/v1/runs/{runId}`; `{path}` is all that follows, slashes too. */
+  readonly path: string;
+  readonly operationId: string;
+  readonly summary: string;
+  /** `token`: a signed token in the path. */
+  readonly auth: "bearer" | "token" | "none";
+  readonly queries?: readonly RouteQuery[];
+  readonly body?: z.ZodType;
+  readonly status: number;
+  readonly answer: z.ZodType;
+  /** Not found, rather than refused, without a token. */
+  readonly isHidden?: boolean;
+  /** Statuses of refusals, besides 400, 401, 429 and 500. */
+  readonly refusals?: readonly number[];
+  /** Streams server-sent events where these are asked for. */
+  readonly streams?: boolean;
+  /** Without it the route is always there. */
+  readonly when?: (advertised: Advertised) => boolean;
+  /** Asked before an idempotency key is written down. */
+  readonly admit?: (ask: Ask, parts: RouteParts) => Promise<HttpRefusal | undefined>;
+  readonly handle: (ask: Ask, parts: RouteParts) => Promise<Answer> | Answer;
+}
+
+/** A route whose handler gets the body that its schema describes. */
+export function route<S extends z.ZodType = z.ZodUnknown>(
+  definition: Omit<Route, "body" | "handle"> & {
+    readonly body?: S;
+    readonly handle: (ask: Ask<z.output<S>>, parts: RouteParts) => Promise<Answer> | Answer;
+  },
+): Route {
+  // The body was checked against the route's own schema before the handler is called.
+  return definition as unknown as Route;
+}
+
+export function json(status: number, body: unknown): JsonAnswer {
+  return { kind: "json", status, body };
+}
+
+/** What the host did as an answer, or its refusal. */
+export function answered<T>(outcome: Answered<T>, render: (value: T) => Answer): Answer {
+  return outcome.kind === "refused" ? outcome : render(outcome.value);
+}

@@ -1,0 +1,53 @@
+/**
+ * Owns: the agents of this host as its clients see them (RFC 0072 §A), with what of their needs the host does not advertise
+ * (RFC 0092) or cannot keep (RFC 0080).
+ */
+import type { AgentEntry } from "../../../agents/coordination/runtime/workflow-host/records/agent-inventory.ts";
+import type { RouteParts } from "../http/route.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export type InventoryEntry = Omit<AgentEntry, "requiresCapabilities"> & {
+  readonly degraded?: readonly string[];
+  readonly memoryDegraded?: boolean;
+  readonly degradedMemoryDimensions?: readonly string[];
+};
+
+export function inventoryOf({ host, discovery }: Pick<RouteParts, "host" | "discovery">): InventoryEntry[] {
+  const agents = host.agents();
+  const document = agents.length > 0 ? (JSON.parse(discovery().text) as Fields) : {};
+  return agents.map((agent) => entryOf(agent, document));
+}
+
+function entryOf({ requiresCapabilities, ...entry }: AgentEntry, document: Fields): InventoryEntry {
+  const degraded = requiresCapabilities.filter((key) => !isAdvertised(document, key));
+  const { scratchpad, conversation } = entry.memoryShape ?? {};
+  // What an agent notes within one run is in the run's log, and no backend that it could read.
+  const isMemoryLess = scratchpad === true || conversation === true;
+  return {
+    ...entry,
+    ...(degraded.length > 0 && { degraded }),
+    ...(isMemoryLess && { memoryDegraded: true, degradedMemoryDimensions: ["read", "write"] }),
+  };
+}
+
+/** A dotted path in the discovery document; `host.` before it names the host itself. */
+function isAdvertised(document: Fields, key: string): boolean {
+  const paths = [key, key.replace(/^host\./, ""), `capabilities.${key}`];
+  return paths.some((path) => isOn(at(document, path)));
+}
+
+function isOn(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length > 0;
+  if (typeof value === "object" && value !== null) return (value as Fields)["supported"] !== false;
+  return value !== undefined && value !== null && value !== false;
+}
+
+function at(value: unknown, path: string): unknown {
+  let found = value;
+  for (const key of path.split(".")) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
+    found = (found as Fields)[key];
+  }
+  return found;
+}

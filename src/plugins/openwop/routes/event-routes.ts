@@ -1,0 +1,145 @@
+/** Owns: reading a run's events: as a stream, as one answer, by polling. */
+import { refuse, failureOf, type HttpRefusal } from "../http/error-map.ts";
+import type {
+  Answered,
+  EventPage,
+  HostEvent,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { eventStream } from "./event-stream.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import { eventPageSchema } from "../http/schemas.ts";
+import { readStreamRequest, type StreamRequest } from "./stream-modes.ts";
+import { waitForEvents } from "./wait-for-events.ts";
+
+const SSE_HEADERS = {
+  "content-type": "text/event-stream",
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+  "x-content-type-options": "nosniff",
+};
+
+/** Events of one reading, where no client has to keep up. */
+const PAGE = 1_000;
+
+const integer = (minimum: number, maximum?: number): Readonly<Record<string, unknown>> => ({
+  type: "integer",
+  minimum,
+  ...(maximum !== undefined && { maximum }),
+});
+
+export const eventRoutes: readonly Route[] = [
+  route({
+    ...{ method: "GET", path: "/v1/runs/{runId}/events", operationId: "streamRunEvents", auth: "bearer" },
+    ...{ summary: "The events of a run, as a stream that can be resumed, or as JSON.", status: 200 },
+    ...{ refusals: [404, 429, 503], answer: eventPageSchema, streams: true },
+    queries: [
+      { name: "streamMode", summary: "Which events, with commas between.", schema: { type: "string" } },
+      {
+        ...{ name: "bufferMs", summary: "For how long events may wait to be sent together." },
+        schema: integer(0, HTTP_BOUNDS.bufferMsMax),
+      },
+    ],
+    handle: readEvents,
+  }),
+  route({
+    ...{ method: "GET", path: "/v1/runs/{runId}/events/poll", operationId: "pollRunEvents", auth: "bearer" },
+    ...{ summary: "The events after a sequence, as soon as there are any.", status: 200 },
+    ...{ refusals: [404, 503], answer: eventPageSchema },
+    queries: [
+      { name: "lastSequence", summary: "0: from the first event on.", schema: integer(0) },
+      {
+        ...{ name: "timeout", summary: "For how many seconds to wait for an event." },
+        schema: integer(0, HTTP_BOUNDS.pollSecondsMax),
+      },
+    ],
+    handle: pollEvents,
+  }),
+];
+
+async function readEvents(ask: Ask, parts: RouteParts): Promise<Answer> {
+  // Before the choice of a format: a bad mode is refused in either (stream-modes.md).
+  const request = readStreamRequest(ask.query("streamMode"), ask.query("bufferMs"));
+  if ("kind" in request) return request;
+  const from = readLastEventId(ask.header("last-event-id"));
+  if (typeof from !== "number") return from;
+  if (!wantsJson(ask.header("accept"))) return await startStream(ask, parts, { request, from });
+  return answered(await readLog(ask, parts, from), (page) => json(200, page));
+}
+
+function wantsJson(accept: string | undefined): boolean {
+  if (accept === undefined || accept.includes("text/event-stream")) return false;
+  return accept.includes("application/json");
+}
+
+/** The first sequence to send. */
+function readLastEventId(lastEventId: string | undefined): number | HttpRefusal {
+  const text = lastEventId?.trim() ?? "";
+  if (text === "") return 0;
+  if (/^\d{1,15}$/.test(text)) return Number(text) + 1;
+  return refuse("validation_error", "`Last-Event-ID` is the id of an event of this stream: a whole number.");
+}
+
+async function startStream(
+  ask: Ask,
+  parts: RouteParts,
+  { request, from }: { readonly request: StreamRequest; readonly from: number },
+): Promise<Answer> {
+  const { host, streams } = parts;
+  if (streams.isFull)
+    return refuse("rate_limited", "There are as many streams as this host keeps open. Poll, or try later.", {
+      ...{ scope: "global", retryAfter: 5, retryAfterMs: 5_000 },
+    });
+  const { caller } = ask;
+  const runId = ask.param("runId");
+  const first = await host.events(caller, runId, { from, limit: HTTP_BOUNDS.pageEvents });
+  if (first.kind === "refused") return first;
+  if (ask.isHead) return { kind: "stream", body: null, headers: SSE_HEADERS };
+  const failed = (error: unknown): void => {
+    failureOf(error, "an event stream", parts.logger);
+  };
+  const body = eventStream(
+    { ...parts, failed, ...(ask.cut && { cut: ask.cut }) },
+    { caller, runId, request, from, first: first.value },
+  );
+  return { kind: "stream", body, headers: SSE_HEADERS };
+}
+
+/** The log from a sequence on, up to what one answer holds. */
+async function readLog(ask: Ask, { host }: RouteParts, from: number): Promise<Answered<EventPage>> {
+  const runId = ask.param("runId");
+  const events: HostEvent[] = [];
+  for (let next = from; ; next = (events.at(-1)?.sequence ?? from - 1) + 1) {
+    const page = await host.events(ask.caller, runId, { from: next, limit: PAGE });
+    if (page.kind === "refused") return page;
+    for (const event of page.value.events) events.push(event);
+    const isFull = page.value.events.length >= PAGE;
+    if (!isFull || events.length >= HTTP_BOUNDS.answerEventsMax)
+      return { kind: "done", value: { events, isComplete: page.value.isComplete && !isFull } };
+  }
+}
+
+async function pollEvents(ask: Ask, { host, clock }: RouteParts): Promise<Answer> {
+  const last = wholeNumber(ask.query("lastSequence"), 0);
+  const seconds = wholeNumber(ask.query("timeout"), HTTP_BOUNDS.pollSecondsDefault);
+  if (last === undefined || seconds === undefined)
+    return refuse(
+      "validation_error",
+      "`lastSequence` and `timeout` are whole numbers, of events and of seconds.",
+    );
+  const page = await waitForEvents(host, clock, {
+    ...{ caller: ask.caller, runId: ask.param("runId") },
+    // 0 is also what a client says that has read nothing yet.
+    ...{ from: last === 0 ? 0 : last + 1, limit: PAGE },
+    waitMs: Math.min(seconds, HTTP_BOUNDS.pollSecondsMax) * 1_000,
+    signal: () => ask.signal(),
+  });
+  return answered(page, ({ events, isComplete }) =>
+    json(200, { events, isComplete: isComplete && events.length < PAGE }),
+  );
+}
+
+function wholeNumber(text: string | undefined, otherwise: number): number | undefined {
+  if (text === undefined) return otherwise;
+  return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
+}

@@ -1,0 +1,263 @@
+/**
+ * Owns: a run's events as server-sent events, to one client.
+ *
+ * V1 After `Last-Event-ID: n` come exactly the events from n + 1 on that the modes admit, in order, each once.
+ * V2 Nothing is read for a client that has not taken what it was sent.
+ * V3 When the client is gone, or the run has ended, nothing is left: no subscription, no timer.
+ */
+import { addMs } from "../../../agents/coordination/contracts/ids.ts";
+import type { Clock } from "../../../agents/coordination/ports/clock.ts";
+import type {
+  Caller,
+  EventPage,
+  HostEvent,
+  WorkflowHost,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import type { OpenStream, StreamHub } from "../http/stream-hub.ts";
+import { admits, cannotWait, type StreamRequest } from "./stream-modes.ts";
+
+const ENCODER = new TextEncoder();
+const KEEP_ALIVE = ENCODER.encode(": keep-alive\n\n");
+
+export interface StreamParts {
+  readonly host: WorkflowHost;
+  readonly clock: Clock;
+  readonly streams: StreamHub;
+  /** Told of an exception; the stream is over then. */
+  readonly failed: (error: unknown) => void;
+  /** Cuts the connection. */
+  readonly cut?: () => void;
+}
+
+export interface StreamSubject {
+  readonly caller: Caller;
+  readonly runId: string;
+  readonly request: StreamRequest;
+  /** The first sequence to send. */
+  readonly from: number;
+  /** What was already read from there on. */
+  readonly first: EventPage;
+}
+
+interface Live extends OpenStream {
+  readonly parts: StreamParts;
+  readonly subject: StreamSubject;
+  readonly controller: ReadableStreamDefaultController<Uint8Array>;
+  next: number;
+  /** Since the last reading, or beyond it. */
+  mayHaveMore: boolean;
+  /** Events as JSON that wait to be sent together. */
+  batch: string[];
+  batchChars: number;
+  batchLast: number;
+  cancelBatch: (() => void) | undefined;
+  unwatch: () => void;
+  phase: "idle" | "reading" | "over";
+}
+
+export function eventStream(parts: StreamParts, subject: StreamSubject): ReadableStream<Uint8Array> {
+  let live: Live | undefined;
+  return new ReadableStream<Uint8Array>({
+    start: (controller) => {
+      live = open(parts, subject, controller);
+      void begin(live);
+    },
+    // Not awaited: a stream that waits for events must still be told when its client takes some.
+    pull: () => {
+      if (live) void pump(live);
+    },
+    cancel: () => {
+      if (live) leave(live);
+    },
+  });
+}
+
+function open(
+  parts: StreamParts,
+  subject: StreamSubject,
+  controller: ReadableStreamDefaultController<Uint8Array>,
+): Live {
+  const live: Live = {
+    ...{ parts, subject, controller, next: subject.from, unread: 0, phase: "idle" },
+    ...{ batch: [], batchChars: 0, batchLast: -1, cancelBatch: undefined, unwatch: () => undefined },
+    // Of what came between the first reading and now, nobody told.
+    mayHaveMore: true,
+    keepAlive: () => {
+      if (!hasRoom(live)) return false;
+      controller.enqueue(KEEP_ALIVE);
+      return true;
+    },
+    end: (clean) => {
+      if (clean) finish(live);
+      else drop(live);
+    },
+  };
+  live.unwatch = parts.host.watch(subject.runId, () => {
+    live.mayHaveMore = true;
+    void pump(live);
+  });
+  parts.streams.add(live);
+  return live;
+}
+
+function begin(live: Live): Promise<void> {
+  return exclusively(live, async () => {
+    await baseline(live);
+    await take(live, live.subject.first);
+  });
+}
+
+/** Reads and sends until there is no more, or no room. */
+function pump(live: Live): Promise<void> {
+  return exclusively(live, async () => {
+    while (live.mayHaveMore && hasRoom(live)) await readOn(live);
+  });
+}
+
+async function exclusively(live: Live, work: () => Promise<void>): Promise<void> {
+  if (live.phase !== "idle") return;
+  live.phase = "reading";
+  try {
+    await work();
+  } catch (error) {
+    live.parts.failed(error);
+    drop(live);
+  }
+  if (isOver(live)) return;
+  live.phase = "idle";
+  // Who woke the stream after the last look, and before this line, found it busy.
+  if (live.mayHaveMore && hasRoom(live)) void pump(live);
+}
+
+async function readOn(live: Live): Promise<void> {
+  const { host } = live.parts;
+  const { caller, runId } = live.subject;
+  live.mayHaveMore = false;
+  const range = { from: live.next, limit: HTTP_BOUNDS.pageEvents };
+  const page = await host.events(caller, runId, range);
+  if (isOver(live)) return;
+  if (page.kind === "refused") drop(live);
+  else await take(live, page.value);
+}
+
+async function take(live: Live, { events, isComplete }: EventPage): Promise<void> {
+  const last = events.at(-1);
+  if (last) {
+    await send(live, events);
+    live.next = last.sequence + 1;
+  }
+  const isFull = events.length >= HTTP_BOUNDS.pageEvents;
+  if (isFull) live.mayHaveMore = true;
+  else if (isComplete) finish(live);
+}
+
+async function send(live: Live, events: readonly HostEvent[]): Promise<void> {
+  const { modes, bufferMs } = live.subject.request;
+  const admitted = events.filter(({ type }) => modes.some((mode) => admits(mode, type)));
+  const last = admitted.at(-1);
+  if (!last) return;
+  const items = modes.includes("values") ? await snapshots(live, last) : admitted;
+  if (isOver(live)) return;
+  if (bufferMs === 0) live.controller.enqueue(ENCODER.encode(items.map(frame).join("")));
+  else
+    collect(
+      live,
+      items,
+      admitted.some(({ type }) => cannotWait(type)),
+    );
+}
+
+interface Sendable {
+  readonly sequence: number;
+  readonly type: string;
+}
+
+/** The state after all that was read: states in between are not kept. */
+async function snapshots(live: Live, after: HostEvent): Promise<readonly Sendable[]> {
+  const { caller, runId } = live.subject;
+  const snapshot = await live.parts.host.snapshot(caller, runId);
+  if (snapshot.kind === "refused") return [];
+  const { sequence, timestamp } = after;
+  const eventId = `${after.eventId}:snapshot`;
+  return [
+    { eventId, runId, sequence, type: "state.snapshot", timestamp, payload: snapshot.value } as Sendable,
+  ];
+}
+
+/** A client that resumes with `values` sees first how the run is. */
+async function baseline(live: Live): Promise<void> {
+  const { caller, runId, request, from } = live.subject;
+  if (from === 0 || !request.modes.includes("values")) return;
+  const page = await live.parts.host.events(caller, runId, { from: from - 1, limit: 1 });
+  const [event] = page.kind === "done" ? page.value.events : [];
+  if (!event || isOver(live)) return;
+  const items = await snapshots(live, event);
+  if (isOver(live)) return;
+  if (request.bufferMs === 0) live.controller.enqueue(ENCODER.encode(items.map(frame).join("")));
+  else collect(live, items, true);
+}
+
+function frame(item: Sendable): string {
+  return `id: ${item.sequence}\nevent: ${item.type}\ndata: ${JSON.stringify(item)}\n\n`;
+}
+
+function collect(live: Live, items: readonly Sendable[], atOnce: boolean): void {
+  for (const item of items) {
+    const text = JSON.stringify(item);
+    live.batch.push(text);
+    live.batchChars += text.length;
+    live.batchLast = item.sequence;
+    if (live.batch.length >= HTTP_BOUNDS.batchEventsMax || live.batchChars >= HTTP_BOUNDS.batchCharsMax)
+      flush(live);
+  }
+  if (atOnce) flush(live);
+  if (live.batch.length === 0) return;
+  const { clock } = live.parts;
+  live.cancelBatch ??= clock.wakeAt(addMs(clock.now(), live.subject.request.bufferMs), () => {
+    flush(live);
+  });
+}
+
+function flush(live: Live): void {
+  live.cancelBatch?.();
+  live.cancelBatch = undefined;
+  if (live.batch.length === 0 || isOver(live)) return;
+  const text = `id: ${live.batchLast}\nevent: batch\ndata: [${live.batch.join(",")}]\n\n`;
+  live.batch = [];
+  live.batchChars = 0;
+  live.controller.enqueue(ENCODER.encode(text));
+}
+
+function hasRoom(live: Live): boolean {
+  return live.phase !== "over" && (live.controller.desiredSize ?? 0) > 0;
+}
+
+/** In a function, because the phase changes while something is awaited. */
+function isOver(live: Live): boolean {
+  return live.phase === "over";
+}
+
+/** The stream ends after all that was sent. */
+function finish(live: Live): void {
+  if (isOver(live)) return;
+  flush(live);
+  leave(live);
+  live.controller.close();
+}
+
+/** The connection ends wherever it is, so that the client knows that there is more. */
+function drop(live: Live): void {
+  if (isOver(live)) return;
+  leave(live);
+  if (live.parts.cut) live.parts.cut();
+  else live.controller.error(new Error("the stream was cut; resume it"));
+}
+
+function leave(live: Live): void {
+  if (isOver(live)) return;
+  live.phase = "over";
+  live.unwatch();
+  live.cancelBatch?.();
+  live.parts.streams.remove(live);
+}

@@ -1,0 +1,69 @@
+/** Owns: the route that forks runs (replay.md). The host checks in the protocol's order; the body's form comes behind the run. */
+import { z } from "zod";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type { ForkRun } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse, type HttpRefusal } from "../http/error-map.ts";
+import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import { forkedSchema } from "../http/schemas.ts";
+
+const record = z.record(z.string(), z.unknown());
+
+/** run-options.schema.json. What is not in it could not be kept, and is not taken for granted. */
+const overlaySchema = z.strictObject({
+  configurable: record.optional(),
+  tags: z.array(z.string().min(1).max(WORKFLOW_BOUNDS.tagCharsMax)).max(WORKFLOW_BOUNDS.tagsMax).optional(),
+  metadata: record.optional(),
+});
+
+const forkBody = z.strictObject({
+  mode: z.enum(["replay", "branch"]),
+  fromSeq: z.number().optional(),
+  runOptionsOverlay: overlaySchema.optional(),
+});
+type ForkBody = z.output<typeof forkBody>;
+
+export const forkRoute: Route = route({
+  ...{ method: "POST", path: "/v1/runs/{runId}:fork", operationId: "forkRun", auth: "bearer" },
+  ...{ summary: "Makes a run out of the events of another one.", status: 201 },
+  ...{ refusals: [403, 404, 409, 413, 415, 422, 503], body: forkBody, answer: forkedSchema },
+  handle: fork,
+});
+
+async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteParts): Promise<Answer> {
+  const refused = refuseMetadata(ask.body);
+  if (refused) return refused;
+  const { mode, fromSeq, runOptionsOverlay } = ask.body;
+  const request = {
+    ...{ sourceRunId: ask.param("runId"), mode },
+    ...(fromSeq !== undefined && { fromSeq }),
+    ...(runOptionsOverlay && { overlay: stated(runOptionsOverlay) }),
+    ...(ask.runId !== undefined && { runId: ask.runId }),
+  };
+  return answered(await host.fork(ask.caller, request), (forked) =>
+    json(201, {
+      ...forked,
+      status: "pending",
+      eventsUrl: `${pathPrefix}/v1/runs/${encodeURIComponent(forked.runId)}/events`,
+    }),
+  );
+}
+
+function refuseMetadata({ runOptionsOverlay: { metadata } = {} }: ForkBody): HttpRefusal | undefined {
+  const charsMax = WORKFLOW_BOUNDS.metadataCharsMax;
+  return metadata && JSON.stringify(metadata).length > charsMax
+    ? refuse("validation_error", `\`metadata\` is longer than ${charsMax} characters.`)
+    : undefined;
+}
+
+/** What is empty says nothing. */
+function stated({
+  configurable,
+  tags,
+  metadata,
+}: NonNullable<ForkBody["runOptionsOverlay"]>): NonNullable<ForkRun["overlay"]> {
+  return {
+    ...(configurable && Object.keys(configurable).length > 0 && { configurable }),
+    ...(tags && { tags }),
+    ...(metadata && { metadata }),
+  };
+}

@@ -1,0 +1,225 @@
+/** Owns: the routes of runs, except their events and interrupts. */
+import { z } from "zod";
+import { isoTimestamp } from "../../../agents/coordination/contracts/ids.ts";
+import {
+  formatTraceparent,
+  parseTraceparent,
+  traceHeaders,
+} from "../../../agents/coordination/workflow/trace-context.ts";
+import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import { PARENT_HEADER, readParentHeader } from "../../../agents/coordination/workflow/parent-header.ts";
+import type {
+  CreatedRun,
+  CreateRun,
+  HostRefusal,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse, type HttpRefusal } from "../http/error-map.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import { ancestrySchema, createdSchema, runStatusSchema, snapshotSchema } from "../http/schemas.ts";
+
+const record = z.record(z.string(), z.unknown());
+const id = z.string().min(1).max(HTTP_BOUNDS.idCharsMax);
+const reason = z.string().max(4_096).optional();
+
+/** agent-ref.schema.json; what is not named here is not read. */
+const agentPin = z.object({
+  agentId: id,
+  version: z.string().max(64).optional(),
+  channel: z.string().max(64).optional(),
+});
+
+const createBody = z
+  .strictObject({
+    workflowId: id.optional(),
+    /** In place of a workflow: the agent of a manifest whose run it is (RFC 0077). */
+    agent: agentPin.optional(),
+    agentId: id.optional(),
+    inputs: record.optional(),
+    /** Taken, and not read: the tenant is that of the token. */
+    tenantId: id.optional(),
+    scopeId: id.optional(),
+    callbackUrl: z.string().max(4_096).optional(),
+    configurable: record.optional(),
+    tags: z.array(z.string().max(WORKFLOW_BOUNDS.tagCharsMax)).max(WORKFLOW_BOUNDS.tagsMax).optional(),
+    metadata: record.optional(),
+  })
+  // The one thing that a run is of; `rootOf` says it in words.
+  .meta({ oneOf: ["workflowId", "agent", "agentId"].map((key) => ({ required: [key] })) });
+type CreateBody = z.output<typeof createBody>;
+
+const bulkBody = z.strictObject({ runIds: z.array(id).min(1), reason });
+
+export const runRoutes: readonly Route[] = [
+  route({
+    ...{ method: "POST", path: "/v1/runs", operationId: "createRun", auth: "bearer" },
+    ...{ summary: "Starts a run of a workflow.", status: 201, refusals: [403, 409, 413, 415, 422, 503] },
+    ...{ body: createBody, answer: createdSchema },
+    handle: createRun,
+  }),
+  route({
+    ...{ method: "GET", path: "/v1/runs/{runId}", operationId: "getRun", auth: "bearer" },
+    ...{ summary: "How a run is.", status: 200, refusals: [404, 503], answer: snapshotSchema },
+    handle: async (ask, { host }) =>
+      answered(await host.snapshot(ask.caller, ask.param("runId")), (snapshot) => json(200, snapshot)),
+  }),
+  route({
+    ...{ method: "POST", path: "/v1/runs/{runId}/cancel", operationId: "cancelRun", auth: "bearer" },
+    ...{ summary: "Cancels a run and its children.", status: 200, refusals: [404, 409, 503] },
+    ...{ body: z.strictObject({ reason }), answer: runStatusSchema },
+    handle: async (ask, { host }) =>
+      answered(await host.cancel(ask.caller, ask.param("runId"), stated(ask.body)), (run) => json(200, run)),
+  }),
+  route({
+    ...{ method: "POST", path: "/v1/runs:bulk-cancel", operationId: "bulkCancelRuns", auth: "bearer" },
+    ...{ summary: "Cancels several runs, each by itself.", status: 200, body: bulkBody },
+    answer: z.object({ results: z.array(record) }),
+    handle: bulkCancel,
+  }),
+  route({
+    ...{ method: "POST", path: "/v1/runs/{runId}:pause", operationId: "pauseRun", auth: "bearer" },
+    ...{ summary: "Pauses a run.", status: 202, refusals: [404, 409, 503] },
+    body: z.strictObject({ reason, drainPolicy: z.enum(["immediate", "drain-current-node"]).optional() }),
+    answer: z.object({ runId: z.string(), status: z.literal("paused"), pausedAt: z.string() }),
+    handle: async (ask, { host, clock }) => {
+      const { drainPolicy } = ask.body;
+      const request = { ...stated(ask.body), ...(drainPolicy !== undefined && { drainPolicy }) };
+      return answered(await host.pause(ask.caller, ask.param("runId"), request), ({ runId }) =>
+        json(202, { runId, status: "paused", pausedAt: isoTimestamp(clock.now()) }),
+      );
+    },
+  }),
+  route({
+    ...{ method: "POST", path: "/v1/runs/{runId}:resume", operationId: "resumeRun", auth: "bearer" },
+    ...{ summary: "Lets a paused run go on.", status: 202, refusals: [404, 409, 503] },
+    body: z.strictObject({ reason }),
+    answer: z.object({ runId: z.string(), status: z.literal("running"), resumedAt: z.string() }),
+    handle: async (ask, { host, clock }) =>
+      answered(await host.resume(ask.caller, ask.param("runId")), ({ runId }) =>
+        json(202, { runId, status: "running", resumedAt: isoTimestamp(clock.now()) }),
+      ),
+  }),
+  route({
+    ...{ method: "GET", path: "/v1/runs/{runId}/ancestry", operationId: "getRunAncestry", auth: "bearer" },
+    ...{ summary: "Which run started a run, and on which host.", status: 200, refusals: [404, 503] },
+    answer: ancestrySchema,
+    handle: async (ask, { host }) =>
+      answered(await host.ancestry(ask.caller, ask.param("runId")), (ancestry) => json(200, ancestry)),
+  }),
+];
+
+function stated(body: { readonly reason?: string | undefined }): { readonly reason?: string } {
+  return body.reason === undefined ? {} : { reason: body.reason };
+}
+
+async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteParts): Promise<Answer> {
+  const request = readCreate(ask);
+  if ("kind" in request) return request;
+  const created = await host.create(ask.caller, request);
+  if (created.kind === "refused") return asInvalid(created);
+  const { runId, status } = created.value;
+  const statusUrl = `${pathPrefix}/v1/runs/${encodeURIComponent(runId)}`;
+  return json(201, { runId, status, eventsUrl: `${statusUrl}/events`, statusUrl });
+}
+
+function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
+  const { body } = ask;
+  const refused = refuseCreate(ask);
+  if (refused) return refused;
+  const root = rootOf(body);
+  if ("kind" in root) return root;
+  const { inputs = {} } = body;
+  const parent = readParentHeader(ask.header(PARENT_HEADER));
+  return {
+    ...{ ...root, inputs, transport: "rest" },
+    ...overlay(body),
+    ...(ask.runId !== undefined && { runId: ask.runId }),
+    ...traceOf(ask),
+    ...(parent && { parent }),
+  };
+}
+
+/** A workflow, or an agent whose run it is. */
+function rootOf({
+  workflowId,
+  agent,
+  agentId,
+}: CreateBody): Pick<CreateRun, "workflowId" | "agent"> | HttpRefusal {
+  const named = [workflowId, agent, agentId].filter((each) => each !== undefined);
+  if (named.length !== 1)
+    return refuse("validation_error", "A run is of one workflow (`workflowId`) or of one agent (`agent`).");
+  if (workflowId !== undefined) return { workflowId };
+  const { version, channel, ...pin } = agent ?? { agentId: agentId ?? "" };
+  return {
+    workflowId: "",
+    agent: {
+      ...{ agentId: pin.agentId, source: "run-api" },
+      ...(version !== undefined && { version }),
+      ...(channel !== undefined && { channel }),
+    },
+  };
+}
+
+function refuseCreate({ header, body }: Ask<CreateBody>): HttpRefusal | undefined {
+  if (header("x-force-engine-version") !== undefined)
+    return refuse("force_engine_version_forbidden", "This host runs every run under its one engine version.");
+  if (body.callbackUrl !== undefined)
+    return refuse("capability_required", "This host calls nobody back.", { requiredCapability: "webhooks" });
+  const charsMax = WORKFLOW_BOUNDS.metadataCharsMax;
+  if (body.metadata && JSON.stringify(body.metadata).length > charsMax)
+    return refuse("validation_error", `\`metadata\` is longer than ${charsMax} characters.`);
+  return undefined;
+}
+
+/** As this version writes it, whatever later version came. */
+function traceOf({ header }: Ask): Pick<CreateRun, "traceparent" | "tracestate"> {
+  const parent = parseTraceparent(header("traceparent"));
+  if (!parent) return {};
+  return traceHeaders({ traceparent: formatTraceparent(parent), tracestate: header("tracestate") });
+}
+
+function overlay({
+  configurable,
+  tags,
+  metadata,
+  scopeId,
+}: CreateBody): Pick<CreateRun, "configurable" | "tags" | "metadata" | "scopeId"> {
+  return {
+    ...(configurable && { configurable }),
+    ...(tags && { tags }),
+    ...(metadata && { metadata }),
+    ...(scopeId !== undefined && { scopeId }),
+  };
+}
+
+/** To create a run of a workflow that is not there is a bad request; to read such a workflow is not finding it. */
+function asInvalid(refusal: HostRefusal): HttpRefusal {
+  return refusal.code === "workflow_not_found" ? { ...refusal, code: "validation_error" } : refusal;
+}
+
+async function bulkCancel(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteParts): Promise<Answer> {
+  const { runIds } = ask.body;
+  const maxRunIds = HTTP_BOUNDS.bulkRunsMax;
+  if (runIds.length > maxRunIds)
+    return refuse("validation_error", `At most ${maxRunIds} runs are cancelled at once.`, { maxRunIds });
+  // Together, so that they share a commit.
+  const results = await Promise.all(
+    runIds.map(async (runId) => {
+      const cancelled = await host.cancel(ask.caller, runId, stated(ask.body));
+      return cancelled.kind === "refused"
+        ? refusedEntry(runId, cancelled)
+        : bulkEntry(runId, cancelled.value);
+    }),
+  );
+  return json(200, { results });
+}
+
+function refusedEntry(runId: string, { code, message }: HostRefusal): unknown {
+  const error = { code, message };
+  return { runId, ok: false, error };
+}
+
+function bulkEntry(runId: string, { status }: CreatedRun): unknown {
+  if (status !== "completed" && status !== "failed") return { runId, ok: true, status };
+  return { runId, ok: false, status, error: { code: "run_terminal", message: `The run has ${status}.` } };
+}

@@ -1,0 +1,135 @@
+/** Owns: the routes of workspace files (RFC 0059), and the seam by which the suite looks at the workspaces of several owners. */
+import { z } from "zod";
+import type {
+  NewWorkspaceFile,
+  TenantWorkspace,
+} from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { refuse } from "../http/error-map.ts";
+import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+
+const FILES = "/v1/host/workspace/files";
+
+const info = {
+  path: z.string(),
+  contentType: z.string(),
+  version: z.int().min(1),
+  etag: z.string(),
+  updatedAt: z.string(),
+};
+const fileSchema = z.strictObject({ ...info, content: z.string() });
+const listSchema = z.object({ files: z.array(z.strictObject(info)) });
+
+/** workspace-file-create.schema.json. */
+const putBody = z.strictObject({ content: z.string(), contentType: z.string().optional() });
+
+export const workspaceRoutes: readonly Route[] = [
+  route({
+    ...{ method: "GET", path: FILES, operationId: "listWorkspaceFiles", auth: "bearer", status: 200 },
+    ...{ summary: "The files of the workspace, without their contents.", answer: listSchema },
+    queries: [{ name: "prefix", summary: "How their paths begin.", schema: { type: "string" } }],
+    handle: (ask, { host }) => list(host.workspace(ask.caller), ask.query("prefix")),
+  }),
+  route({
+    ...{ method: "GET", path: `${FILES}/{path}`, operationId: "getWorkspaceFile", auth: "bearer" },
+    ...{ summary: "A file, as it is or as it was.", status: 200, refusals: [404], answer: fileSchema },
+    queries: [{ name: "version", summary: "Which of its versions.", schema: { type: "integer" } }],
+    handle: (ask, { host }) => {
+      const asked = ask.query("version");
+      const version = asked === undefined ? undefined : Number(asked);
+      if (version !== undefined && !(Number.isSafeInteger(version) && version >= 1))
+        return refuse("validation_error", "`version` is a whole number from 1.");
+      return read(host.workspace(ask.caller), ask.param("path"), version);
+    },
+  }),
+  route({
+    ...{ method: "PUT", path: `${FILES}/{path}`, operationId: "putWorkspaceFile", auth: "bearer" },
+    ...{ summary: "Writes a file as its next version.", status: 200, refusals: [409, 413, 415] },
+    ...{ body: putBody, answer: fileSchema },
+    handle: (ask, { host }) => {
+      const { content, contentType } = ask.body;
+      const type = contentType === undefined ? {} : { contentType };
+      const ifMatch = tagsOf(ask.header("if-match"));
+      return put(host.workspace(ask.caller), ask.param("path"), { content, ...type, ...ifMatch });
+    },
+  }),
+  route({
+    ...{ method: "DELETE", path: `${FILES}/{path}`, operationId: "deleteWorkspaceFile", auth: "bearer" },
+    ...{ summary: "Removes a file; its versions stay.", status: 204, refusals: [404, 409], answer: z.void() },
+    handle: (ask, { host }) =>
+      remove(host.workspace(ask.caller), ask.param("path"), tagsOf(ask.header("if-match"))),
+  }),
+];
+
+async function list(workspace: TenantWorkspace, prefix: string | undefined): Promise<Answer> {
+  return answered(await workspace.list(prefix === undefined ? {} : { prefix }), (files) =>
+    json(200, { files }),
+  );
+}
+
+async function read(workspace: TenantWorkspace, path: string, version?: number): Promise<Answer> {
+  return answered(await workspace.read(path, version), tagged);
+}
+
+async function put(workspace: TenantWorkspace, path: string, file: NewWorkspaceFile): Promise<Answer> {
+  return answered(await workspace.write(path, file), tagged);
+}
+
+function tagged(file: { readonly etag: string }): Answer {
+  return { ...json(200, file), headers: { etag: file.etag } };
+}
+
+async function remove(
+  workspace: TenantWorkspace,
+  path: string,
+  when: Pick<NewWorkspaceFile, "ifMatch">,
+): Promise<Answer> {
+  return answered(await workspace.remove(path, when), () => ({
+    ...{ kind: "text", status: 204, text: null, headers: {} },
+  }));
+}
+
+/** As in HTTP; a tag that came without its quotes is meant as well. A weak one is no file's. */
+function tagsOf(ifMatch: string | undefined): Pick<NewWorkspaceFile, "ifMatch"> {
+  if (ifMatch === undefined) return {};
+  const tags = ifMatch.split(",").map((tag) => tag.trim());
+  if (tags.includes("*")) return { ifMatch: "any" };
+  return { ifMatch: tags.map((tag) => (/^(W\/)?"/.test(tag) ? tag : `"${tag}"`)) };
+}
+
+const text = z.string().max(HTTP_BOUNDS.idCharsMax);
+const opBody = z.object({
+  tenant: text,
+  workspace: text,
+  op: z.enum(["list", "get", "put", "delete"]),
+  path: z.string().default(""),
+  content: z.string().optional(),
+  contentType: z.string().optional(),
+  ifMatch: z.string().optional(),
+  prefix: z.string().optional(),
+  version: z.int().min(1).optional(),
+});
+
+export const workspaceSeam: Route = route({
+  ...{ method: "POST", path: "/v1/host/sample/workspace/op", operationId: "seamWorkspace", auth: "bearer" },
+  ...{ summary: "Reads and writes the workspace of an owner that is named.", status: 200 },
+  ...{ body: opBody, answer: z.record(z.string(), z.unknown()), handle: operate },
+});
+
+/** An owner of the suite has a place of its own within the tenant that asks: no real tenant's files are reached. */
+async function operate(ask: Ask<z.output<typeof opBody>>, { host }: RouteParts): Promise<Answer> {
+  const { tenant, workspace, op, path, content, contentType, ifMatch, prefix, version } = ask.body;
+  const files = host.workspace(ask.caller, JSON.stringify([tenant, workspace]));
+  const when = tagsOf(ifMatch);
+  switch (op) {
+    case "list":
+      return list(files, prefix);
+    case "get":
+      return read(files, path, version);
+    case "delete":
+      return remove(files, path, when);
+    case "put":
+      if (content === undefined) return refuse("validation_error", "`content` is needed to put a file.");
+      return put(files, path, { content, ...(contentType !== undefined && { contentType }), ...when });
+  }
+}

@@ -36,10 +36,12 @@ const TASKS = {
   "format:check": [
     [...PRETTIER, "--check", "."],
     ["scripts/manifest.ts", "--check"],
+    ["scripts/requirements.ts", "--check"],
   ],
   lint: [ESLINT],
   types: [TSC],
   manifest: [["scripts/manifest.ts"]],
+  requirements: [["scripts/requirements.ts"]],
   "pack:smoke": [["scripts/pack-smoke.ts"]],
 };
 

@@ -1,47 +1,37 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { NODE_TYPE_IDS } from "../../src/agents/coordination/workflow/nodes/node-types.ts";
 import { DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
 import { routesOf } from "../../src/plugins/openwop/route-table.ts";
+import { formatRequirementPage, readRequirements, readTestNames } from "../openwop/requirement-page.ts";
 import { tableRows } from "./read-tables.ts";
 
-const page = readFileSync(join(import.meta.dirname, "../../docs/openwop.md"), "utf8");
-const TESTS = join(import.meta.dirname, "../openwop");
+const DOCS = join(import.meta.dirname, "../../docs");
+const page = readFileSync(join(DOCS, "openwop.md"), "utf8");
 const ID = /^(?:L[1-6M]|B)-\d\d$/u;
 
-/** The chat is OpenClaw's, so what is demanded of it is tested with its gateway. */
-const CHATS = ["../plugin/chat-mention.test.ts", "../e2e/openwop-mention.test.ts"];
-
-function namesIn(file: string, test: RegExp): string[] {
-  const text = readFileSync(join(TESTS, file), "utf8");
-  return [...text.matchAll(test)].map(([, found = ""]) => found);
-}
-
-/** The tests of the levels, as "id name", in the order of their ids. */
-function testNames(): string[] {
-  const files = readdirSync(TESTS).filter((name) => /^levels-.*\.test\.ts$/u.test(name));
-  const levels = files.flatMap((name) => namesIn(name, /\bit\(\s*"([^"]+)"/gu));
-  const chats = CHATS.flatMap((name) => namesIn(name, /(?:\bit|\))\(\s*"(LM-[^"]+)"/gu));
-  return [...levels, ...chats].toSorted();
-}
-
-const rows = tableRows(page, "id");
+const requirements = readRequirements().flatMap((group) => group.requirements);
 const quoted = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/gu)].map(([, name = ""]) => name);
 
-describe("docs/openwop.md", () => {
-  it("has a line for every test of the levels, and for no other", () => {
-    const told = rows.map((cells) => `${quoted(cells[0] ?? "")[0] ?? ""} ${cells.at(-1) ?? ""}`);
-    expect(told.toSorted()).toEqual(testNames());
+describe("docs/openwop-requirements.md", () => {
+  it("has an entry for every test of the levels, and for no other", () => {
+    expect(requirements.map(({ id }) => id).toSorted()).toEqual([...readTestNames().keys()].toSorted());
   });
 
-  it("gives every test an id of its own, and a source", () => {
-    const ids = rows.map(([cell = ""]) => quoted(cell)[0] ?? "");
+  it("gives every entry an id of its own, and a source", () => {
+    const ids = requirements.map(({ id }) => id);
     expect(ids.filter((id) => !ID.test(id))).toEqual([]);
     expect(new Set(ids).size).toBe(ids.length);
-    for (const [id, source] of rows) expect(source, id).toMatch(/\S{2,}/u);
+    for (const { id, source } of requirements) expect(source, id).toMatch(/\S{2,}/u);
   });
 
+  it("is the page that the requirements and the names of the tests make", () => {
+    expect(readFileSync(join(DOCS, "openwop-requirements.md"), "utf8")).toBe(formatRequirementPage());
+  });
+});
+
+describe("docs/openwop.md", () => {
   it("lists every node type, and no other", () => {
     const types = tableRows(page, "type").flatMap(([cell = ""]) => quoted(cell));
     expect(types.toSorted()).toEqual([...NODE_TYPE_IDS].toSorted());

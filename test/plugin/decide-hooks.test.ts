@@ -7,7 +7,12 @@ import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { sampleContest, sampleDecision } from "../../src/plugins/hooks/testing.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
+import {
+  currentRuntime,
+  type SharedRuntime,
+} from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { SPAWN_DECIDE_MS } from "../../src/plugins/openclaw/spawns/spawn-decision.ts";
+import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { fakeHost } from "./fake-host.ts";
@@ -67,6 +72,19 @@ async function spawn(handlers: HookHandlers, spawning: Spawning = {}): Promise<o
 
 const childOf = (call: number): string => `agent:main:subagent:${call}`;
 const REFUSED = "Coordination refused this spawn:";
+/** The host blocks the spawn of a hook that takes longer. */
+const HOST_LIMIT_MS = 10_000;
+
+const wait = (ms: number): Promise<undefined> =>
+  new Promise((resolve) => setTimeout(() => resolve(undefined), ms));
+
+/** Puts another runtime into the place that all module instances share, without closing what was there. */
+function replaceForTest(next: Partial<SharedRuntime>): SharedRuntime {
+  const holder = globalThis as Record<symbol, unknown>;
+  const previous = currentRuntime()!;
+  holder[Symbol.for("openclaw-coordination.runtime")] = next;
+  return previous;
+}
 
 /** How many steps the ledger has, in whatever coordination. */
 function admitted(): number {
@@ -161,6 +179,23 @@ describe("a spawn that plugins decide about", () => {
       block: true,
       blockReason: `${REFUSED} the hook decide of the plugin guard did not answer within ${SPAWN_DECIDE_MS} ms`,
     });
+  });
+
+  it("is answered within one budget, also where a reload, a plugin and the ledger are slow together", async () => {
+    plugin({ decide: { run: () => wait(2_000), budgetMs: 10_000 } });
+    const handlers = await started();
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "setInterval", "Date", "performance"] });
+    const runtime = replaceForTest({ closed: true });
+    const startedAtMs = Date.now();
+    let answeredAfterMs: number | undefined;
+    void spawn(handlers).then(() => (answeredAfterMs = Date.now() - startedAtMs));
+    await vi.advanceTimersByTimeAsync(1_900);
+    const coordinator = { ...(await runtime.coordinator()), admitSpawn: never };
+    replaceForTest({ ...runtime, coordinator: () => Promise.resolve(coordinator) });
+    await vi.advanceTimersByTimeAsync(HOST_LIMIT_MS);
+    replaceForTest(runtime);
+    expect(answeredAfterMs).toBeLessThanOrEqual(SPAWN_BUDGET_MS);
+    expect(SPAWN_BUDGET_MS).toBeLessThan(HOST_LIMIT_MS);
   });
 
   it("is denied also while the ledger cannot be opened, which lets others go on", async () => {

@@ -45,8 +45,8 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   // Only the instance that makes the runtime loads the parts it is made of.
   const make = async (): Promise<SharedRuntime> =>
     (await import("./runtime-access/make-runtime.ts")).makeRuntime(api);
-  const use = <T>(work: (runtime: SharedRuntime) => Promise<T>): Promise<T> =>
-    withinBudget(withRuntime(make, work));
+  const use = <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs?: number): Promise<T> =>
+    withinBudget(withRuntime(make, work), budgetMs);
   const quietly = async <T>(
     hook: string,
     work: (runtime: SharedRuntime) => Promise<T>,

@@ -2,7 +2,7 @@
 import { registerGates } from "./withholding/register-gates.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
 
-/** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `HOOK_BUDGET_MS`. */
+/** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `SPAWN_BUDGET_MS`. */
 const HOST_TIMEOUT_MS = 10_000;
 
 /** A contested call may wait for as long as the operator says; the handler gives up before this. */

@@ -1,6 +1,6 @@
 /**
- * Owns: whether plugins of other authors let a spawn begin. They are asked before anything of it is recorded, and outside of the
- * time that the ledger has: the host gives the whole call 10 s.
+ * Owns: whether plugins of other authors let a spawn begin. They are asked before anything of it is recorded, and leave the
+ * lane and the ledger their part of the path's budget.
  *
  * Fails closed: who is late, fails or cannot be told who would work says no. A spawn cannot wait for people, so that a confidence
  * below the operator's floor says no too.
@@ -15,33 +15,37 @@ import { outsideCalls } from "../host/outside-calls.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { withinBudget } from "../host/within-budget.ts";
 
-/** With the time of the ledger it stays below the host's limit. */
+/** For how long plugins are asked at most, in milliseconds. */
 export const SPAWN_DECIDE_MS = 4_000;
 
 /** A plugin that names its own deadline is given this on top, so that it can be named. */
 const GRACE_MS = 250;
 
-/** Why the spawn must not happen; `undefined` where it may. */
+/** Returns why the spawn must not happen; `undefined` where it may. Answers by `untilMs`, or `SPAWN_DECIDE_MS` from now. */
 export async function whyDenied(
   runtime: SharedRuntime,
   request: SpawnRequest | undefined,
+  untilMs: number,
 ): Promise<string | undefined> {
   const { hooks, config, logger } = runtime;
   if (!hooks.hasAny("decide")) return undefined;
   if (!request) return "it names no session or agent that plugins could decide about";
-  const ruling = await ask(runtime, request);
+  const ruling = await ask(runtime, request, Math.min(untilMs - GRACE_MS, Date.now() + SPAWN_DECIDE_MS));
   const reason = ruling && reasonIn(config.gates, ruling);
   if (reason !== undefined)
     logger.info({ session: request.sourceSession, plugin: ruling?.plugin }, "a plugin denied a spawn");
   return reason;
 }
 
-async function ask(runtime: SharedRuntime, request: SpawnRequest): Promise<DecisionRuling | undefined> {
-  const untilMs = Date.now() + SPAWN_DECIDE_MS;
+async function ask(
+  runtime: SharedRuntime,
+  request: SpawnRequest,
+  untilMs: number,
+): Promise<DecisionRuling | undefined> {
   try {
     // What it begins, such as opening the ledger, goes on when the call is over.
     const deciding = outsideCalls(() => decide(runtime, request, untilMs));
-    return await withinBudget(deciding, SPAWN_DECIDE_MS + GRACE_MS);
+    return await withinBudget(deciding, untilMs - Date.now() + GRACE_MS);
   } catch {
     return {
       action: "deny",

@@ -11,9 +11,9 @@ import type { Coordinator } from "../../../agents/coordination/runtime/coordinat
 import { whyUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { goOnOrRefuse, refusal } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
-import type { PendingSpawn, SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { currentRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { whyDenied } from "./spawn-decision.ts";
-import { readSpawnCall, targetOf, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
+import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
 
 type BeforeEvent = HookEvent<"before_tool_call">;
@@ -22,7 +22,8 @@ type BeforeResult = HookResult<"before_tool_call">;
 
 export interface SpawnHandlerParts {
   readonly api: OpenClawPluginApi;
-  readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>) => Promise<T>;
+  /** Runs `work` on the shared runtime. @throws CoordinationError `LEDGER_BUSY` after `budgetMs`; `work` itself goes on. */
+  readonly use: <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs: number) => Promise<T>;
   readonly quietly: <T>(hook: string, work: (runtime: SharedRuntime) => Promise<T>) => Promise<T | undefined>;
 }
 
@@ -31,19 +32,18 @@ export interface SpawnHandlers {
   afterSpawn(event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">): Promise<void>;
 }
 
+/**
+ * All waits of the path together, in milliseconds: for a reload, for the plugins that decide, for a place in the lane and
+ * for the ledger. The host blocks the spawn of a hook that takes more than 10 s.
+ */
+export const SPAWN_BUDGET_MS = 8_000;
+
+/** The part of the budget that plugins leave to the lane and the ledger, in milliseconds. */
+const ADMISSION_MS = 3_500;
+
 export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
   return {
-    beforeSpawn: async (event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> => {
-      try {
-        // Known without the ledger, and true also where that cannot be opened.
-        const ungated = await refusedUngated(parts, event, ctx);
-        if (ungated) return ungated;
-        const denied = await deniedByPlugins(parts, event, ctx);
-        return denied ?? (await parts.use((runtime) => admit(runtime, event, ctx)));
-      } catch (error) {
-        return goOnOrRefuse(parts.api, error, "spawn");
-      }
-    },
+    beforeSpawn: (event: BeforeEvent, ctx: BeforeContext) => ruleOnSpawn(parts, event, ctx),
     afterSpawn: (event: HookEvent<"after_tool_call">, ctx: HookContext<"after_tool_call">) =>
       parts.quietly("after_tool_call", (runtime) => settle(runtime, { event, sessionKey: ctx.sessionKey })),
   };
@@ -52,31 +52,32 @@ export function createSpawnHandlers(parts: SpawnHandlerParts): SpawnHandlers {
 /** These say no to the spawn itself; others say only that it could not be recorded. */
 const BLOCKING: ReadonlySet<string> = new Set(["LANE_FULL", "BUDGET_SPENT", "UNGATEABLE"]);
 
-/** What must be held back and cannot be is not spawned, recorded or not. */
-async function refusedUngated(
-  { use }: SpawnHandlerParts,
+/** Enters the shared runtime once, within one budget for the whole path. */
+async function ruleOnSpawn(
+  { api, use }: SpawnHandlerParts,
   event: BeforeEvent,
   ctx: BeforeContext,
 ): Promise<BeforeResult> {
-  const runtime = await use((open) => Promise.resolve(open));
-  if (!isCoordinated(runtime, ctx)) return undefined;
-  const target = targetOf(callOf(runtime, event, ctx));
-  const reason = target && whyUngateable(runtime.gateOfAgent(target.agentId), target);
-  if (reason === undefined) return undefined;
-  runtime.logger.info({ session: ctx.sessionKey, refusal: "UNGATEABLE" }, `a spawn is refused: ${reason}`);
-  return refusal("spawn", reason);
+  const decideUntilMs = Date.now() + SPAWN_BUDGET_MS - ADMISSION_MS;
+  try {
+    return await use(async (runtime) => {
+      if (!isCoordinated(runtime, ctx)) return undefined;
+      const reading = readSpawnCall(callOf(runtime, event, ctx));
+      const request = reading.kind === "spawn" ? reading.request : undefined;
+      const denial = await whyDenied(runtime, request, decideUntilMs);
+      return denial === undefined ? admit(runtime, reading, event) : refusal("spawn", denial);
+    }, SPAWN_BUDGET_MS);
+  } catch (error) {
+    return findUngateable(event, ctx) ?? goOnOrRefuse(api, error, "spawn");
+  }
 }
 
-/** What could not be recorded goes on; what a plugin denied never does. */
-async function deniedByPlugins(
-  { use }: SpawnHandlerParts,
-  event: BeforeEvent,
-  ctx: BeforeContext,
-): Promise<BeforeResult> {
-  const runtime = await use((open) => Promise.resolve(open));
-  if (!isCoordinated(runtime, ctx) || !runtime.hooks.hasAny("decide")) return undefined;
-  const reading = readSpawnCall(callOf(runtime, event, ctx));
-  const reason = await whyDenied(runtime, reading.kind === "spawn" ? reading.request : undefined);
+/** What cannot be recorded goes on, but never where its result would have to be held back and cannot be. */
+function findUngateable(event: BeforeEvent, ctx: BeforeContext): BeforeResult {
+  const runtime = currentRuntime();
+  if (!runtime || !isCoordinated(runtime, ctx)) return undefined;
+  const { target } = readSpawnCall(callOf(runtime, event, ctx));
+  const reason = target && whyUngateable(runtime.gateOfAgent(target.agentId), target);
   return reason === undefined ? undefined : refusal("spawn", reason);
 }
 
@@ -84,19 +85,13 @@ function isCoordinated({ config: { agents } }: SharedRuntime, { agentId }: Befor
   return !agents || agents.some((agent) => agent === agentId);
 }
 
-async function admit(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext): Promise<BeforeResult> {
+async function admit(
+  runtime: SharedRuntime,
+  reading: SpawnReading,
+  event: BeforeEvent,
+): Promise<BeforeResult> {
   const { strict } = runtime.config;
-  if (!isCoordinated(runtime, ctx)) return undefined;
-  const reading = readSpawnCall(callOf(runtime, event, ctx));
-  if (reading.kind === "unreadable") {
-    runtime.logger.warn(
-      { session: ctx.sessionKey },
-      "a spawn without a usable session or agent goes on uncoordinated",
-    );
-    return strict
-      ? refusal("spawn", "the spawn names no session or agent that could be recorded")
-      : undefined;
-  }
+  if (reading.kind === "unreadable") return admitUnreadable(runtime, reading);
   const coordinator = await runtime.coordinator();
   const admission = await coordinator.admitSpawn(reading.request);
   runtime.health.succeeded();
@@ -106,6 +101,18 @@ async function admit(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeCont
     return undefined;
   }
   return handOver(runtime, { coordinator, reading, event, envelope: admission.envelope });
+}
+
+function admitUnreadable(
+  runtime: SharedRuntime,
+  { session, target }: SpawnReading & { readonly kind: "unreadable" },
+): BeforeResult {
+  const ungateable = target && whyUngateable(runtime.gateOfAgent(target.agentId), target);
+  if (ungateable) return refusal("spawn", ungateable);
+  runtime.logger.warn({ session }, "a spawn without a usable session or agent goes on uncoordinated");
+  return runtime.config.strict
+    ? refusal("spawn", "the spawn names no session or agent that could be recorded")
+    : undefined;
 }
 
 function callOf(runtime: SharedRuntime, event: BeforeEvent, ctx: BeforeContext): SpawnCall {

@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { coordinationEnvelopeSchema } from "../../../agents/coordination/contracts/envelope.ts";
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
-import { agentIdSchema, sessionKeySchema } from "../../../agents/coordination/contracts/ids.ts";
+import { agentIdSchema, sessionKeySchema, type AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import { ENVELOPE_BOUNDS, parseBounded } from "../../../agents/coordination/contracts/validation.ts";
 import type { ContentInput } from "../../../agents/coordination/ports/content-store.ts";
 import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
@@ -26,43 +26,56 @@ export interface SpawnCall {
 
 const NAME = /^[\p{L}\p{N}][\p{L}\p{N} ._:/#-]*$/u;
 
-export type SpawnReading =
-  | { readonly kind: "spawn"; readonly request: SpawnRequest; readonly problems: readonly InputProblem[] }
-  /** The call names no session or agent that could be recorded. */
-  | { readonly kind: "unreadable" };
+/** Who would work, and how. */
+export type SpawnTarget = Pick<SpawnRequest["spawn"], "agentId" | "runner">;
 
+export type SpawnReading =
+  | {
+      readonly kind: "spawn";
+      readonly request: SpawnRequest;
+      readonly target: SpawnTarget;
+      readonly problems: readonly InputProblem[];
+    }
+  /** The call names no session or agent that could be recorded; `target` is absent where it names nobody at all. */
+  | { readonly kind: "unreadable"; readonly session: string; readonly target?: SpawnTarget };
+
+/** Reads a call once for the whole path of the spawn. */
 export function readSpawnCall(call: SpawnCall): SpawnReading {
-  const source = sessionKeySchema.safeParse(call.sessionKey);
-  const sourceAgent = agentIdSchema.safeParse(call.agentId);
-  if (!source.success || !sourceAgent.success) return { kind: "unreadable" };
+  const sourceSession = sessionKeySchema.safeParse(call.sessionKey).data;
+  const sourceAgent = agentIdSchema.safeParse(call.agentId).data;
+  const namedTarget = agentIdSchema.safeParse(nameOfTarget(call) ?? call.agentId).data;
+  const target = readTarget(call, namedTarget ?? sourceAgent);
+  if (!sourceSession || !sourceAgent || !target)
+    return { kind: "unreadable", session: call.sessionKey, ...(target && { target }) };
+  const problems = problemsOf(call.params, namedTarget !== undefined);
+  const source = { sourceSession, sourceAgent };
+  return { kind: "spawn", request: requestOf(call, { source, target, problems }), target, problems };
+}
+
+function readTarget({ params }: SpawnCall, agentId: AgentId | undefined): SpawnTarget | undefined {
+  return agentId && { agentId, runner: runnerOf(params) };
+}
+
+interface ReadNames {
+  readonly source: Pick<SpawnRequest, "sourceSession" | "sourceAgent">;
+  readonly target: SpawnTarget;
+  readonly problems: InputProblem[];
+}
+
+function requestOf(call: SpawnCall, { source, target, problems }: ReadNames): SpawnRequest {
   const { params, trace } = call;
   const task = typeof params["task"] === "string" ? params["task"] : "";
-  const target = agentIdSchema.safeParse(namedAgent(call) ?? call.agentId).data;
-  const problems = problemsOf(params, target !== undefined);
-  const request: SpawnRequest = {
-    sourceSession: source.data,
-    sourceAgent: sourceAgent.data,
+  return {
+    ...source,
     ...(trace?.traceId && { traceId: bounded(trace.traceId) }),
     input: contentOf(task),
     objective: contentOf(objectiveOf(call, nameOf(params) ?? task)),
-    spawn: {
-      ...spawnOf(call),
-      agentId: target ?? sourceAgent.data,
-      ...(problems.length > 0 && { problems }),
-    },
+    spawn: { ...spawnOf(call), ...target, ...(problems.length > 0 && { problems }) },
   };
-  return { kind: "spawn", request, problems };
-}
-
-/** Who would work and how; `undefined` where the call names nobody that could be told. */
-export function targetOf(call: SpawnCall): Pick<SpawnRequest["spawn"], "agentId" | "runner"> | undefined {
-  const named = agentIdSchema.safeParse(namedAgent(call));
-  const agentId = named.success ? named.data : agentIdSchema.safeParse(call.agentId).data;
-  return agentId && { agentId, runner: runnerOf(call.params) };
 }
 
 /** For the host an empty name is none. */
-function namedAgent({ params, acpDefaultAgent }: SpawnCall): unknown {
+function nameOfTarget({ params, acpDefaultAgent }: SpawnCall): unknown {
   const agentId = params["agentId"];
   const isNamed = typeof agentId === "string" ? agentId.trim() !== "" : agentId != null;
   if (isNamed) return agentId;
@@ -73,12 +86,11 @@ function runnerOf(params: SpawnCall["params"]): "acp" | "subagent" {
   return params["runtime"] === "acp" ? "acp" : "subagent";
 }
 
-function spawnOf(call: SpawnCall): Omit<SpawnRequest["spawn"], "agentId" | "problems"> {
+function spawnOf(call: SpawnCall): Omit<SpawnRequest["spawn"], "agentId" | "runner" | "problems"> {
   const { params } = call;
   const name = nameOf(params);
   const timeoutMs = timeoutOf(params["runTimeoutSeconds"]);
   return {
-    runner: runnerOf(params),
     ...(name && { name }),
     ...(timeoutMs && { timeoutMs }),
     collect: params["collect"] === true,

@@ -10,7 +10,9 @@ export default defineConfig({
       {
         test: {
           name: "fast",
-          include: ["test/{core,contract,architecture,docs,replay,crash,cli,plugin,openwop}/**/*.test.ts"],
+          include: [
+            "test/{core,contract,architecture,attacks,docs,replay,crash,cli,plugin,openwop}/**/*.test.ts",
+          ],
           setupFiles: ["test/support/property-seed.ts"],
           env: { PROPERTY_SEED: String(seed) },
           testTimeout: 120_000,

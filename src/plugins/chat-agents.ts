@@ -253,8 +253,12 @@ async function waitingFor(it: Chats, caller: Caller, snapshot: RunSnapshot): Pro
   if (!asking) return { kind: "waits", isAnswerable: false };
   const { kind, data } = asking.interrupt;
   const doubt = doubtIn(data);
-  const isAnswerable = kind === "approval" || kind === "low-confidence";
-  return { kind: "waits", isAnswerable, ...(doubt && { doubt }) };
+  return { kind: "waits", isAnswerable: isYesOrNo(kind), ...(doubt && { doubt }) };
+}
+
+/** True for questions that are ruled on; others take an event, or an answer in words. */
+function isYesOrNo(kind: string): boolean {
+  return kind === "approval" || kind === "low-confidence";
 }
 
 interface Ended {
@@ -327,6 +331,8 @@ async function answer(it: Chats, given: RunAnswer): Promise<ChatRun | ChatRefusa
   if (given.isOtherSessionNeeded && isOfSession(known.snapshot, sender)) return { kind: "same_session" };
   const asking = hasRunEnded(known.snapshot.status) ? undefined : await askingRun(it, caller, known.snapshot);
   if (!asking) return { kind: "not_waiting" };
+  if (!isYesOrNo(asking.interrupt.kind))
+    return { kind: "refused", message: `the run waits for no approval, but for a ${asking.interrupt.kind}` };
   const value = { action: ACTIONS[given.answer] };
   const resolved = await it.host.resolve(caller, asking.runId, asking.interrupt.nodeId, value);
   if (resolved.kind === "refused")

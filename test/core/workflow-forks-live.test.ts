@@ -10,7 +10,7 @@ import {
   worker,
   workflow,
 } from "../support/workflow-definitions.ts";
-import { ALICE, workflowScene, type SceneOptions } from "../support/workflow-scene.ts";
+import { ALICE, BOB, workflowScene, type SceneOptions } from "../support/workflow-scene.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -137,9 +137,9 @@ describe("what people and the host did to a run", () => {
     const sourceRunId = await it.run("quorum");
     await it.clock.advance(10);
     await it.host.seams?.setVariables(ALICE, sourceRunId, { colour: "blue", form: [1] });
-    await it.answer(sourceRunId, "gate", { action: "accept", voter: "one" });
+    await it.answer(sourceRunId, "gate", { action: "accept" });
     await it.clock.advance(10);
-    await it.answer(sourceRunId, "gate", { action: "accept", voter: "two" });
+    await it.answer(sourceRunId, "gate", { action: "accept" }, BOB);
     const slow = await it.run("timed");
     await it.host.pause(ALICE, slow, { drainPolicy: "immediate", reason: "tea" });
     await it.clock.advance(1_000);

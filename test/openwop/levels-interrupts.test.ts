@@ -3,7 +3,18 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { waitFor } from "../support/wait-for.ts";
 import { schemaProblems } from "./levels-schemas.ts";
 import { node, noop, workflow } from "./levels-workflows.ts";
-import { childOf, clientOf, ofType, only, openWorld, type Snapshot, type World } from "./levels-world.ts";
+import {
+  childOf,
+  clientOf,
+  ofType,
+  only,
+  openWorld,
+  OTHER_TOKEN,
+  TOKEN,
+  type Client,
+  type Snapshot,
+  type World,
+} from "./levels-world.ts";
 
 const gate = (config: object) => node("gate", "core.approvalGate", { config: { title: "Dig?", ...config } });
 
@@ -39,15 +50,26 @@ const DEFINITIONS = [
   }),
 ];
 
+const [ANN, BEN, CID] = ["token-of-ann", "token-of-ben", "token-of-cid"] as const;
+
 let world: World;
 beforeAll(async () => {
-  world = await openWorld(DEFINITIONS);
+  world = await openWorld(DEFINITIONS, {
+    tokens: [
+      { tenant: "first", token: TOKEN },
+      { tenant: "other", token: OTHER_TOKEN },
+      ...[ANN, BEN, CID].map((token) => ({ tenant: "first", token })),
+    ],
+  });
 });
 afterAll(() => world.close());
 
 async function waiting(workflowId: string, status = "waiting-approval"): Promise<Snapshot> {
   return world.client.until(await world.client.start(workflowId), status);
 }
+
+/** A client of somebody else in the same tenant. */
+const voiceOf = (token: string): Client => clientOf(world.baseUrl, token);
 
 const accept = { action: "accept" };
 const tokenOf = ({ interrupt }: Snapshot): string => interrupt?.interruptToken ?? expect.fail("no token");
@@ -128,18 +150,18 @@ describe("an approval", () => {
   it("B-35 of several people waits for as many as it needs, each counted once", async () => {
     const { client } = world;
     const { runId } = await waiting("votes");
-    for (const voter of ["ann", "ben", "ann"]) {
-      expect((await client.resolve(runId, "gate", { ...accept, voter })).status).toBe(200);
+    for (const voter of [ANN, BEN, ANN]) {
+      expect((await voiceOf(voter).resolve(runId, "gate", accept)).status).toBe(200);
       expect((await client.snapshot(runId)).status).toBe("waiting-approval");
     }
-    expect((await client.resolve(runId, "gate", { ...accept, voter: "cid" })).status).toBe(200);
+    expect((await voiceOf(CID).resolve(runId, "gate", accept)).status).toBe(200);
     await client.until(runId, "completed");
   });
 
   it("B-36 of several people fails when most of them reject", async () => {
     const { client } = world;
     const { runId } = await waiting("votes");
-    for (const voter of ["ann", "ben"]) await client.resolve(runId, "gate", { action: "reject", voter });
+    for (const voter of [ANN, BEN]) await voiceOf(voter).resolve(runId, "gate", { action: "reject" });
     expect((await client.until(runId, "failed")).error?.code).toBe("approval_rejected");
   });
 

@@ -37,7 +37,11 @@ export interface QuestionStage extends AsyncDisposable {
   ask(
     question: string,
     by?: SessionKey,
-    options?: { readonly kind?: "approval"; readonly answerMs?: number },
+    options?: {
+      readonly kind?: "approval";
+      readonly answerMs?: number;
+      readonly options?: readonly string[];
+    },
   ): Promise<string>;
   /** What the ledger has of each answer. */
   answers(runId: string): Promise<object[]>;
@@ -69,13 +73,14 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
     ...logLines(),
     use: (work) => work(running, runtime),
     useChats: NO_CHATS,
-    ask: async (question, by = OWNER, { kind, answerMs } = {}) => {
+    ask: async (question, by = OWNER, { kind, answerMs, options } = {}) => {
       nowMs += 1_000;
       clock.set(nowMs);
       const asked = await coordinator.ask({
         ...{ askedBy: by, agentId: "main", kind: kind ?? "clarification", question },
         traceId: `trace of ${by}`,
         ...(answerMs !== undefined && { answerMs }),
+        ...(options && { options }),
       });
       if (asked.kind === "refused") throw new Error(asked.reason);
       return asked.questionId;

@@ -59,7 +59,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
     authenticate: bearerTokens(options.tokens),
     rates: rateLimiter(options.rateLimit, clock),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
-    discovery: currentDiscovery(advertised, host),
+    discovery: currentDiscovery(advertised, host, options.testSeams ?? false),
     openapi: once(() => JSON.stringify(openApiDocument(routes, { title, version }))),
   };
   const app = new Hono();
@@ -96,11 +96,20 @@ function corsFor(origins: readonly string[]): ReturnType<typeof cors> {
   });
 }
 
+/** Its scenario votes for several people with one token, which is believed behind the seams only. */
+const INVENTED_VOTERS = "conformance-interrupt-quorum";
+
 /** Which workflows there are may change while the host runs. */
-function currentDiscovery(advertised: Advertised, host: WorkflowHost): () => DiscoveryDocument {
+function currentDiscovery(
+  advertised: Advertised,
+  host: WorkflowHost,
+  testSeams: boolean,
+): () => DiscoveryDocument {
   let made: { readonly of: string; readonly document: DiscoveryDocument } | undefined;
+  const isFixture = (id: string): boolean =>
+    id.startsWith("conformance-") && (testSeams || id !== INVENTED_VOTERS);
   return () => {
-    const fixtures = host.workflowIds().filter((id) => id.startsWith("conformance-"));
+    const fixtures = host.workflowIds().filter(isFixture);
     const of = fixtures.join(" ");
     if (made?.of !== of) made = { of, document: discoveryDocument(advertised, host.hostId, fixtures) };
     return made.document;

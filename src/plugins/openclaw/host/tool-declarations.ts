@@ -329,7 +329,8 @@ const ESCALATE = {
       type: "array",
       items: { type: "string", maxLength: BOUNDS.questionCharsMax },
       maxItems: BOUNDS.optionsMax,
-      description: "Answers to choose from, where you know them.",
+      description:
+        "The answers to choose from, where you know all of them: only one of these, or a no, will do.",
     },
     otherwise: {
       type: "string",

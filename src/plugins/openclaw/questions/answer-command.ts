@@ -67,8 +67,11 @@ function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
       return giveText(parts, message, rest);
     case "questions":
       return tell(parts, message, { isAll: rest.toLowerCase() === "all" });
-    default:
+    case "":
+    case "help":
       return Promise.resolve(HELP);
+    default:
+      return Promise.resolve(`There is no command ${JSON.stringify(short(command))}. There are:\n${HELP}`);
   }
 }
 

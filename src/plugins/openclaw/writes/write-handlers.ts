@@ -127,7 +127,7 @@ function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "revie
     // The host does not wait for it: the call goes on at once when it is allowed.
     onResolution: async (decision) => {
       try {
-        await settle(ANSWERS[decision]);
+        await settle(Object.hasOwn(ANSWERS, decision) ? ANSWERS[decision] : "denied");
       } catch (error) {
         runtime.health.failed(error, 0);
       }

@@ -25,6 +25,7 @@ import {
 import { questionPolicyOf } from "./question-policy.ts";
 import { writeQuestion } from "./question-text.ts";
 import { answerSentence } from "./telling-message.ts";
+import { textProblem } from "./text-problem.ts";
 
 export interface QuestionParts extends RuntimeParts {
   readonly newCoordinationId: () => CoordinationId;
@@ -110,7 +111,7 @@ async function contentOf(
   parts: QuestionParts,
   asked: { readonly state: OpenCoordination; readonly question: Escalation; readonly request: AnswerRequest },
 ): Promise<AnswerText> {
-  const { text } = asked.request;
+  const { text, answer: kind } = asked.request;
   if (text === undefined) return { kind: "text" };
   if (text.length > BOUNDS.answerCharsMax || text.trim() === "")
     return {
@@ -119,7 +120,9 @@ async function contentOf(
       reason: `an answer has 1 to ${BOUNDS.answerCharsMax} characters`,
     };
   const outputs = outputsIn(text);
-  const problem = isAboutResult(asked.question) ? await contractProblem(parts, asked, outputs) : undefined;
+  const problem =
+    (kind === "answer" ? await textProblem(parts, asked.question, text) : undefined) ??
+    (isAboutResult(asked.question) ? await contractProblem(parts, asked, outputs) : undefined);
   if (problem) return { kind: "refused", code: "ANSWER_REFUSED", reason: problem };
   return { kind: "text", content: outputContent(parts, outputs) };
 }

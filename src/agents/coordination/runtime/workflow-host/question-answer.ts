@@ -1,6 +1,8 @@
 /** Owns: what a resume value of OpenWOP (interrupt.md) is as an answer to a question of a coordination. */
 import type { AnswerKind } from "../../contracts/escalation.ts";
-import { isRecord } from "../../workflow/state/values.ts";
+import { isGiven, readAction } from "../../workflow/state/answer-words.ts";
+import { readClarification } from "../../workflow/state/clarification-answers.ts";
+import { isRecord, type Values } from "../../workflow/state/values.ts";
 
 export type QuestionAnswer =
   { readonly answer: AnswerKind; readonly text?: string } | { readonly refused: string };
@@ -11,40 +13,41 @@ interface Asked {
   readonly escalationId: string;
 }
 
-const ACTIONS: Readonly<Record<string, AnswerKind>> = {
-  accept: "approve",
-  reject: "deny",
-  approved: "approve",
-  rejected: "deny",
-};
-
+/** An approval is ruled on with an action, a clarification answered in words or rejected; words may replace what is approved. */
 export function answerToQuestion({ kind, escalationId }: Asked, value: unknown): QuestionAnswer {
-  if (!isRecord(value))
-    return {
-      refused: "it is answered with an object: {action: ...}, or {answers: {<question id>: <answer>}}",
-    };
-  const said = answerIn(value["answers"], escalationId);
-  if (said !== undefined) return { answer: "answer", text: textOf(said) };
-  const action = value["action"] ?? value["decision"];
-  if (action === "edit-accept" && value["editedArtifactData"] !== undefined)
-    return { answer: "answer", text: textOf(value["editedArtifactData"]) };
-  const answer = typeof action === "string" && Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined;
-  if (answer) return { answer };
-  return {
-    refused:
-      kind === "approval"
-        ? "an approval is answered with {action: accept, reject, or edit-accept with editedArtifactData}"
-        : `a clarification is answered with {answers: {${JSON.stringify(escalationId)}: <answer>}}`,
-  };
+  if (isRecord(value) && isGiven(value, "answers")) return words(value, escalationId);
+  return kind === "approval" ? ruling(value) : rejection(value, escalationId);
 }
 
-/** Answers come as a list or by the questions' ids. */
-function answerIn(answers: unknown, id: string): unknown {
-  if (Array.isArray(answers)) {
-    const found: unknown = answers.find((each) => isRecord(each) && each["id"] === id);
-    return isRecord(found) ? found["answer"] : undefined;
+function words(value: Values, escalationId: string): QuestionAnswer {
+  if (isGiven(value, "action") || isGiven(value, "decision"))
+    return { refused: "an answer has either answers or an action, and not both" };
+  const read = readClarification([{ id: escalationId, question: escalationId }], value);
+  if (!read.ok) return { refused: read.message };
+  return { answer: "answer", text: textOf(read.answers[escalationId]) };
+}
+
+function ruling(value: unknown): QuestionAnswer {
+  const read = readAction(value, ["accept", "reject", "edit-accept"]);
+  if (!read.ok) return { refused: read.message };
+  const { editedArtifactData }: Values = isRecord(value) ? value : {};
+  switch (read.action) {
+    case "accept":
+      return { answer: "approve" };
+    case "edit-accept":
+      return editedArtifactData === undefined || editedArtifactData === null
+        ? { refused: "edit-accept needs editedArtifactData" }
+        : { answer: "answer", text: textOf(editedArtifactData) };
+    default:
+      return { answer: "deny" };
   }
-  return isRecord(answers) && Object.hasOwn(answers, id) ? answers[id] : undefined;
+}
+
+function rejection(value: unknown, escalationId: string): QuestionAnswer {
+  const read = readAction(value, ["reject"]);
+  if (read.ok) return { answer: "deny" };
+  const usage = `{answers: {${JSON.stringify(escalationId)}: <answer>}}`;
+  return { refused: `a clarification is answered with ${usage}, or with {action: reject}: ${read.message}` };
 }
 
 function textOf(value: unknown): string {

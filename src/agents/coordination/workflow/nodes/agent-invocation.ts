@@ -29,6 +29,7 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
+import { isAgreed } from "../state/review.ts";
 import { messagesOf } from "./agent-messages.ts";
 import { agentEffect, asksOf, agentOf, prepareEffect } from "./agent-node.ts";
 import { identityOf } from "../state/workflow-state.ts";
@@ -376,9 +377,7 @@ function ratified(view: NodeView, invocation: Invocation): NodeStep {
 }
 
 function ruledOn(invocation: Invocation, resumeValue: unknown): NodeStep {
-  const { action, decision } = asInputs(resumeValue);
-  const isAgreed = !["reject", "rejected", "timeout"].some((no) => action === no || decision === no);
-  return isAgreed
+  return isAgreed({ resumeValue })
     ? { kind: "complete", outputs: outputsOf(invocation) }
     : { kind: "fail", error: { code: "low_confidence_rejected", message: "the decision was not accepted" } };
 }

@@ -1,5 +1,6 @@
 /** Owns: the nodes that wait for somebody: a person who approves or answers, or a system that tells of an event. */
 import { addMs } from "../../contracts/ids.ts";
+import { areQuestions, readQuestions } from "../state/clarification-answers.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
 import { identityOf, type Answer } from "../state/workflow-state.ts";
 import { inputsOf, isRecord, type Values } from "../state/values.ts";
@@ -46,10 +47,19 @@ const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
 };
 
 function approvalProblems(id: string, config: Values): string[] {
-  return Object.entries(RULES).flatMap(([key, holds]) => {
+  const problems = Object.entries(RULES).flatMap(([key, holds]) => {
     const value = config[key] ?? undefined;
     return value === undefined || holds(value) ? [] : [`${key} of node ${id} is none of the protocol's`];
   });
+  return problems.length > 0 ? problems : unreachableQuorum(id, config);
+}
+
+/** Each of those on the list has one voice. */
+function unreachableQuorum(id: string, { requiredApprovals, approversList }: Values): string[] {
+  const voices = Array.isArray(approversList) ? new Set(approversList).size : 0;
+  return voices > 0 && typeof requiredApprovals === "number" && requiredApprovals > voices
+    ? [`node ${id} needs ${requiredApprovals} approvals, and its approversList has ${voices} people`]
+    : [];
 }
 
 const NOT_APPROVED = {
@@ -95,18 +105,18 @@ export const clarificationGate = gate(
       ? { kind: "fail", error: { code: "clarification_timeout", message: "nobody answered in time" } }
       : { kind: "complete", outputs: { answers: value["answers"] ?? {} } };
   },
+  ({ node: { id, config } }) => questionProblems(id, config["questions"]),
 );
 
-function questionsOf({ node: { node } }: NodeView): readonly Values[] {
-  const given: readonly unknown[] = Array.isArray(node.config["questions"]) ? node.config["questions"] : [];
-  const questions = given
-    .filter(isRecord)
-    .flatMap(({ id, question, schema }) =>
-      typeof id === "string" && typeof question === "string" && id && question
-        ? [{ id, question, ...(isRecord(schema) && { schema }) }]
-        : [],
-    );
+function questionsOf({ node: { node } }: NodeView): readonly object[] {
+  const questions = readQuestions(node.config["questions"]);
   return questions.length > 0 ? questions : [{ id: "q1", question: node.name ?? node.id }];
+}
+
+/** Whatever is no question could not be answered wrongly. */
+function questionProblems(id: string, questions: unknown): string[] {
+  if (questions === undefined || questions === null || areQuestions(questions)) return [];
+  return [`questions of node ${id} is no list of {id, question}, each with an id of its own`];
 }
 
 /** `core.interrupt`: any kind of interrupt, as its configuration says. */
@@ -141,11 +151,20 @@ export const interruptGate = gate(
       ? { kind: "fail", error: { code: "interrupt_timeout", message: "nobody answered in time" } }
       : { kind: "complete", outputs: { ...value } };
   },
-  ({ node: { id, config } }) =>
-    config["kind"] === "approval"
-      ? approvalProblems(id, { ...config, ...(isRecord(config["data"]) && config["data"]) })
-      : [],
+  ({ node: { id, config } }) => interruptProblems(id, config),
 );
+
+const KINDS: readonly unknown[] = ["approval", "clarification", "external-event", "custom"];
+
+/** A kind that was misspelt would be a custom one, which takes any answer. */
+function interruptProblems(id: string, config: Values): string[] {
+  const { kind = "custom", questions } = config;
+  const data = isRecord(config["data"]) ? config["data"] : {};
+  if (kind !== null && !KINDS.includes(kind)) return [`kind of node ${id} is none of ${KINDS.join(", ")}`];
+  if (kind === "approval") return approvalProblems(id, { ...config, ...data });
+  if (kind !== "clarification") return [];
+  return [...questionProblems(id, questions), ...questionProblems(id, data["questions"])];
+}
 
 function externalData({ eventType, correlation }: Values): Values {
   return {

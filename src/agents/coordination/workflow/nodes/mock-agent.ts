@@ -9,6 +9,7 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
+import { isAgreed } from "../state/review.ts";
 import { isRecord, type Values } from "../state/values.ts";
 
 export const mockAgent: NodeType = {
@@ -52,10 +53,9 @@ export function doubted(
 }
 
 function settled(resumeValue: unknown): NodeStep {
-  const isRejected = isRecord(resumeValue) && resumeValue["action"] === "reject";
-  return isRejected
-    ? { kind: "fail", error: { code: "low_confidence_rejected", message: "the decision was not accepted" } }
-    : { kind: "complete", outputs: {} };
+  return isAgreed({ resumeValue })
+    ? { kind: "complete", outputs: {} }
+    : { kind: "fail", error: { code: "low_confidence_rejected", message: "the decision was not accepted" } };
 }
 
 function reasoning(view: NodeView): WorkflowDraft[] {

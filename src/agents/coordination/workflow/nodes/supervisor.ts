@@ -156,7 +156,7 @@ function ratified(view: NodeView, resumeValue: unknown): NodeStep {
   const { action, editedArtifactData } = value;
   const pending = heldBy(view) ?? scriptedDecision(view.node.node.config["mockPendingDecision"]);
   const decision = action === "edit-accept" ? scriptedDecision(editedArtifactData) : pending;
-  if (!decision || action === "reject" || action === "timeout") {
+  if (!decision || !isAgreed({ resumeValue })) {
     const message =
       action === "timeout" ? "nobody agreed to the decision in time" : "the decision was not accepted";
     return { kind: "fail", error: { code: "decision_rejected", message } };

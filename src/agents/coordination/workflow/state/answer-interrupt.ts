@@ -1,6 +1,12 @@
-/** Owns: what counts as an answer to an interrupt (interrupt.md), and what follows from one. */
-import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
+/**
+ * Owns: what counts as an answer to an interrupt (interrupt.md), and what follows from one.
+ *
+ * I1 an answer is one of those that the question takes; whatever else is refused, and the question stays open. I2 every voice is that
+ * of a principal who was authenticated: a name in the answer is no authority, and whoever only holds a token has no voice among several.
+ */
 import { decisionSchema, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
+import { isGiven, readAction, type Action } from "./answer-words.ts";
+import { readClarification } from "./clarification-answers.ts";
 import type { Interrupt, NodeRun, Vote, WorkflowRun } from "./workflow-state.ts";
 import { isRecord, sameValue, type Values } from "./values.ts";
 
@@ -14,12 +20,17 @@ interface Given {
   readonly value: unknown;
   /** Who answers, as the host knows them. */
   readonly by: string;
+  /** Nobody was authenticated: a signed token was the authority. */
+  readonly isTokenHolder?: boolean;
+  /** Of runs of the protocol's own suite: `voter` of the answer is who speaks. */
+  readonly believesVoter?: boolean;
 }
 
-/** How those begin who hold a token and are nobody in particular. */
-export const TOKEN_HOLDER = "token:";
-
 export function answerInterrupt(_run: WorkflowRun, given: Given): Answering {
+  if (given.isTokenHolder && needsLogin(given.interrupt))
+    return forbid(
+      "this question wants to know who answers: answer with a bearer token, not with a signed one",
+    );
   switch (given.interrupt.kind) {
     case "approval":
       return answerApproval(given);
@@ -42,6 +53,23 @@ function refuse(message: string): Answering {
   return { ok: false, code: "validation_error", message };
 }
 
+function forbid(message: string): Answering {
+  return { ok: false, code: "forbidden", message };
+}
+
+/** True when the question wants to know who answers: whoever holds a token is nobody in particular. */
+export function needsLogin(interrupt: Interrupt): boolean {
+  return (
+    interrupt.data["profile"] === "openwop-interrupt-auth-required" ||
+    hasList(interrupt) ||
+    neededApprovals(interrupt) > 1
+  );
+}
+
+function neededApprovals({ data: { requiredApprovals } }: Interrupt): number {
+  return typeof requiredApprovals === "number" ? requiredApprovals : 1;
+}
+
 function resolved(
   { node: { nodeId }, interrupt, by }: Given,
   resumeValue: Values,
@@ -52,44 +80,57 @@ function resolved(
   return { ok: true, drafts: [{ type: "interrupt.resolved", nodeId, payload }] };
 }
 
-/** The older vocabulary of approvals. */
-const LEGACY: Readonly<Record<string, string>> = { approved: "accept", rejected: "reject" };
+const DOUBT_ACTIONS: readonly Action[] = ["accept", "reject"];
+const DECISION_ACTIONS: readonly Action[] = ["accept", "reject", "edit-accept"];
 
-function actionIn({ action, decision }: Values): unknown {
-  return action ?? (typeof decision === "string" ? LEGACY[decision] : undefined);
-}
-
-/** Anything but a no lets what was doubted go on. */
+/** Only a yes lets what was doubted go on. A doubted decision may give way to another one, which interrupt.md lets stand alone. */
 function answerDoubt(given: Given): Answering {
-  const value = recordOf(given.value);
-  const action = actionIn(value);
-  const isDecision = given.interrupt.data["decision"] !== undefined;
-  if (action === "edit-accept" && isDecision && !isDecisionIn(value)) return refuse(NO_DECISION);
-  return resolved(given, { ...value, ...(action !== undefined && { action }) });
+  const isAboutDecision = isDecision(given.interrupt.data["decision"]);
+  const value: unknown =
+    isAboutDecision && isDecision(given.value)
+      ? { action: "edit-accept", editedArtifactData: given.value }
+      : given.value;
+  const read = readAction(value, isAboutDecision ? DECISION_ACTIONS : DOUBT_ACTIONS);
+  if (!read.ok) return refuse(read.message);
+  const answer = recordOf(value);
+  if (read.action === "edit-accept" && !isDecision(answer["editedArtifactData"])) return refuse(NO_DECISION);
+  return resolved(given, { ...answer, action: read.action });
 }
 
 /** What an orchestrator's decision becomes where it is edited. */
 export const DECISION_ARTIFACT = "orchestrator-decision";
 const NO_DECISION = "editedArtifactData must be a decision";
 
-function isDecisionIn({ editedArtifactData }: Values): boolean {
-  return decisionSchema.safeParse(editedArtifactData).success;
+function isDecision(value: unknown): boolean {
+  return decisionSchema.safeParse(value).success;
 }
+
+const APPROVAL_ACTIONS: readonly Action[] = ["accept", "reject", "refine", "edit-accept"];
 
 function answerApproval(given: Given): Answering {
   const { interrupt, value } = given;
-  if (!isRecord(value)) return refuse("an approval is answered with {action: ...}");
-  const action = actionIn(value);
-  const actions: readonly unknown[] = Array.isArray(interrupt.data["actions"])
-    ? interrupt.data["actions"]
-    : [];
-  if (typeof action !== "string" || !actions.includes(action))
-    return refuse(`action must be one of ${actions.map(String).join(", ")}`);
-  if (action === "refine" && !isRecord(value["refineFeedback"])) return refuse("refine needs refineFeedback");
-  const brokenEdit = action === "edit-accept" ? editProblem(interrupt, value) : undefined;
-  if (brokenEdit !== undefined) return refuse(brokenEdit);
-  const stranger = notAmongApprovers(given);
-  return stranger ?? counted(given, action, { ...value, action });
+  const { actions } = interrupt.data;
+  const offered = APPROVAL_ACTIONS.filter((action) => Array.isArray(actions) && actions.includes(action));
+  const read = readAction(value, offered);
+  if (!read.ok) return refuse(read.message);
+  const answer = recordOf(value);
+  const { action } = read;
+  const problem = approvalProblem(interrupt, action, answer);
+  if (problem !== undefined) return refuse(problem);
+  return strangerProblem(given, answer) ?? counted(given, action, saidBy(given, { ...answer, action }));
+}
+
+function approvalProblem(interrupt: Interrupt, action: Action, answer: Values): string | undefined {
+  if (action === "refine" && !isRecord(answer["refineFeedback"])) return "refine needs refineFeedback";
+  if (action !== "edit-accept") return undefined;
+  if (neededApprovals(interrupt) > 1)
+    return "edit-accept does not count where several must approve, because the others have not seen the edit; answer with another action";
+  return editProblem(interrupt, answer);
+}
+
+/** The log names whoever was authenticated, and never whom the answer names. */
+function saidBy({ by }: Given, answer: Values): Values {
+  return isGiven(answer, "decidedBy") ? { ...answer, decidedBy: by } : answer;
 }
 
 /** What a child run produced, by its own names. */
@@ -99,33 +140,38 @@ function editProblem({ data }: Interrupt, value: Values): string | undefined {
   if (value["editedArtifactData"] === undefined) return "edit-accept needs editedArtifactData";
   if (data["artifactType"] === SUBRUN_ARTIFACT && !isRecord(value["editedArtifactData"]))
     return "editedArtifactData must be an object of the child's outputs";
-  return data["artifactType"] === DECISION_ARTIFACT && !isDecisionIn(value) ? NO_DECISION : undefined;
+  return data["artifactType"] === DECISION_ARTIFACT && !isDecision(value["editedArtifactData"])
+    ? NO_DECISION
+    : undefined;
 }
 
-function notAmongApprovers({ interrupt, by }: Given): Answering | undefined {
-  const list = interrupt.data["approversList"];
-  if (!Array.isArray(list) || list.length === 0 || list.includes(by)) return undefined;
-  return { ok: false, code: "forbidden", message: "only those on the list of approvers may answer" };
+/** I2 */
+function strangerProblem({ interrupt, by, believesVoter }: Given, answer: Values): Answering | undefined {
+  const { approversList: list } = interrupt.data;
+  if (Array.isArray(list) && list.length > 0 && !list.includes(by))
+    return forbid("only those on the list of approvers may answer");
+  if (!isGiven(answer, "voter") || answer["voter"] === by || believesVoter) return undefined;
+  return forbid(
+    "voter names somebody else than the authenticated principal; leave it out: each principal has one voice",
+  );
 }
 
-/** Whoever holds a token has one voice; a client with a credential may speak for several people, unless they are listed. */
-function voterIn({ interrupt, by }: Given, { voter }: Values): string {
-  const isBelieved =
-    typeof voter === "string" && voter !== "" && voter.length <= WORKFLOW_BOUNDS.nameCharsMax;
-  return isBelieved && !hasList(interrupt) && !by.startsWith(TOKEN_HOLDER) ? voter : by;
+function voterOf({ by, believesVoter, interrupt }: Given, { voter }: Values): string {
+  const isBelieved = believesVoter && typeof voter === "string" && voter !== "" && !hasList(interrupt);
+  return isBelieved ? voter : by;
 }
 
 /** A gate may need several approvals; a voter who speaks again replaces the own vote. */
-function counted(given: Given, action: string, value: Values): Answering {
+function counted(given: Given, action: Action, value: Values): Answering {
   const { interrupt, node } = given;
-  const needed = interrupt.data["requiredApprovals"];
+  const needed = neededApprovals(interrupt);
   const more = {
     action,
     ...(value["refineFeedback"] !== undefined && { refineFeedback: value["refineFeedback"] }),
     ...(value["editedArtifactData"] !== undefined && { editedArtifactData: value["editedArtifactData"] }),
   };
-  if (typeof needed !== "number" || needed <= 1) return resolved(given, value, more);
-  const voter = voterIn(given, value);
+  if (needed <= 1) return resolved(given, value, more);
+  const voter = voterOf(given, value);
   const { nodeId } = node;
   const { interruptId } = interrupt;
   const vote: WorkflowDraft = {
@@ -156,22 +202,9 @@ function hasList({ data }: Interrupt): boolean {
   return Array.isArray(data["approversList"]) && data["approversList"].length > 0;
 }
 
-/** Answers come as a list or by the questions' ids. */
 function answerClarification(given: Given): Answering {
-  const { value, interrupt } = given;
-  const answers = isRecord(value) ? value["answers"] : undefined;
-  const byId = Array.isArray(answers)
-    ? Object.fromEntries(
-        answers.filter(isRecord).flatMap(({ id, answer }) => (typeof id === "string" ? [[id, answer]] : [])),
-      )
-    : answers;
-  if (!isRecord(byId)) return refuse("a clarification is answered with {answers: {<question id>: <answer>}}");
-  const questions = Array.isArray(interrupt.data["questions"])
-    ? interrupt.data["questions"].filter(isRecord)
-    : [];
-  const missing = questions.map(({ id }) => String(id)).filter((id) => !Object.hasOwn(byId, id));
-  if (missing.length > 0) return refuse(`there is no answer to ${missing.join(", ")}`);
-  return resolved(given, { answers: byId });
+  const read = readClarification(given.interrupt.data["questions"], given.value);
+  return read.ok ? resolved(given, { answers: read.answers }) : refuse(read.message);
 }
 
 /** What does not belong to the awaited event is not its answer. */

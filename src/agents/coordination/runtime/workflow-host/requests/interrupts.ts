@@ -2,7 +2,8 @@
 import { isoTimestamp, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { TokenPayload } from "../../../ports/token-signer.ts";
-import { answerInterrupt, TOKEN_HOLDER } from "../../../workflow/state/answer-interrupt.ts";
+import { answerInterrupt, needsLogin } from "../../../workflow/state/answer-interrupt.ts";
+import { readClarification, readQuestions } from "../../../workflow/state/clarification-answers.ts";
 import { firstUnfit } from "../../../workflow/fit-for-log.ts";
 import { askingNode, statusOf } from "../../../workflow/state/run-view.ts";
 import {
@@ -18,7 +19,7 @@ import type { KnownRun } from "../records/run-book.ts";
 import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
-type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "contract"> & {
+type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "contract" | "testSeams"> & {
   readonly driver: RunDriver;
 };
 
@@ -62,12 +63,6 @@ function expiryOf({ clock }: InterruptParts, { atMs, timeoutMs }: Interrupt): Ep
   return Math.min(expiresAt, timeoutMs ? atMs + timeoutMs : expiresAt) as EpochMs;
 }
 
-/** Some gates want to know who answers: whoever holds a token is nobody in particular. */
-function needsLogin({ data }: Interrupt): boolean {
-  const list = data["approversList"];
-  return data["profile"] === "openwop-interrupt-auth-required" || (Array.isArray(list) && list.length > 0);
-}
-
 export interface Answer {
   readonly runId: CoordinationId;
   readonly nodeId: string;
@@ -75,7 +70,7 @@ export interface Answer {
   readonly interruptId?: string;
   readonly value: unknown;
   readonly by: string;
-  /** Absent: any, because the token was the authority. */
+  /** Absent: any, because a signed token was the authority, and nobody was authenticated. */
   readonly tenant?: string;
 }
 
@@ -90,7 +85,13 @@ export async function answer(parts: InterruptParts, given: Answer): Promise<Answ
     const place = placeOf(run, given);
     if ("kind" in place) return { refused: place };
     interruptId = place.interrupt.interruptId;
-    const answered = answerInterrupt(run, { ...place, value: given.value, by: given.by });
+    const answered = answerInterrupt(run, {
+      ...place,
+      value: given.value,
+      by: given.by,
+      isTokenHolder: given.tenant === undefined,
+      believesVoter: parts.testSeams && isOfSuite(run),
+    });
     if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
     const unfit = firstUnfit(answered.drafts);
     return unfit
@@ -104,6 +105,11 @@ export async function answer(parts: InterruptParts, given: Answer): Promise<Answ
     kind: "done",
     value: { runId: run.runId, nodeId: given.nodeId, interruptId, status: statusOf(run) },
   };
+}
+
+/** The protocol's suite votes for several people with one token: a host that is tested believes it, in the suite's workflows only. */
+function isOfSuite({ started: { workflowId } }: WorkflowRun): boolean {
+  return workflowId.startsWith("conformance-");
 }
 
 function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | HostRefusal {
@@ -120,19 +126,49 @@ function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | Hos
   return { node, interrupt };
 }
 
-/** A schema that the gate brought is held against the answer before anything is recorded. */
+/** A schema that the gate or one of its questions brought is held against the answer before anything is recorded. */
 async function brokenSchema(
   { contract }: InterruptParts,
   { run }: KnownRun,
   given: Answer,
 ): Promise<HostRefusal | undefined> {
-  const schema = run.nodes.get(given.nodeId)?.interrupt?.resumeSchema;
-  if (!schema) return undefined;
+  const interrupt = run.nodes.get(given.nodeId)?.interrupt;
+  const schema = interrupt?.resumeSchema;
+  const broken = interrupt && (await brokenAnswer({ contract }, interrupt, given.value));
+  if (broken || !schema) return broken;
   if (!isRecord(given.value)) return refuse("validation_error", "the answer must be an object");
   const problems = (await contract()).check(schema, given.value);
   if (problems.length === 0) return undefined;
   const said = problems.map(({ path, message }) => `${path}: ${message}`);
   return refuse("validation_error", said.join("; "), { problems: said });
+}
+
+/** Whether an answer is one of those that its question takes. */
+async function brokenAnswer(
+  { contract }: Pick<InterruptParts, "contract">,
+  { kind, data: { questions } }: Interrupt,
+  value: unknown,
+): Promise<HostRefusal | undefined> {
+  const read = kind === "clarification" ? readClarification(questions, value) : undefined;
+  if (!read?.ok) return undefined;
+  const said: string[] = [];
+  for (const { id, schema } of readQuestions(questions)) {
+    if (!schema) continue;
+    const [problem] = (await contract()).check(schema, read.answers[id]);
+    if (problem)
+      said.push(`the answer to ${id} is none that it takes: ${choicesIn(schema) ?? problem.message}`);
+  }
+  return said.length > 0 ? refuse("validation_error", said.join("; "), { problems: said }) : undefined;
+}
+
+const CHOICES_CHARS_MAX = 500;
+
+function choicesIn({ enum: choices }: Readonly<Record<string, unknown>>): string | undefined {
+  if (!Array.isArray(choices)) return undefined;
+  return `give exactly one of ${choices.map((choice) => JSON.stringify(choice)).join(", ")}`.slice(
+    0,
+    CHOICES_CHARS_MAX,
+  );
 }
 
 type Opened = { readonly payload: TokenPayload } | HostRefusal;
@@ -176,6 +212,6 @@ export async function resolveToken(
     nodeId,
     interruptId,
     value,
-    by: `${TOKEN_HOLDER}${interruptId}`,
+    by: `token:${interruptId}`,
   });
 }

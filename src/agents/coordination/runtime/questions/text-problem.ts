@@ -1,0 +1,54 @@
+/**
+ * Owns: texts that a question does not take for an answer in words: a bare yes or no where people approve or deny, and anything
+ * but the offered answers where there are some. Whoever wrote "no" must not have approved.
+ */
+import type { Escalation } from "../../ledger/state.ts";
+import type { ContentStore } from "../../ports/content-store.ts";
+import { plainText } from "./plain-text.ts";
+import { readQuestion } from "./question-text.ts";
+
+/** What people write for a yes or a no, and JSON that stands for nothing else. */
+const RULINGS: ReadonlyMap<string, "approve" | "deny" | undefined> = new Map([
+  ...["approve", "approved", "accept", "accepted", "allow", "yes", "y", "ok", "okay", "true"].map(
+    (word) => [word, "approve"] as const,
+  ),
+  ...["deny", "denied", "reject", "rejected", "refuse", "refused", "no", "n", "nope", "false"].map(
+    (word) => [word, "deny"] as const,
+  ),
+  ["null", undefined],
+]);
+
+interface ProblemParts {
+  readonly content: Pick<ContentStore, "get">;
+}
+
+/** Returns one sentence for whoever answered; `undefined` where the text is an answer, or its question is closed anyway. */
+export async function textProblem(
+  parts: ProblemParts,
+  question: Escalation,
+  text: string,
+): Promise<string | undefined> {
+  if (question.closed) return undefined;
+  const options = (await readQuestion(parts, question))?.options ?? [];
+  if (options.length > 0) return optionProblem(options, text);
+  return question.answers?.includes("approve") ? rulingProblem(text) : undefined;
+}
+
+function optionProblem(options: readonly string[], text: string): string | undefined {
+  const given = text.trim();
+  // People are shown an option without what cannot be seen.
+  if (options.some((option) => option === text || plainText(option).trim() === given)) return undefined;
+  const offered = options.map((option) => JSON.stringify(plainText(option))).join(", ");
+  return `the question takes exactly one of ${offered}, spelt so; deny it where none of them is right`;
+}
+
+function rulingProblem(text: string): string | undefined {
+  const word = text
+    .trim()
+    .replace(/[.!]+$/u, "")
+    .toLowerCase();
+  if (!RULINGS.has(word)) return undefined;
+  const meant = RULINGS.get(word);
+  const hint = meant === undefined ? "" : `; to say so, ${meant} it`;
+  return `this question is ruled on with approve or deny, and ${JSON.stringify(word)} as a text would be neither${hint}`;
+}

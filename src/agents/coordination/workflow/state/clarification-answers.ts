@@ -1,0 +1,87 @@
+/** Owns: which answers belong to the questions of a clarification, and what is wrong with others. */
+import { describeAnswer } from "./answer-words.ts";
+import { isRecord, type Values } from "./values.ts";
+
+export interface AskedQuestion {
+  readonly id: string;
+  readonly question: string;
+  /** What an answer must be; without it, anything but null. */
+  readonly schema?: Values;
+}
+
+export type ReadAnswers =
+  { readonly ok: true; readonly answers: Values } | { readonly ok: false; readonly message: string };
+
+type Pair = readonly [id: string, answer: unknown];
+
+/** Returns the questions that can be asked; whatever is none is left out. */
+export function readQuestions(given: unknown): AskedQuestion[] {
+  if (!Array.isArray(given)) return [];
+  return given
+    .filter(isRecord)
+    .flatMap(({ id, question, schema }) =>
+      typeof id === "string" && typeof question === "string" && id && question
+        ? [{ id, question, ...(isRecord(schema) && { schema }) }]
+        : [],
+    );
+}
+
+/** True when each question can be asked, and each has an id of its own. */
+export function areQuestions(given: unknown): boolean {
+  const questions = readQuestions(given);
+  const ids = new Set(questions.map(({ id }) => id));
+  return Array.isArray(given) && given.length > 0 && ids.size === given.length;
+}
+
+/** Reads answers by the questions' ids, or as a list (interrupt.md): one to each question, and none to what was not asked. */
+export function readClarification(questions: unknown, value: unknown): ReadAnswers {
+  const given = isRecord(value) ? value["answers"] : undefined;
+  const pairs = Array.isArray(given) ? pairsIn(given) : isRecord(given) ? Object.entries(given) : undefined;
+  if (!pairs)
+    return refuse(
+      "a clarification is answered with {answers: {<question id>: <answer>}}, or a list of {id, answer}",
+    );
+  const asked = readQuestions(questions);
+  if (asked.length === 0) return refuse("nothing that can be answered is asked; cancel the run");
+  const problem = idProblem(pairs, asked);
+  if (problem !== undefined) return refuse(problem);
+  const answers = new Map(pairs);
+  const missing = asked.filter(({ id, schema }) => isMissing(answers.get(id), schema)).map(({ id }) => id);
+  if (missing.length > 0) return refuse(`there is no answer to ${missing.join(", ")}`);
+  return { ok: true, answers: Object.fromEntries(pairs) };
+}
+
+/** One pass over each list: both are written by strangers. */
+function idProblem(pairs: readonly Pair[], asked: readonly AskedQuestion[]): string | undefined {
+  const ids = new Set(asked.map(({ id }) => id));
+  const foreign = pairs.find(([id]) => !ids.has(id));
+  if (foreign) {
+    const known = asked.slice(0, SHOWN_IDS_MAX).map(({ id }) => id);
+    return `no question has the id ${describeAnswer(foreign[0])}; asked are ${known.join(", ")}`;
+  }
+  const seen = new Set<string>();
+  for (const [id] of pairs) {
+    if (seen.has(id)) return `there are two answers to ${id}; give one`;
+    seen.add(id);
+  }
+  return undefined;
+}
+
+const SHOWN_IDS_MAX = 16;
+
+/** Null is an answer only where a schema may say so. */
+function isMissing(answer: unknown, schema: Values | undefined): boolean {
+  return answer === undefined || (answer === null && !schema);
+}
+
+/** `undefined` where an item is no answer to a question. */
+function pairsIn(list: readonly unknown[]): readonly Pair[] | undefined {
+  const pairs = list.flatMap((item) =>
+    isRecord(item) && typeof item["id"] === "string" ? [[item["id"], item["answer"]] as const] : [],
+  );
+  return pairs.length === list.length ? pairs : undefined;
+}
+
+function refuse(message: string): ReadAnswers {
+  return { ok: false, message };
+}

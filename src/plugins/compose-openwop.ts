@@ -70,6 +70,7 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     replayReinvokesModels: openwop.replayReinvokesModels,
     retentionMs: openwop.replayRetentionDays * DAY_MS,
     privateOrigins: openwop.allowPrivate,
+    peers: openwop.peers,
     peerTokens: openwop.peerTokens,
     secrets: new Map(),
     agents: { installed, modelClasses, mcpServers, toolScopes },

@@ -71,6 +71,8 @@ export interface WorkflowOptions {
   readonly a2aUrl?: string;
   /** Origins of peers, tools and models that may be private. */
   readonly privateOrigins: readonly string[];
+  /** Roots of peers on which callers may let the children of their runs run, besides those with a token. */
+  readonly peers?: readonly string[];
   /** Bearer tokens by the origin of a peer. */
   readonly peerTokens: Readonly<Record<string, string>>;
   readonly model?: ModelOptions;
@@ -208,7 +210,7 @@ interface Outbound {
 }
 
 /** Each library is loaded with the first node that needs it. */
-function outboundOf({ privateOrigins, peerTokens, readVariable, ...models }: WorkflowOptions): Outbound {
+function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOptions): Outbound {
   const fetch = lazy(async (): Promise<SafeFetch> => {
     const { createSafeFetch } = await import("../infra/http/safe-fetch.ts");
     return createSafeFetch({
@@ -220,9 +222,11 @@ function outboundOf({ privateOrigins, peerTokens, readVariable, ...models }: Wor
   return {
     peers: lazy(async () => {
       const { createPeerHosts } = await import("../infra/peer/peer-hosts.ts");
+      const { namedPeers } = await import("../infra/peer/named-peers.ts");
       const { withTokens } = await import("../infra/http/tokens.ts");
-      const signed = withTokens(await fetch(), peerTokens, readVariable);
-      return createPeerHosts({ fetch: signed, clock: systemClock, charsMax: CALL_BYTES_MAX });
+      const signed = withTokens(await fetch(), options.peerTokens, readVariable);
+      const peers = createPeerHosts({ fetch: signed, clock: systemClock, charsMax: CALL_BYTES_MAX });
+      return namedPeers(peers, peersOf(options));
     }),
     tools: lazy(async () => {
       const { createMcpCaller, createMcpLister } = await import("../infra/mcp/mcp-caller.ts");
@@ -234,13 +238,24 @@ function outboundOf({ privateOrigins, peerTokens, readVariable, ...models }: Wor
       };
     }),
     chat: lazy(async () => {
-      const { chat, model } = models;
+      const { chat, model } = options;
       if (chat) return chat;
       if (!model) return noModel;
       const { createChatModel } = await import("../infra/model/chat-model.ts");
       return createChatModel({ config: model, fetch: await fetch(), clock: systemClock, readVariable });
     }),
   };
+}
+
+/** Whom the operator named: as a peer, by a token for it, or in a workflow. */
+function peersOf({
+  peers = [],
+  peerTokens,
+  definitions,
+}: Pick<WorkflowOptions, "peers" | "peerTokens" | "definitions">): readonly string[] {
+  const inWorkflows = definitions.flatMap(({ nodes }) => nodes.map(({ config }) => config["peerUrl"]));
+  const urls = inWorkflows.filter((url) => typeof url === "string");
+  return [...peers, ...Object.keys(peerTokens), ...urls];
 }
 
 const noModel: ChatModel = {

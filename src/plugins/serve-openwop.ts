@@ -30,6 +30,8 @@ export interface Serving {
   readonly replayReinvokesModels?: boolean;
   readonly retentionMs?: number;
   readonly privateOrigins: readonly string[];
+  /** Roots of peers that callers may name, besides those with a token. */
+  readonly peers?: readonly string[];
   readonly peerTokens: Readonly<Record<string, string>>;
   readonly hostId?: string;
   readonly baseUrl?: string;

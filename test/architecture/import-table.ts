@@ -133,7 +133,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/clock": { types: "core/contracts core/ports" },
   "infra/files": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
-  "infra/health": { types: "core/ports", packages: "node:*" },
+  "infra/health": { folders: "platform", types: "core/ports", packages: "node:*" },
   "infra/http": { folders: "core/contracts", types: "core/ports", packages: "node:*" },
   "infra/json-schema": { folders: "core/contracts", types: "core/ports", packages: "ajv re2js" },
   "infra/lanes": {
@@ -165,7 +165,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/database": {
-    folders: "core/contracts core/contracts/workflows",
+    folders: "core/contracts core/contracts/workflows platform",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },
@@ -179,7 +179,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },
-  "infra/tokens": { folders: "core/contracts", types: "core/ports", packages: "node:* zod" },
+  "infra/tokens": { folders: "core/contracts platform", types: "core/ports", packages: "node:* zod" },
   "infra/verify": {
     folders: "core/contracts core/plan infra/files",
     types: "core/ports",
@@ -191,20 +191,22 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts/config core/ports",
     packages: "node:* zod",
   },
+  platform: { packages: "node:*" },
   "plugins/cli/files": {
-    folders: "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state",
+    folders:
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state platform",
     types: "core/plan",
     packages: "node:* yaml zod",
   },
   // Other plugins carry a copy of their own: nothing but types comes from elsewhere.
   "plugins/hooks": { types: "core/contracts core/ports" },
   "plugins/openwop/http": {
-    folders: "core/contracts core/contracts/workflows",
+    folders: "core/contracts core/contracts/workflows platform",
     types: "core/ports core/runtime/workflow-host/records",
     packages: "hono node:* zod",
   },
   "plugins/openwop/routes": {
-    folders: "core/contracts core/contracts/workflows core/workflow plugins/openwop/http",
+    folders: "core/contracts core/contracts/workflows core/workflow platform plugins/openwop/http",
     types: "core/ports core/runtime/workflow-host/records",
     packages: "zod",
   },
@@ -327,7 +329,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli": {
     folders:
-      "core/contracts core/std core/contracts/config core/runtime/log plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/workflows",
+      "core/contracts core/std core/contracts/config core/runtime/log platform plugins/openclaw/host plugins/cli/terminal plugins/openclaw/openwop plugins/cli/ledger plugins/cli/conflicts plugins/cli/questions plugins/cli/timeline plugins/cli/plans plugins/cli/workflows",
     types: "plugins",
     lazy: "plugins",
     packages: "commander node:*",

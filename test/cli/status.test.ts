@@ -156,6 +156,7 @@ describe("doctor", () => {
       "plugin-lists",
       "ledger-folder",
       "ledger-file",
+      "interrupt-key",
       "durability",
       "disk",
       "ledger",

@@ -271,14 +271,14 @@ describe("waiting for the end of a peer's run", () => {
     expect(await awaitEnd(peer)).toMatchObject({ status: "completed" });
   });
 
-  it("waits longer and longer for a peer that brings no news, and not after news", async () => {
+  it("waits longer and longer for a peer that brings no news, and a tenth of a second after news", async () => {
     const clock = steppingClock();
     const old = page([event(0, "run.started")]);
     const news = page([event(0, "run.started"), event(1, "node.started")]);
     const end = page([event(2, "run.completed")], true);
     const peer = await runOf(snapshotOf("completed"), old, old, old, old, old, old, old, news, old, end);
     expect(await awaitEnd(peer, clock)).toMatchObject({ kind: "ended" });
-    expect(clock.waits).toEqual([250, 500, 1_000, 2_000, 4_000, 5_000, 250]);
+    expect(clock.waits).toEqual([100, 250, 500, 1_000, 2_000, 4_000, 5_000, 100, 250]);
   });
 
   it("goes through faults of the peer", async () => {

@@ -182,7 +182,9 @@ export function fakeHost(): FakeHost {
               ...{ interruptId: "i1", runId: "run-1", nodeId: "gate", kind: "approval", key: "gate:1" },
               data: { artifactId: "a", artifactType: "t", title: "Go?", actions: ["accept"] },
             })
-          : refused("not_found", "No such interrupt."),
+          : token === "late"
+            ? refused("interrupt_expired", "It is too late.")
+            : refused("not_found", "No such interrupt."),
       ),
     resolveToken: (token) =>
       Promise.resolve(

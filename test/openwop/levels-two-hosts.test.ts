@@ -187,7 +187,7 @@ describe("a child on another host", () => {
   });
 
   it("L3-10 is not there either where A has no token for B, or may not reach it", async () => {
-    const lonely = await openWorld(ON_A, { privateOrigins: [b.baseUrl] });
+    const lonely = await openWorld(ON_A, { privateOrigins: [b.baseUrl], peers: [b.baseUrl] });
     const shut = await openWorld(ON_A);
     for (const [world, code] of [
       [lonely, "unauthenticated"],

@@ -15,7 +15,13 @@ describe("the configuration of OpenWOP", () => {
       ...{ enabled: false, tokens: [], workflows: [], coordinationsTenant: "default" },
       ...{ agents: [], modelClasses: {}, mcpServers: {}, toolScopes: {} },
       mentions: { scopes: [], waitSeconds: 60 },
-      ...{ replayReinvokesModels: false, replayRetentionDays: 7, allowPrivate: [], peerTokens: {} },
+      ...{
+        replayReinvokesModels: false,
+        replayRetentionDays: 7,
+        allowPrivate: [],
+        peers: [],
+        peerTokens: {},
+      },
     });
   });
 

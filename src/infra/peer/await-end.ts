@@ -2,7 +2,8 @@
  * Owns: waiting for the end of a peer's run. Its faults are waited out: a run goes on while its host is away.
  *
  * P1: an event counts once: only sequences above the last one are news.
- * P2: a peer that brings no news is asked again no sooner than its backoff says, whatever it answers.
+ * P2: a peer that brings no news is asked again no sooner than its backoff says, whatever it answers; one that always has
+ *     news is asked ten times a second at most.
  */
 import type { OutboundFailure, PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
 import { failureOf } from "../http/outbound-error.ts";
@@ -35,6 +36,8 @@ type Look =
 const HOLD_SECONDS = 10;
 /** An answer that took this long was held: there is no need to wait on top. */
 const HELD_MS_MIN = 1_000;
+/** From one request to the next, whatever news there is. */
+const ASK_EVERY_MS_MIN = 100;
 /** At the longest backoff, about ten minutes. */
 const FAULTS_MAX = 120;
 /** More than any run has events; what always has news has no end. */
@@ -63,7 +66,7 @@ export async function awaitEnd(
 function waitAfter(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, tookMs: number): number {
   switch (look.kind) {
     case "news":
-      return 0;
+      return Math.max(0, ASK_EVERY_MS_MIN - tookMs);
     case "quiet":
       return tookMs >= HELD_MS_MIN ? 0 : waitBeforeTry(quiet - 1);
     case "fault":

@@ -1,4 +1,6 @@
 /** Owns: one request to a peer, and what its status says of it. Does not own: what the body means. */
+import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
+import { jsonTextExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
@@ -36,6 +38,9 @@ export type PeerFailure = OutboundFailure & { readonly waitMs?: number };
 const errorBodySchema = z.object({ error: z.string().regex(/^[a-z][a-z0-9_]{0,63}$/) });
 /** Asks for the same request again, though it is of the statuses that do not. */
 const IN_FLIGHT = "idempotency_in_flight";
+
+/** Of what a peer answers, found before it is parsed; the answer itself is at depth 0. */
+const TEXT_BOUNDS = { depthMax: WORKFLOW_BOUNDS.depthMax + 1, valuesMax: BOUNDS.valueNodesMax };
 
 /** Never rejects. */
 export async function callPeer<S extends z.ZodType>(
@@ -86,7 +91,7 @@ function initOf({ method, headers, body, signal }: PeerCall): RequestInit {
 async function jsonOf(response: Response): Promise<unknown> {
   const text = await response.text();
   try {
-    return JSON.parse(text);
+    return jsonTextExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -76,7 +76,7 @@ export async function openSqliteLedger(
     path,
     append: (request) => queued((queue) => queue.submit((group) => appendOne(request, group))),
     read: (runId, range) =>
-      guarded(() => readEvents(runReads(), { runId, ...range }).map((value) => decodeEvent(value))),
+      readEvents((run) => guarded(() => run(runReads())), { runId, ...range }, decodeEvent),
     damage: (runId, { before }) =>
       findDamage((run) => guarded(() => run(runReads())), { runId, before, decode: decodeEvent }),
     list: (query) => guarded(() => listRuns(runReads(), query)),

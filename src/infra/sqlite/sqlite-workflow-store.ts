@@ -59,10 +59,7 @@ export function sqliteWorkflowStore({ database, guarded, queued }: WorkflowStore
         checkWorkspace(request);
         return queue.submit((group) => appendOne(request, group, { writes, workspace }));
       }),
-    read: (runId, range) =>
-      read((prepared) =>
-        prepared ? readEvents(prepared, { runId, ...range }).map((value) => decodeWorkflowEvent(value)) : [],
-      ),
+    read: (runId, range) => readEvents(read, { runId, ...range }, decodeWorkflowEvent),
     entry: (runId) =>
       read((prepared) => {
         const row = prepared?.entry.get(runId);

@@ -3,6 +3,8 @@ import { randomBytes } from "node:crypto";
 import {
   closeSync,
   constants,
+  fchmodSync,
+  fstatSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -10,9 +12,11 @@ import {
   readFileSync,
   rmSync,
   writeSync,
+  type Stats,
 } from "node:fs";
 import { dirname } from "node:path";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
+import { kindOf } from "../../platform/plain-file.ts";
 
 const KEY_BYTES = 32;
 
@@ -48,12 +52,47 @@ function broken(path: string): CoordinationError {
   );
 }
 
+/** @throws CoordinationError `CONFIG_INVALID` for a key that others may have made or changed */
 function keyAt(path: string): Uint8Array | undefined {
+  const file = opened(path);
+  if (file === undefined) return undefined;
   try {
-    const key = readFileSync(path);
+    const found = fstatSync(file);
+    const problem = problemOf(found);
+    if (problem !== undefined) throw unsafe(path, problem);
+    // Whoever could read it until now may have: that is said by `doctor`.
+    if ((found.mode & 0o077) !== 0) fchmodSync(file, 0o600);
+    const key = readFileSync(file);
     return key.length === KEY_BYTES ? key : undefined;
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Why somebody else may know the key, or have made it. */
+function problemOf(found: Stats): string | undefined {
+  if (!found.isFile()) return `is ${kindOf(found)}, not a plain file`;
+  const uid = process.getuid?.() ?? 0;
+  if (uid !== 0 && found.uid !== uid && found.uid !== 0)
+    return `belongs to user ${found.uid}, and this is user ${uid}`;
+  return (found.mode & 0o022) === 0 ? undefined : "may be written by other users";
+}
+
+/** Neither waits for the other end of a pipe nor follows a link. */
+function opened(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return undefined;
+    if (code === "ELOOP") throw unsafe(path, "is a link");
     throw error;
   }
+}
+
+function unsafe(path: string, problem: string): CoordinationError {
+  return new CoordinationError(
+    "CONFIG_INVALID",
+    `the key in ${path} ${problem}; remove it, and a new one is made`,
+  );
 }

@@ -2,10 +2,14 @@
 import { z } from "zod";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
+import { jsonTextExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 
 /** The longest text, every character of it escaped, and the rest. */
 export const ANSWER_BYTES_MAX = BOUNDS.answerCharsMax * 6 + 16_384;
+
+/** What an answer may be nested at all, found before it is parsed. */
+const TEXT_BOUNDS = { depthMax: 8, valuesMax: 1_000 };
 
 const wellFormed = (text: string): boolean => text.isWellFormed();
 
@@ -51,7 +55,8 @@ export function readAnswer(bytes: Uint8Array): ReadAnswer {
 
 function jsonOf(bytes: Uint8Array): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    return jsonTextExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

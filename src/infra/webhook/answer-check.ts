@@ -2,6 +2,8 @@
  * Owns: whether an answer that came by webhook is one: who signed it, when, and to which question. Does not own: whether it
  * counts, which the coordination decides, nor what the sender is told.
  *
+ * W8: what the name and the headers show is looked at before the body is there, so that nobody has to wait for the body of
+ *     a message that cannot be an answer.
  * W5: nothing of a message is believed, nor told of, before its signature was found right.
  * W6: an answer brings the token of its question, so that whoever can have messages signed, without holding the secret, must
  *     have got the question; and a notice that is sent back is no answer.
@@ -41,6 +43,13 @@ export interface SignedAnswer {
 export type AnswerObjection =
   "unknown_webhook" | "unsigned" | "bad_signature" | "stale" | "replayed" | "malformed" | "not_allowed";
 
+/** `message` is free of secrets and of what people wrote. */
+export interface AnswerRefusal {
+  readonly ok: false;
+  readonly because: AnswerObjection;
+  readonly message: string;
+}
+
 export type CheckedAnswer =
   | {
       readonly ok: true;
@@ -48,10 +57,11 @@ export type CheckedAnswer =
       /** Lets the same message come again, where it could not be recorded. */
       readonly forget: () => void;
     }
-  /** `message` is free of secrets and of what people wrote. */
-  | { readonly ok: false; readonly because: AnswerObjection; readonly message: string };
+  | AnswerRefusal;
 
 export interface AnswerCheck {
+  /** Why a message cannot be an answer whatever its body is, or nothing. */
+  checkHeaders(message: Pick<AnswerMessage, "name" | "headers">): AnswerRefusal | undefined;
   check(message: AnswerMessage): CheckedAnswer;
 }
 
@@ -60,9 +70,9 @@ interface Webhook {
   readonly seen: SeenIds;
 }
 
-type Objection = Extract<CheckedAnswer, { ok: false }>;
-
 type SignedMessage = SignedParts & { readonly signatures: readonly string[] };
+
+type SignedHeaders = Omit<SignedMessage, "body">;
 
 const TOLERANCE_MS = 300_000;
 /** A sender lists one per secret while it changes secrets. */
@@ -77,9 +87,14 @@ export function createAnswerCheck({
     Object.entries(webhooks).map(([name, config]) => [name, { config, seen: seenIds(() => clock.now()) }]),
   );
   return {
+    checkHeaders: ({ name, headers }) => {
+      if (!known.has(name)) return unknownWebhook();
+      const signed = signedHeaders(headers);
+      return "because" in signed ? signed : undefined;
+    },
     check: ({ name, headers, rawBody }) => {
       const webhook = known.get(name);
-      if (!webhook) return objection("unknown_webhook", "There is no webhook of this name.");
+      if (!webhook) return unknownWebhook();
       const message = signedMessage(headers, Buffer.from(rawBody));
       if ("because" in message) return message;
       return (
@@ -91,11 +106,23 @@ export function createAnswerCheck({
   };
 }
 
-function objection(because: AnswerObjection, message: string): Objection {
+function objection(because: AnswerObjection, message: string): AnswerRefusal {
   return { ok: false, because, message };
 }
 
-function signedMessage(headers: AnswerMessage["headers"], body: Buffer): SignedMessage | Objection {
+function unknownWebhook(): AnswerRefusal {
+  return objection("unknown_webhook", "There is no webhook of this name.");
+}
+
+function signedMessage(headers: AnswerMessage["headers"], body: Buffer): SignedMessage | AnswerRefusal {
+  const signed = signedHeaders(headers);
+  if ("because" in signed) return signed;
+  if (body.length > ANSWER_BYTES_MAX)
+    return objection("malformed", `The body is longer than ${ANSWER_BYTES_MAX} bytes.`);
+  return { ...signed, body };
+}
+
+function signedHeaders(headers: AnswerMessage["headers"]): SignedHeaders | AnswerRefusal {
   const [id, timestamp, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) =>
     header(headers, name),
   );
@@ -106,9 +133,7 @@ function signedMessage(headers: AnswerMessage["headers"], body: Buffer): SignedM
     );
   if (!/^[\w:@+=/-]{1,256}$/.test(id) || !/^\d{1,12}$/.test(timestamp))
     return objection("malformed", "webhook-id or webhook-timestamp is not of the form that can be signed.");
-  if (body.length > ANSWER_BYTES_MAX)
-    return objection("malformed", `The body is longer than ${ANSWER_BYTES_MAX} bytes.`);
-  return { id, timestamp, body, signatures: signature.split(" ", SIGNATURES_MAX) };
+  return { id, timestamp, signatures: signature.split(" ", SIGNATURES_MAX) };
 }
 
 function header(headers: AnswerMessage["headers"], name: string): string | undefined {
@@ -118,14 +143,18 @@ function header(headers: AnswerMessage["headers"], name: string): string | undef
   return values.length === 1 ? values[0] : undefined;
 }
 
-function wrongSignature({ config }: Webhook, message: SignedMessage): Objection | undefined {
+function wrongSignature({ config }: Webhook, message: SignedMessage): AnswerRefusal | undefined {
   const expected = signatureOf(config.secret, message);
   // All are compared: how long it takes tells nothing of which one was close.
   const isRight = message.signatures.map((each) => isSameText(each, expected)).includes(true);
   return isRight ? undefined : objection("bad_signature", "No signature is right for this webhook.");
 }
 
-function wrongTime({ timestamp }: SignedMessage, nowMs: number, toleranceMs: number): Objection | undefined {
+function wrongTime(
+  { timestamp }: SignedMessage,
+  nowMs: number,
+  toleranceMs: number,
+): AnswerRefusal | undefined {
   if (Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs) return undefined;
   const seconds = Math.floor(toleranceMs / 1_000);
   return objection("stale", `The timestamp is more than ${seconds} s away from the time here.`);

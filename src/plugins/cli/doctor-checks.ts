@@ -115,9 +115,20 @@ export function privacyCheck(
     return { name, status: "fail", message, advice: `Run \`chown -R ${uid}\` on it, or use its owner.` };
   }
   const mode = (found.mode & 0o777).toString(8);
+  if ((found.mode & 0o022) !== 0) {
+    const message = `${path} may be written by other users (mode ${mode})`;
+    return { name, status: "fail", message, advice: `Run \`chmod ${wanted.mode.toString(8)} ${path}\`.` };
+  }
   if ((found.mode & 0o077) === 0) return { name, status: "ok", message: `${path} is private (mode ${mode})` };
   const message = `${path} is open to other users (mode ${mode})`;
   return { name, status: "warn", message, advice: `Run \`chmod ${wanted.mode.toString(8)} ${path}\`.` };
+}
+
+/** Nothing where the file is a plain one, or not there. */
+export function plainFileChecks(name: string, path: string, fault: string | undefined): Check[] {
+  if (fault === undefined) return [];
+  const advice = "Put a plain file of your own in its place, or remove it.";
+  return [{ name, status: "fail", message: `${path} ${fault}`, advice }];
 }
 
 export function ledgerCheck(opened: "absent" | "opened" | CoordinationError): Check {

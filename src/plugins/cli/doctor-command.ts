@@ -1,10 +1,11 @@
 /** Owns: `doctor`: looking at the installation and saying what is wrong with it. It changes nothing. */
 import { statfsSync, statSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
+import { unsafeFile } from "../../platform/plain-file.ts";
 import { readSwitches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
@@ -15,6 +16,7 @@ import {
   ledgerCheck,
   nodeCheck,
   overdueCheck,
+  plainFileChecks,
   privacyCheck,
   questionChecks,
   type Check,
@@ -69,11 +71,16 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
 function fileChecks(path: string): Check[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
+  const key = join(folder, "interrupt-key");
   const facts = (file: string) => statSync(file, { throwIfNoEntry: false });
   const { type, bavail, bsize } = statfsSync(existing(folder));
   return [
     privacyCheck("ledger-folder", facts(folder), { path: folder, mode: 0o700, uid }),
     privacyCheck("ledger-file", facts(path), { path, mode: 0o600, uid }),
+    privacyCheck("interrupt-key", facts(key), { path: key, mode: 0o600, uid }),
+    ...[path, `${path}-wal`, `${path}-shm`, key].flatMap((file) =>
+      plainFileChecks("plain-files", file, unsafeFile(file)),
+    ),
     durabilityCheck(type),
     diskCheck(bavail * bsize),
   ];

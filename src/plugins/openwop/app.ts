@@ -44,6 +44,9 @@ export interface OpenWopApp {
   closeStreams(): void;
 }
 
+/** Requests of one address without a token that is known, whatever else is limited. */
+const STRANGERS_RATE: RateLimit = { requestsPerSecond: 50, burst: 200 };
+
 /** Paths under which a client that forgot the version looks. */
 const UNVERSIONED = /^\/(runs|workflows|interrupts|agents|webhooks|openapi\.json)([/:]|$)/;
 
@@ -58,6 +61,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
     pathPrefix: options.pathPrefix ?? "",
     authenticate: bearerTokens(options.tokens),
     rates: rateLimiter(options.rateLimit, clock),
+    strangers: rateLimiter(STRANGERS_RATE, clock, "address"),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
     discovery: currentDiscovery(advertised, host, options.testSeams ?? false),
     openapi: once(() => JSON.stringify(openApiDocument(routes, { title, version }))),

@@ -19,6 +19,8 @@ export type Parsed<T> =
 export interface ValueBounds {
   readonly charsMax: number;
   readonly depthMax: number;
+  /** Values in all; absent: as many as any value may have. */
+  readonly valuesMax?: number;
 }
 
 export const ENVELOPE_BOUNDS: ValueBounds = {
@@ -73,6 +75,7 @@ function guarded<T>(read: () => Parsed<T>): Parsed<T> {
 }
 
 function breaksBounds(root: unknown, bounds: ValueBounds): ValidationProblem | undefined {
+  const { valuesMax = BOUNDS.valueNodesMax } = bounds;
   const pending: Visit[] = [{ value: root, depth: 0, key: "" }];
   let chars = 0;
   let nodes = 0;
@@ -91,8 +94,8 @@ function breaksBounds(root: unknown, bounds: ValueBounds): ValidationProblem | u
       );
     }
     chars += pushChildren(pending, visit, keys);
-    if (chars > bounds.charsMax || nodes + pending.length > BOUNDS.valueNodesMax) {
-      const expected = `at most ${bounds.charsMax} characters and ${BOUNDS.valueNodesMax} values in all`;
+    if (chars > bounds.charsMax || nodes + pending.length > valuesMax) {
+      const expected = `at most ${bounds.charsMax} characters and ${valuesMax} values in all`;
       return problemAt(visit, expected, "a larger value");
     }
   }

@@ -3,9 +3,10 @@
  * they lead to.
  *
  * R1 What is another one in every run, as ids and times are, is no difference. R2 The difference of the states names what changed
- * and shows no value; a name that could be one of a credential is not shown either.
+ * and shows no value; a name that could be one of a credential is not shown either. R3 It is worked out in slices: a run has
+ * megabytes of values, and whoever asks for its difference must not stop everybody else.
  */
-import { canonicalJson } from "../contracts/canonical-json.ts";
+import { isSameValue, type AreSameTexts } from "./same-value-in-slices.ts";
 import { isRecord, type Values } from "./state/values.ts";
 
 /** An event of any run. */
@@ -49,7 +50,17 @@ export interface RunDiff {
 const DIFFS_MAX = 500;
 const CHARS_MAX = 2_000_000;
 
+/** Compares two runs in one go: for who has nothing else to do meanwhile. */
 export function diffRuns(a: ComparedRun, b: ComparedRun): RunDiff {
+  const work = compareRuns(a, b);
+  for (;;) {
+    const slice = work.next();
+    if (slice.done) return slice.value;
+  }
+}
+
+/** Compares two runs and yields after each small slice of the work (R3). */
+export function* compareRuns(a: ComparedRun, b: ComparedRun): Generator<undefined, RunDiff> {
   const length = comparedLength(a, b);
   const selves = [a.runId, b.runId];
   const [one, other] = [readingOf(a, selves), readingOf(b, selves)];
@@ -57,9 +68,10 @@ export function diffRuns(a: ComparedRun, b: ComparedRun): RunDiff {
   let isCut = !a.isComplete || !b.isComplete;
   let chars = 0;
   for (let seq = 0; seq < length; seq += 1) {
-    const diff = diffAt(seq, one, other);
+    const diff = yield* diffAt(seq, one, other);
     if (!diff) continue;
     chars += JSON.stringify(diff).length;
+    yield;
     if (isFull(eventDiffs.length, chars)) {
       isCut = true;
       break;
@@ -69,7 +81,7 @@ export function diffRuns(a: ComparedRun, b: ComparedRun): RunDiff {
   return {
     ...{ a: a.runId, b: b.runId, eventDiffs },
     divergedAtSeq: eventDiffs[0]?.seq ?? null,
-    stateDiff: diffStates(stateOf(one, length), stateOf(other, length)),
+    stateDiff: yield* diffStates(stateOf(one, length), stateOf(other, length), areSameTexts(selves)),
     ...(isCut && { truncated: true }),
   };
 }
@@ -96,19 +108,21 @@ function readingOf({ events }: ComparedRun, selves: readonly string[]): Reading 
   return { events, selves, places: new Map(events.map(({ eventId, sequence }) => [eventId, sequence])) };
 }
 
-function diffAt(seq: number, one: Reading, other: Reading): EventDiff | undefined {
+function* diffAt(seq: number, one: Reading, other: Reading): Generator<undefined, EventDiff | undefined> {
   const [aEvent, bEvent] = [one.events[seq], other.events[seq]];
   if (!aEvent) return bEvent && { seq, op: "added", bEvent };
   if (!bEvent) return { seq, op: "removed", aEvent };
-  return isSame(aEvent, one, bEvent, other) ? undefined : { seq, op: "changed", aEvent, bEvent };
+  const isSame = yield* isSameEvent([aEvent, one], [bEvent, other]);
+  return isSame ? undefined : { seq, op: "changed", aEvent, bEvent };
 }
 
-function isSame(aEvent: LoggedEvent, one: Reading, bEvent: LoggedEvent, other: Reading): boolean {
+type EventOfRun = readonly [event: LoggedEvent, reading: Reading];
+
+function* isSameEvent([aEvent, one]: EventOfRun, [bEvent, other]: EventOfRun): Generator<undefined, boolean> {
   if (aEvent.type !== bEvent.type || aEvent.nodeId !== bEvent.nodeId) return false;
   if (causeOf(aEvent, one) !== causeOf(bEvent, other)) return false;
-  // Most are the same to the byte.
-  if (JSON.stringify(aEvent.payload) === JSON.stringify(bEvent.payload)) return true;
-  return canonicalJson(stable(aEvent.payload, one)) === canonicalJson(stable(bEvent.payload, other));
+  const rules = { areSameTexts: areSameTexts(one.selves), ignored: VOLATILE };
+  return yield* isSameValue(aEvent.payload, bEvent.payload, rules);
 }
 
 /** A cause of the own log is its place there. */
@@ -122,22 +136,18 @@ const VOLATILE: ReadonlySet<string> = new Set([
   ...["durationMs", "childRunId", "traceparent", "tracestate"],
 ]);
 
-/** Without what is another one in every run; the run's own id, which stands in what it names, is not told apart. */
-function stable(value: unknown, reading: Reading): unknown {
-  if (typeof value === "string")
-    return reading.selves.reduce((text, runId) => text.replaceAll(runId, "@run"), value);
-  if (Array.isArray(value)) return value.map((item: unknown) => stable(item, reading));
-  if (!isRecord(value)) return value;
-  const kept = Object.entries(value).filter(([name]) => !VOLATILE.has(name));
-  return Object.fromEntries(kept.map(([name, member]) => [name, stable(member, reading)]));
+/** The ids of the two runs, which stand in what they name, are not told apart. */
+function areSameTexts(selves: readonly string[]): AreSameTexts {
+  const stable = (text: string): string =>
+    selves.reduce((left, runId) => left.replaceAll(runId, "@run"), text);
+  return (one, other) => stable(one) === stable(other);
 }
 
 interface State {
   status: string;
   error?: string;
-  outputs?: string;
-  /** Canonical texts by name. */
-  readonly variables: Map<string, string>;
+  outputs?: unknown;
+  readonly variables: Map<string, unknown>;
   readonly nodes: Map<string, string>;
 }
 
@@ -165,24 +175,23 @@ function stateOf(reading: Reading, length: number): State {
     state.status = RUN_STATUS[type] ?? state.status;
     const node = NODE_STATUS[type];
     if (nodeId !== undefined && node !== undefined) state.nodes.set(nodeId, node);
-    if (isRecord(payload)) take(state, type, payload, reading);
+    if (isRecord(payload)) takePayload(state, type, payload);
   }
   return state;
 }
 
-function take(state: State, type: string, payload: Values, reading: Reading): void {
-  const textOf = (value: unknown): string => canonicalJson(stable(value, reading));
+function takePayload(state: State, type: string, payload: Values): void {
   const { inputs, outputs, error, name, next } = payload;
   switch (type) {
     case "run.started":
       if (isRecord(inputs))
-        for (const [key, value] of Object.entries(inputs)) state.variables.set(key, textOf(value));
+        for (const [key, value] of Object.entries(inputs)) state.variables.set(key, value);
       return;
     case "variable.changed":
-      if (typeof name === "string") state.variables.set(name, textOf(next));
+      if (typeof name === "string") state.variables.set(name, next ?? null);
       return;
     case "run.completed":
-      state.outputs = textOf(outputs);
+      state.outputs = outputs ?? null;
       return;
     case "run.failed":
       state.error = isRecord(error) && typeof error["code"] === "string" ? error["code"] : "unknown";
@@ -191,18 +200,22 @@ function take(state: State, type: string, payload: Values, reading: Reading): vo
   }
 }
 
-function diffStates(a: State, b: State): Values {
-  const variables = differing(a.variables, b.variables).map(([name, one, other]) => ({
-    name: shown(name),
-    op: one === undefined ? "added" : other === undefined ? "removed" : "changed",
-  }));
-  const nodes = differing(a.nodes, b.nodes).map(([nodeId, one = null, other = null]) => ({
-    ...{ nodeId: shown(nodeId), a: one, b: other },
-  }));
+function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undefined, Values> {
+  const rules = { areSameTexts: areSame, ignored: VOLATILE };
+  const variables: Values[] = [];
+  for (const [name, one, other] of pairsOf(a.variables, b.variables)) {
+    const isSame = yield* isSameValue(one, other, rules);
+    const op = one === undefined ? "added" : other === undefined ? "removed" : "changed";
+    if (!isSame) variables.push({ name: shown(name), op });
+  }
+  const nodes = pairsOf(a.nodes, b.nodes)
+    .filter(([, one, other]) => one !== other)
+    .map(([nodeId, one = null, other = null]) => ({ nodeId: shown(nodeId), a: one, b: other }));
+  const hasSameOutputs = yield* isSameValue(a.outputs, b.outputs, rules);
   return {
     ...(a.status !== b.status && { status: { a: a.status, b: b.status } }),
     ...(a.error !== b.error && { error: { a: codeOf(a), b: codeOf(b) } }),
-    ...(a.outputs !== b.outputs && { outputs: "changed" }),
+    ...(!hasSameOutputs && { outputs: "changed" }),
     ...(variables.length > 0 && { variables }),
     ...(nodes.length > 0 && { nodes }),
   };
@@ -212,13 +225,12 @@ function codeOf({ error }: State): string | null {
   return error === undefined ? null : shown(error);
 }
 
-type Differing = readonly [key: string, one: string | undefined, other: string | undefined];
+type Pair<T> = readonly [key: string, one: T | undefined, other: T | undefined];
 
-function differing(one: ReadonlyMap<string, string>, other: ReadonlyMap<string, string>): Differing[] {
+/** What each of two maps has under every key of either. */
+function pairsOf<T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): Pair<T>[] {
   const keys = [...new Set([...one.keys(), ...other.keys()])].toSorted();
-  return keys
-    .filter((key) => one.get(key) !== other.get(key))
-    .map((key): Differing => [key, one.get(key), other.get(key)]);
+  return keys.map((key): Pair<T> => [key, one.get(key), other.get(key)]);
 }
 
 /** R2. */

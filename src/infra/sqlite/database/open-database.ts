@@ -1,5 +1,6 @@
 /**
- * Owns: opening a ledger file safely: release check, mode 0600, migrations, durability settings.
+ * Owns: opening a ledger file safely: plain file, release check, mode 0600, no schema but ours, migrations, durability
+ * settings.
  *
  * A file that a newer release wrote is recognised from its header, before SQLite touches it.
  */
@@ -8,6 +9,7 @@ import { dirname } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { keepOthersFromWriting, unsafeFile } from "../../../platform/plain-file.ts";
 import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
 import { toLedgerError } from "./sqlite-errors.ts";
 
@@ -35,6 +37,7 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
   if (!exists && mode === "read") throw new CoordinationError("LEDGER_NOT_FOUND", `no ledger at ${path}`);
   let database: BetterSqlite3.Database | undefined;
   try {
+    checkFiles(options);
     if (exists) checkHeader(path);
     else createFile(path);
     database = new Database(path, { readonly: leavesFilesBehind(options), timeout: options.busyTimeoutMs });
@@ -66,6 +69,16 @@ function leavesFilesBehind({ path, mode }: OpenOptions): boolean {
 function createFile(path: string): void {
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   closeSync(openSync(path, "a", 0o600));
+}
+
+/** The write-ahead log belongs to the ledger: whoever writes it writes the ledger. */
+function checkFiles({ path, mode }: OpenOptions): void {
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    const fault = unsafeFile(file);
+    if (fault !== undefined) throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} ${fault}`);
+    if (mode === "write" && !keepOthersFromWriting(file))
+      throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} may be written by other users`);
+  }
 }
 
 function checkHeader(path: string): void {
@@ -101,6 +114,7 @@ function checkRelease(path: string, version: number): void {
 async function configure(database: BetterSqlite3.Database, options: OpenOptions): Promise<void> {
   const { path, mode } = options;
   if (mode === "read") database.pragma("query_only = on");
+  checkSchema(database, path);
   // Also in a -wal that a newer release left behind.
   checkRelease(path, schemaVersion(database));
   if (mode === "write") {
@@ -116,6 +130,23 @@ async function configure(database: BetterSqlite3.Database, options: OpenOptions)
   if (Number(database.pragma("application_id", { simple: true })) !== APPLICATION_ID) {
     throw new CoordinationError("LEDGER_CORRUPT", `${path} is not a coordination ledger`);
   }
+}
+
+/** A view in the place of a table may be a query without an end, and nothing interrupts a query. */
+function checkSchema(database: BetterSqlite3.Database, path: string): void {
+  database.pragma("trusted_schema = off");
+  const foreign = database
+    .prepare<[], { type: string; name: string }>(
+      `select type, name
+      from sqlite_schema
+      where type = 'view' or (type = 'table' and sql like 'create virtual%')
+      order by name
+      limit 1`,
+    )
+    .get();
+  if (!foreign) return;
+  const what = foreign.type === "view" ? "the view" : "the virtual table";
+  throw new CoordinationError("LEDGER_CORRUPT", `${path} has ${what} ${foreign.name}, which no ledger has`);
 }
 
 const TRY_AGAIN_MS = 5;

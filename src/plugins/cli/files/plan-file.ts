@@ -2,6 +2,7 @@
 import { extname } from "node:path";
 import type * as Yaml from "yaml";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
+import { jsonTextExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import { duplicateKeyIn } from "./duplicate-key.ts";
@@ -13,6 +14,8 @@ type Loaded =
   | { readonly ok: false; readonly problems: readonly PlanProblem[] };
 
 const TOO_DEEP = "the file is nested too deeply";
+/** Of lists and maps within each other; more than any file that is read here may have. */
+const DEPTH_MAX = 64;
 const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
 
 /** @throws CoordinationError `INPUT_INVALID` where the file cannot be read or is too large. */
@@ -35,6 +38,8 @@ function tooLarge(what: string, sizeMax: number): CoordinationError {
 
 /** Nothing where the text is not JSON. */
 function parseJson(text: string): Loaded | undefined {
+  if (jsonTextExcess(text, { depthMax: DEPTH_MAX, valuesMax: Infinity }))
+    return refused([at(1, 1, TOO_DEEP)]);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -72,6 +77,7 @@ function placeNamed(text: string): PlanProblem | undefined {
 async function parseYaml(text: string): Promise<Loaded> {
   if (Buffer.byteLength(text) > BOUNDS.planYamlBytesMax) throw tooLarge("YAML", BOUNDS.planYamlBytesMax);
   const yaml = await import("yaml");
+  if (isNestedTooDeeply(text, yaml)) return refused([at(1, 1, TOO_DEEP)]);
   const lineCounter = new yaml.LineCounter();
   const slips: Slip[] = [];
   const document = withinStack(() => {
@@ -86,6 +92,23 @@ async function parseYaml(text: string): Promise<Loaded> {
     return at(Math.max(line, 1), Math.max(col, 1), message);
   });
   return problems.length > 0 ? refused(problems) : valueOf(document);
+}
+
+const OPENING: ReadonlySet<string> = new Set(["[", "{"]);
+const CLOSING: ReadonlySet<string> = new Set(["]", "}"]);
+
+/** Whether brackets within each other, or lists that begin in one line, are too many to parse: that takes gigabytes. */
+function isNestedTooDeeply(text: string, { Lexer }: typeof Yaml): boolean {
+  let brackets = 0;
+  let inLine = 0;
+  for (const lexeme of new Lexer().lex(text)) {
+    if (lexeme === "\n") inLine = 0;
+    else if (lexeme === "-" || lexeme === "?") inLine += 1;
+    else if (OPENING.has(lexeme)) brackets += 1;
+    else if (CLOSING.has(lexeme)) brackets -= 1;
+    if (brackets > DEPTH_MAX || inLine > DEPTH_MAX) return true;
+  }
+  return false;
 }
 
 /** At most two. As `parseDocument` does it, but no further than some errors: two million would not fit into memory. */
@@ -118,29 +141,61 @@ interface Slip {
   readonly message: string;
 }
 
-/** What the parser does not refuse: keys that are there twice, aliases of nothing, and too many aliases. */
-function slipsIn(document: Yaml.Document, { visit, isNode, isAlias, isMap }: typeof Yaml): Slip[] {
+/**
+ * What the parser does not refuse: lists and maps as keys, keys that are there twice, aliases of nothing, too many aliases, and
+ * depth. All of it before anything is converted or written out as a text: that takes time beyond all bounds.
+ */
+function slipsIn(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
+  const { visit, isNode, isCollection, isMap } = yaml;
   const slips: Slip[] = [];
-  const anchors = new Set<string>();
-  let aliases = 0;
-  visit(document, (_, node) => {
+  const aliasSlips = aliasCheck(yaml);
+  visit(document, (_, node, path) => {
     if (slips.length >= PROBLEMS_MAX) return visit.BREAK;
     if (!isNode(node)) return undefined;
-    const offset = node.range?.[0] ?? 0;
+    if (path.length > DEPTH_MAX && path.filter((ancestor) => isCollection(ancestor)).length >= DEPTH_MAX) {
+      slips.push({ offset: offsetOf(node), message: TOO_DEEP });
+      return visit.BREAK;
+    }
+    slips.push(...aliasSlips(node));
+    if (!isMap(node)) return undefined;
+    const wrong = unwrittenKeysIn(node, yaml);
+    slips.push(...(wrong.length > 0 ? wrong : duplicatesIn(node)).slice(0, PROBLEMS_MAX));
+    // What is in such a key is not looked at: it may be nested in ways that double with each level.
+    return wrong.length > 0 ? visit.SKIP : undefined;
+  });
+  return slips;
+}
+
+function offsetOf({ range }: Pick<Yaml.Node, "range">): number {
+  return range?.[0] ?? 0;
+}
+
+/** Tells of each node, in their order, what is wrong with it as an alias. */
+function aliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[] {
+  const anchors = new Set<string>();
+  const { yamlAliasesMax } = BOUNDS;
+  let aliases = 0;
+  return (node) => {
+    const slips: Slip[] = [];
+    const offset = offsetOf(node);
     if (isAlias(node)) {
       aliases += 1;
       if (!anchors.has(node.source))
         slips.push({ offset, message: `nothing before this has the anchor &${node.source}` });
-      if (aliases === BOUNDS.yamlAliasesMax + 1)
-        slips.push({
-          offset,
-          message: `the file has more than ${BOUNDS.yamlAliasesMax} aliases; write them out`,
-        });
-    } else if (node.anchor !== undefined) anchors.add(node.anchor);
-    if (isMap(node)) slips.push(...duplicatesIn(node).slice(0, PROBLEMS_MAX));
-    return undefined;
-  });
-  return slips;
+      if (aliases === yamlAliasesMax + 1)
+        slips.push({ offset, message: `the file has more than ${yamlAliasesMax} aliases; write them out` });
+    } else if ("anchor" in node && typeof node.anchor === "string") anchors.add(node.anchor);
+    return slips;
+  };
+}
+
+/** A key is a text. A list, a map or an alias as one would have to be written out as a text first. */
+function unwrittenKeysIn({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typeof Yaml): Slip[] {
+  return items.flatMap(({ key }) =>
+    isCollection(key) || isAlias(key)
+      ? [{ offset: offsetOf(key), message: "a key is a text, not a list, a map or an alias" }]
+      : [],
+  );
 }
 
 function duplicatesIn({ items }: Yaml.YAMLMap): Slip[] {

@@ -1,6 +1,8 @@
 /** Owns: reading a text that a person names, from a file or the standard input, in bounded size. */
-import { createReadStream } from "node:fs";
+import { constants } from "node:fs";
+import { open } from "node:fs/promises";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
+import { kindOf } from "../../../platform/plain-file.ts";
 
 const STDIN = "-";
 
@@ -10,23 +12,35 @@ interface ReadLimit {
   readonly tooLarge: () => CoordinationError;
 }
 
-/** @throws CoordinationError `INPUT_INVALID` where the file cannot be read, is too large or is not UTF-8. */
+/** @throws CoordinationError `INPUT_INVALID` where the file cannot be read, is no plain file, is too large or is not UTF-8. */
 export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLimit): Promise<string> {
-  const stream: AsyncIterable<Buffer> = file === STDIN ? process.stdin : createReadStream(file);
   const chunks: Buffer[] = [];
   let size = 0;
   try {
-    for await (const chunk of stream) {
+    const stream = file === STDIN ? process.stdin : await plainFile(file);
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       size += chunk.length;
       if (size > bytesMax) break;
     }
   } catch (cause) {
+    if (cause instanceof CoordinationError) throw cause;
     const { code = "?" } = cause as NodeJS.ErrnoException;
     throw new CoordinationError("INPUT_INVALID", `${file}: the file cannot be read (${code})`, { cause });
   }
   if (size > bytesMax) throw tooLarge();
   return decoded(file, Buffer.concat(chunks));
+}
+
+/** Opened without waiting for the other end of a pipe, which may never come. */
+async function plainFile(file: string): Promise<AsyncIterable<Buffer>> {
+  const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
+  const found = await handle.stat();
+  if (found.isFile()) return handle.createReadStream();
+  await handle.close();
+  if (found.isDirectory()) throw Object.assign(new Error("a folder"), { code: "EISDIR" });
+  const advice = "name a plain file, or - for the standard input";
+  throw new CoordinationError("INPUT_INVALID", `${file}: this is ${kindOf(found)}; ${advice}`);
 }
 
 function decoded(file: string, content: Buffer): string {

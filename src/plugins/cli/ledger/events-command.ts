@@ -7,7 +7,7 @@ import { logPages } from "./log-pages.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { jsonText, printable } from "../terminal/printable.ts";
 import {
   asCoordinationError,
   errorLine,
@@ -103,7 +103,7 @@ async function writeArray(host: CliHost, pages: AsyncIterable<RunEvent[]>): Prom
   let opening = "[";
   try {
     for await (const page of pages) {
-      const text = page.map((event) => `\n  ${JSON.stringify(event)}`).join(",");
+      const text = page.map((event) => `\n  ${jsonText(event)}`).join(",");
       if (!(await host.stdout.write(opening + text))) return;
       opening = ",";
     }

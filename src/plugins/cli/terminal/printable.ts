@@ -14,6 +14,20 @@ export function printable(text: string, unicode: boolean): string {
   return unicode ? oneLine : oneLine.replace(/[^\x20-\x7e]/gu, "?");
 }
 
+/** The same JSON value, in which nothing moves the cursor, colours the terminal or reverses what stands beside it. */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(HARMFUL_IN_JSON, (character) =>
+    [...Array(character.length).keys()].map((at) => escaped(character.charCodeAt(at))).join(""),
+  );
+}
+
+/** Line breaks between members are JSON's own; controls below 0x20 within texts are escaped already. */
+const HARMFUL_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
+
+function escaped(unit: number): string {
+  return `\\u${unit.toString(16).padStart(4, "0")}`;
+}
+
 /** How many cells a terminal gives the text. */
 export function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;

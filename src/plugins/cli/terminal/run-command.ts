@@ -7,7 +7,7 @@ import {
 } from "../../../agents/coordination/contracts/errors.ts";
 import type { CliHost } from "./cli-host.ts";
 import { paintFor } from "./paint.ts";
-import { printable } from "./printable.ts";
+import { jsonText, printable } from "./printable.ts";
 
 export interface JsonOption {
   readonly json?: boolean;
@@ -51,7 +51,7 @@ export async function runCommand(
 }
 
 export async function writeJson(host: CliHost, value: unknown): Promise<void> {
-  await host.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  await host.stdout.write(`${jsonText(value, 2)}\n`);
 }
 
 export async function writeLines(host: CliHost, lines: readonly string[]): Promise<void> {

@@ -40,6 +40,7 @@ interface ServeOptions extends JsonOption {
   readonly modelClass?: string[];
   readonly mcpServer?: string[];
   readonly toolScope?: string[];
+  readonly peer?: string[];
   readonly peerToken?: string[];
   readonly verbose?: boolean;
   readonly testSeams?: boolean;
@@ -87,6 +88,7 @@ export function addServe(command: CommandGroup, host: CliHost): void {
       "replays ask the model again, and fail where it refuses what it answered, or answers what it refused",
     )
     .option("--replay-retention <days>", "runs can be forked for so long after their end", "7")
+    .option("--peer <url...>", "other hosts that runs may name in their input peerUrl")
     .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
     .option("--verbose", "log every append")
     .option("--test-seams", "offer the routes of the protocol's conformance suite");
@@ -115,7 +117,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     confidenceFloor: share("--confidence-floor", options.confidenceFloor, 0.5),
     escalationThreshold: share("--escalation-threshold", options.escalationThreshold, 0),
     privateOrigins: [...(options.allowPrivate ?? []).map(originOf), ...suitePeers(process.env)],
-    peerTokens: Object.fromEntries((options.peerToken ?? []).map(peerToken)),
+    ...peersOf(options),
     ...(options.hostId !== undefined && { hostId: options.hostId }),
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl.replace(/\/+$/, "") }),
     ...(options.allowOrigin && { allowedOrigins: options.allowOrigin.map(originOf) }),
@@ -190,6 +192,15 @@ function originOf(text: string): string {
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
     throw invalid(`${text}: expected an origin such as http://127.0.0.1:4100`);
   return url.origin;
+}
+
+function peersOf({ peer = [], peerToken: tokens = [] }: ServeOptions) {
+  return { peers: peer.map(peerOf), peerTokens: Object.fromEntries(tokens.map(peerToken)) };
+}
+
+/** With its path, which tells peers of one origin apart. */
+function peerOf(text: string): string {
+  return `${originOf(text)}${new URL(text).pathname}`;
 }
 
 function peerToken(text: string): [origin: string, token: string] {

@@ -2,12 +2,14 @@
  * Owns: answers to questions that come over HTTP, signed with the secret of a webhook. Does not own: whether the signature is right
  * (`infra/webhook`), whether the answer counts (the ledger).
  *
- * Nothing of a message is believed before its signature is right, and whoever is not known learns nothing.
+ * Nothing of a message is believed before its signature is right, and whoever is not known learns nothing. No body is waited for
+ * before the webhook and the headers of a signature are there; and of the bodies that are waited for, the slowest gives
+ * its place to the next: a signed answer comes at once.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import type { AnswerMessage, AnswerObjection } from "../../../infra/webhook/answer-check.ts";
+import type { AnswerMessage, AnswerObjection, AnswerRefusal } from "../../../infra/webhook/answer-check.ts";
 import { ANSWER_PATH } from "../../answer-path.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
 
@@ -15,8 +17,17 @@ const BODY_BYTES_MAX = 1_300_000;
 const BODY_MS_MAX = 10_000;
 
 /** Bodies that are read at once: nothing is known of their senders yet. */
-const READING_MAX = 8;
-let reading = 0;
+const READING_MAX = 32;
+/** A body that takes longer gives its place to another message, where there is no place left. */
+const SLOW_BODY_MS = 500;
+
+interface BodyReading {
+  readonly startedAtMs: number;
+  readonly giveUp: () => void;
+}
+
+/** The one that began first comes first. */
+const readings = new Set<BodyReading>();
 
 const LOGGED_CHARS_MAX = 100;
 const NOT_SIGNED = "the message is not signed as it has to be";
@@ -48,7 +59,9 @@ export async function takeSignedAnswer(
   response: ServerResponse,
 ): Promise<void> {
   const { status, body } = await replyTo(parts, request);
-  response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store" });
+  // What is left of the body of a refused message is not waited for.
+  const ending = status === 200 ? {} : { connection: "close" };
+  response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...ending });
   response.end(JSON.stringify(body));
 }
 
@@ -63,29 +76,42 @@ async function replyTo(parts: SignedAnswerParts, request: IncomingMessage): Prom
   if (!SIGNED_BY.every((header) => typeof request.headers[header] === "string"))
     return stop(401, "unsigned", NOT_SIGNED);
   if (name === undefined) return stop(404, "unnamed", "no webhook is named");
-  if (reading >= READING_MAX) return stop(429, "too_many", "too many answers at once; send it again");
-  reading += 1;
   try {
+    const { headers } = request;
+    const hopeless = await parts.use(async (plans) =>
+      (await plans.signedAnswers()).checkHeaders({ name, headers }),
+    );
+    if (hopeless) return stopFor(hopeless, stop);
+    if (!hasRoom()) return stop(429, "too_many", "too many answers at once; send it again");
     const rawBody = await bodyOf(request);
     if (rawBody === undefined) return stop(413, "body", "the body is too large or too slow");
-    return await rule(parts, { name, headers: request.headers, rawBody }, stop);
+    return await rule(parts, { name, headers, rawBody }, stop);
   } catch (error) {
     const because = isCoordinationError(error) ? error.code : "failed";
     return stop(503, because, "the answer could not be recorded; send it again");
-  } finally {
-    reading -= 1;
   }
 }
 
 type Stop = (status: number, because: string, message: string) => Reply;
 
+function stopFor({ because, message }: AnswerRefusal, stop: Stop): Reply {
+  const status = STATUS[because];
+  return stop(status, because, status === 401 ? NOT_SIGNED : message);
+}
+
+/** Takes the place of the slowest body where there is no other. */
+function hasRoom(): boolean {
+  const [oldest] = readings;
+  if (readings.size < READING_MAX || !oldest) return true;
+  if (performance.now() - oldest.startedAtMs < SLOW_BODY_MS) return false;
+  oldest.giveUp();
+  return true;
+}
+
 function rule({ use }: SignedAnswerParts, message: AnswerMessage, stop: Stop): Promise<Reply> {
   return use(async (plans) => {
     const checked = (await plans.signedAnswers()).check(message);
-    if (!checked.ok) {
-      const status = STATUS[checked.because];
-      return stop(status, checked.because, status === 401 ? NOT_SIGNED : checked.message);
-    }
+    if (!checked.ok) return stopFor(checked, stop);
     try {
       const answered = await plans.answer({ ...checked.answer, through: `webhook:${message.name}` });
       return answered.kind === "accepted"
@@ -115,8 +141,11 @@ function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const timer = setTimeout(() => done(undefined), BODY_MS_MAX);
+    const reading = { startedAtMs: performance.now(), giveUp: () => done(undefined) };
+    readings.add(reading);
     const done = (body: Buffer | undefined): void => {
       clearTimeout(timer);
+      readings.delete(reading);
       request.removeAllListeners("data");
       request.resume();
       resolve(body);

@@ -4,6 +4,8 @@ import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflow
 export const HTTP_BOUNDS = {
   bodyBytesMax: WORKFLOW_BOUNDS.bodyBytesMax,
   depthMax: WORKFLOW_BOUNDS.depthMax,
+  /** Values of a body in all: each costs time wherever the body, and the run that it becomes, is looked at. */
+  bodyValuesMax: 50_000,
   /** All headers of a request together. */
   headerBytesMax: 16_384,
   /** Of an id in a path. */

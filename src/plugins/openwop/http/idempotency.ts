@@ -12,6 +12,7 @@ import { addMs, type CoordinationId } from "../../../agents/coordination/contrac
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { RequestKey, RequestLog } from "../../../agents/coordination/ports/workflow-store.ts";
+import { giveWay } from "../../../platform/give-way.ts";
 import { errorAnswer, refuse, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 import type { Answer, JsonAnswer, TextAnswer } from "./route.ts";
@@ -43,9 +44,11 @@ export async function onceForKey(
   if (unusable) return unusable;
   const at: RequestKey = { tenant, endpoint, key };
   const now = clock.now();
+  const digest = hash("sha256", canonicalJson(asked));
+  await giveWay();
   const begun = await requests.begin({
     ...at,
-    digest: hash("sha256", canonicalJson(asked)),
+    digest,
     runId: newRunId(),
     now,
     leaseUntilMs: addMs(now, HTTP_BOUNDS.requestLeaseMs),

@@ -2,16 +2,31 @@
  * Owns: reading the body of a request: its size, its type, that it is JSON, and that it is what the route takes.
  *
  * B1 A body is read once. Without a stated length it is read only up to the bound.
+ * B2 That a body is nested too deeply, or has too many values, is found in its text, before it is parsed.
+ * B3 Reading, parsing and checking are turns of the event loop of their own where the body is large.
  */
 import type { HonoRequest } from "hono";
 import type { z } from "zod";
+import { jsonTextExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
 import { parseBounded, type ValidationProblem } from "../../../agents/coordination/contracts/validation.ts";
+import { giveWay } from "../../../platform/give-way.ts";
 import { refuse, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 
 export type ReadBody = { readonly kind: "body"; readonly value: unknown } | HttpRefusal;
 
-const BOUNDS = { charsMax: HTTP_BOUNDS.bodyBytesMax, depthMax: HTTP_BOUNDS.depthMax };
+const BOUNDS = {
+  charsMax: HTTP_BOUNDS.bodyBytesMax,
+  depthMax: HTTP_BOUNDS.depthMax,
+  valuesMax: HTTP_BOUNDS.bodyValuesMax,
+};
+
+/** The body itself is at depth 0. */
+const TEXT_BOUNDS = { depthMax: HTTP_BOUNDS.depthMax + 1, valuesMax: HTTP_BOUNDS.bodyValuesMax };
+const EXCESS = {
+  depth: `The body is nested more than ${HTTP_BOUNDS.depthMax} levels deep.`,
+  values: `The body has more than ${HTTP_BOUNDS.bodyValuesMax} values.`,
+};
 
 /** An empty body is an empty object. */
 export async function readBody(request: HonoRequest): Promise<ReadBody> {
@@ -26,6 +41,9 @@ export async function readBody(request: HonoRequest): Promise<ReadBody> {
       "unsupported_media_type",
       "A body is JSON, with the header `Content-Type: application/json`.",
     );
+  const excess = jsonTextExcess(text, TEXT_BOUNDS);
+  if (excess) return refuse("validation_error", EXCESS[excess]);
+  await giveWay();
   try {
     return { kind: "body", value: JSON.parse(text) };
   } catch {

@@ -92,10 +92,10 @@ export interface Route {
   readonly refusals?: readonly number[];
   /** Streams server-sent events where these are asked for. */
   readonly streams?: boolean;
+  /** Its answer may be as large as a run: it is written as JSON in slices. */
+  readonly isLong?: boolean;
   /** Without it the route is always there. */
   readonly when?: (advertised: Advertised) => boolean;
-  /** Asked before an idempotency key is written down. */
-  readonly admit?: (ask: Ask, parts: RouteParts) => Promise<HttpRefusal | undefined>;
   readonly handle: (ask: Ask, parts: RouteParts) => Promise<Answer> | Answer;
 }
 

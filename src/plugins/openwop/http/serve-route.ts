@@ -1,26 +1,31 @@
 /**
- * Owns: what every request goes through, in this order: who asks, how often, what exactly, whether it was asked before;
- * then the route's handler, then the answer's shape.
+ * Owns: what every request goes through, in this order: who asks, how often, of what, what exactly, whether it was asked
+ * before; then the route's handler, then the answer's shape.
+ *
+ * O1 No byte of a body is read for whoever has no token that is known here, and none for more requests than are allowed.
+ * O2 Refusals come in the order 401, 429, 404, 400: what is not there is said before what is wrong with the body.
+ * O3 What may be large is parsed, checked and written in turns of the event loop of its own.
  */
 import { hash } from "node:crypto";
 import type { Context, HonoRequest } from "hono";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { TOKEN_HOLDER, type Authenticate } from "./bearer-tokens.ts";
-import { errorAnswer, failureOf, refuse, type HttpRefusal } from "./error-map.ts";
+import { giveWay, runInSlices } from "../../../platform/give-way.ts";
+import { errorAnswer, failureOf, refuse, statusOf, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 import { onceForKey } from "./idempotency.ts";
+import type { RateLimiter } from "./rate-limit.ts";
 import { checkBody, readBody } from "./request-body.ts";
-import type { Answer, Ask, Route, RouteParts } from "./route.ts";
+import type { Answer, Ask, JsonAnswer, Route, RouteParts, TextAnswer } from "./route.ts";
+import { addressOf, bindingsOf } from "./node-bindings.ts";
+import { writeJson } from "./write-json.ts";
 
 export interface ServeParts extends RouteParts {
   readonly authenticate: Authenticate;
+  /** Counts, by address, requests without a token that is known. */
+  readonly strangers: RateLimiter;
   readonly newRunId: () => CoordinationId;
-}
-
-/** What `@hono/node-server` hands on; absent where a request comes without a socket. */
-interface NodeBindings {
-  readonly outgoing?: { destroy(): void };
 }
 
 const JSON_HEADERS = {
@@ -57,15 +62,15 @@ export function responseOf(answer: Answer): Response {
 
 async function answerTo(route: Route, parts: ServeParts, context: Context): Promise<Answer> {
   const caller = callerOf(route, parts, context);
-  if ("kind" in caller) return caller;
-  // Whoever has no token of a tenant must not use up what others have.
-  const limited = route.auth === "bearer" ? parts.rates.take(caller.tenant) : undefined;
-  if (limited) return limited;
+  if ("kind" in caller) return refuseStranger(parts, context, caller);
   const params = context.req.param() as Readonly<Record<string, string>>;
   if (Object.values(params).some((value) => value.length > HTTP_BOUNDS.tokenCharsMax)) return notFound();
-  if (route.method === "GET")
-    return await route.handle(askOf(route, context, { caller, body: undefined }), parts);
-  return await answerPost(route, parts, { context, caller });
+  const ask = askOf(route, context, { caller, body: undefined });
+  const refused = await refusedBeforeBody(route, parts, { context, ask });
+  if (refused) return refused;
+  if (route.method !== "GET") return await answerPost(route, parts, { context, caller });
+  const answer = await route.handle(ask, parts);
+  return route.isLong && answer.kind === "json" ? await writtenInSlices(answer) : answer;
 }
 
 function callerOf(
@@ -78,6 +83,52 @@ function callerOf(
   return isHidden && "kind" in caller ? notFound() : caller;
 }
 
+/** An address that is refused often is not looked at more closely for a while. */
+function refuseStranger({ strangers }: ServeParts, context: Context, refusal: HttpRefusal): HttpRefusal {
+  const address = addressOf(context);
+  return (address === undefined ? undefined : strangers.take(address)) ?? refusal;
+}
+
+/** O1, O2. */
+async function refusedBeforeBody(
+  route: Route,
+  parts: ServeParts,
+  { context, ask }: { readonly context: Context; readonly ask: Ask },
+): Promise<HttpRefusal | undefined> {
+  switch (route.auth) {
+    case "none":
+      return undefined;
+    case "token":
+      return await refusedToken(parts, context, ask);
+    case "bearer":
+      // Whoever has no token of a tenant must not use up what others have.
+      return parts.rates.take(ask.caller.tenant) ?? (await refusedRun(route, parts, ask));
+  }
+}
+
+/** A token that is not known here costs its holder no more than a signature to check. */
+async function refusedToken(parts: ServeParts, context: Context, ask: Ask): Promise<HttpRefusal | undefined> {
+  const known = await parts.host.inspectToken(ask.param("token"));
+  if (known.kind === "refused" && statusOf(known.code) === 404) return refuseStranger(parts, context, known);
+  return parts.rates.take(keyspaceOfToken(ask));
+}
+
+/** Whoever changes a run is told that there is none before anything of the body is read. */
+async function refusedRun(
+  { method, path }: Route,
+  { host }: ServeParts,
+  ask: Ask,
+): Promise<HttpRefusal | undefined> {
+  if (method === "GET" || !path.includes("{runId}")) return undefined;
+  const found = await host.ancestry(ask.caller, ask.param("runId"));
+  return found.kind === "refused" ? found : undefined;
+}
+
+async function writtenInSlices({ status, body, headers }: JsonAnswer): Promise<TextAnswer> {
+  const text = await runInSlices(writeJson(body));
+  return { kind: "text", status, text, headers: { ...JSON_HEADERS, ...headers } };
+}
+
 async function answerPost(
   route: Route,
   parts: ServeParts,
@@ -85,14 +136,14 @@ async function answerPost(
 ): Promise<Answer> {
   const read = await readBody(context.req as HonoRequest);
   if (read.kind === "refused") return read;
+  await giveWay();
   const checked = route.body ? checkBody(route.body, read.value) : read;
   if (checked.kind === "refused") return checked;
+  await giveWay();
   const { value: body } = checked;
   const key = context.req.header("idempotency-key");
-  if (key === undefined) return await route.handle(askOf(route, context, { caller, body }), parts);
   const ask = askOf(route, context, { caller, body });
-  const refused = await route.admit?.(ask, parts);
-  if (refused) return refused;
+  if (key === undefined) return await route.handle(ask, parts);
   const keyed = {
     ...{ tenant: keyspaceOf(route, ask), endpoint: `${route.method} ${route.path}`, key },
     asked: [context.req.param(), body],
@@ -105,13 +156,16 @@ async function answerPost(
 
 /** Those who hold an interrupt token share no keys with those who hold another. */
 function keyspaceOf({ auth }: Route, ask: Ask): string {
-  if (auth === "bearer") return ask.caller.tenant;
-  return `${ask.caller.tenant}:${hash("sha256", ask.param("token")).slice(0, 32)}`;
+  return auth === "bearer" ? ask.caller.tenant : keyspaceOfToken(ask);
+}
+
+function keyspaceOfToken({ caller, param }: Ask): string {
+  return `${caller.tenant}:${hash("sha256", param("token")).slice(0, 32)}`;
 }
 
 function askOf(route: Route, context: Context, asked: Pick<Ask, "caller" | "body" | "runId">): Ask {
   const { req } = context;
-  const { outgoing } = (context.env ?? {}) as NodeBindings;
+  const { outgoing } = bindingsOf(context);
   return {
     ...asked,
     isHead: req.method === "HEAD",

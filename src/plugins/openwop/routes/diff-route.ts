@@ -1,6 +1,7 @@
 /** Owns: comparing two runs of the caller's tenant over HTTP (RFC 0054). */
-import { diffRuns, type ComparedRun } from "../../../agents/coordination/workflow/run-diff.ts";
+import { compareRuns, type ComparedRun } from "../../../agents/coordination/workflow/run-diff.ts";
 import type { HostEvent } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
+import { runInSlices } from "../../../platform/give-way.ts";
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
@@ -10,6 +11,7 @@ export const diffRoute: Route = route({
   ...{ method: "GET", path: "/v1/runs/{runId}:diff", operationId: "diffRuns", auth: "bearer" },
   ...{ summary: "How another run differs from this one.", status: 200, refusals: [404] },
   answer: runDiffSchema,
+  isLong: true,
   queries: [{ name: "against", summary: "The other run.", schema: { type: "string" } }],
   handle: diff,
 });
@@ -22,7 +24,7 @@ async function diff(ask: Ask, parts: RouteParts): Promise<Answer> {
   if ("kind" in one) return one;
   const other = await readRun(ask, parts, against);
   if ("kind" in other) return other;
-  return json(200, diffRuns(one, other));
+  return json(200, await runInSlices(compareRuns(one, other)));
 }
 
 const PAGE = 1_000;

@@ -5,6 +5,7 @@
  * V2 Nothing is read for a client that has not taken what it was sent.
  * V3 When the client is gone, or the run has ended, nothing is left: no subscription, no timer.
  */
+import { runInSlices } from "../../../platform/give-way.ts";
 import { addMs } from "../../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type {
@@ -14,6 +15,7 @@ import type {
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
+import { writeJson } from "../http/write-json.ts";
 import type { OpenStream, StreamHub } from "../http/stream-hub.ts";
 import { admits, cannotWait, type StreamRequest } from "./stream-modes.ts";
 
@@ -159,13 +161,30 @@ async function send(live: Live, events: readonly HostEvent[]): Promise<void> {
   if (!last) return;
   const items = modes.includes("values") ? await snapshots(live, last) : admitted;
   if (isOver(live)) return;
-  if (bufferMs === 0) live.controller.enqueue(ENCODER.encode(items.map(frame).join("")));
-  else
-    collect(
-      live,
-      items,
-      admitted.some(({ type }) => cannotWait(type)),
-    );
+  const isUrgent = admitted.some(({ type }) => cannotWait(type));
+  await deliver(live, items, { bufferMs, isUrgent });
+}
+
+/** In slices: what is sent together may be as large as a run. */
+async function deliver(
+  live: Live,
+  items: readonly Sendable[],
+  { bufferMs, isUrgent }: { readonly bufferMs: number; readonly isUrgent: boolean },
+): Promise<void> {
+  let frames = "";
+  for (const item of items) {
+    const text = await runInSlices(writeJson(item));
+    if (isOver(live)) return;
+    if (bufferMs > 0) collect(live, item.sequence, text);
+    else frames += frame(item, text);
+    if (frames.length < HTTP_BOUNDS.batchCharsMax) continue;
+    live.controller.enqueue(ENCODER.encode(frames));
+    frames = "";
+  }
+  if (bufferMs === 0) {
+    if (frames !== "") live.controller.enqueue(ENCODER.encode(frames));
+  } else if (isUrgent) flush(live);
+  else flushLater(live);
 }
 
 interface Sendable {
@@ -194,24 +213,22 @@ async function baseline(live: Live): Promise<void> {
   if (!event || isOver(live)) return;
   const items = await snapshots(live, event);
   if (isOver(live)) return;
-  if (request.bufferMs === 0) live.controller.enqueue(ENCODER.encode(items.map(frame).join("")));
-  else collect(live, items, true);
+  await deliver(live, items, { bufferMs: request.bufferMs, isUrgent: true });
 }
 
-function frame(item: Sendable): string {
-  return `id: ${item.sequence}\nevent: ${item.type}\ndata: ${JSON.stringify(item)}\n\n`;
+function frame({ sequence, type }: Sendable, text: string): string {
+  return `id: ${sequence}\nevent: ${type}\ndata: ${text}\n\n`;
 }
 
-function collect(live: Live, items: readonly Sendable[], atOnce: boolean): void {
-  for (const item of items) {
-    const text = JSON.stringify(item);
-    live.batch.push(text);
-    live.batchChars += text.length;
-    live.batchLast = item.sequence;
-    if (live.batch.length >= HTTP_BOUNDS.batchEventsMax || live.batchChars >= HTTP_BOUNDS.batchCharsMax)
-      flush(live);
-  }
-  if (atOnce) flush(live);
+function collect(live: Live, sequence: number, text: string): void {
+  live.batch.push(text);
+  live.batchChars += text.length;
+  live.batchLast = sequence;
+  if (live.batch.length >= HTTP_BOUNDS.batchEventsMax || live.batchChars >= HTTP_BOUNDS.batchCharsMax)
+    flush(live);
+}
+
+function flushLater(live: Live): void {
   if (live.batch.length === 0) return;
   const { clock } = live.parts;
   live.cancelBatch ??= clock.wakeAt(addMs(clock.now(), live.subject.request.bufferMs), () => {

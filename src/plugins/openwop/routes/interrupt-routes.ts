@@ -1,6 +1,6 @@
 /** Owns: the routes by which people and systems answer what a run waits for. */
 import { z } from "zod";
-import { refuse, statusOf, type HttpRefusal } from "../http/error-map.ts";
+import { refuse } from "../http/error-map.ts";
 import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
 import { interruptSchema, resolvedSchema } from "../http/schemas.ts";
 
@@ -37,7 +37,6 @@ export const interruptRoutes: readonly Route[] = [
     ...{ method: "POST", path: "/v1/interrupts/{token}", operationId: "resolveInterruptToken" },
     ...{ summary: "Answers an interrupt with a signed token.", auth: "token", status: 200 },
     ...{ refusals: [403, 404, 409, 410, 422, 503], body: resolveBody, answer: resolvedSchema },
-    admit: unknownToken,
     handle: resolveByToken,
   }),
 ];
@@ -49,12 +48,6 @@ async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteParts): Prom
   // What is wrong with the body is told to those with a good token only.
   const known = await host.inspectToken(token);
   return known.kind === "refused" ? known : noValue();
-}
-
-/** Strangers write nothing down here. */
-async function unknownToken(ask: Ask, { host }: RouteParts): Promise<HttpRefusal | undefined> {
-  const known = await host.inspectToken(ask.param("token"));
-  return known.kind === "refused" && statusOf(known.code) === 404 ? known : undefined;
 }
 
 function hasValue(body: ResolveBody): boolean {

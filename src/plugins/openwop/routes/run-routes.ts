@@ -60,6 +60,7 @@ export const runRoutes: readonly Route[] = [
   route({
     ...{ method: "GET", path: "/v1/runs/{runId}", operationId: "getRun", auth: "bearer" },
     ...{ summary: "How a run is.", status: 200, refusals: [404, 503], answer: snapshotSchema },
+    isLong: true,
     handle: async (ask, { host }) =>
       answered(await host.snapshot(ask.caller, ask.param("runId")), (snapshot) => json(200, snapshot)),
   }),

@@ -158,6 +158,13 @@ export const openWopSchema = z
       .describe(
         "For how many days after its end a run can be forked or replayed. What expired in its memory longer ago is deleted.",
       ),
+    peers: z
+      .array(z.url({ protocol: /^https?$/ }).max(BOUNDS.resourceCharsMax))
+      .max(BOUNDS.openWopOriginsMax)
+      .default([])
+      .describe(
+        "Other OpenWOP hosts that a run may name in its input `peerUrl`, by origin and path, besides those of `peerTokens` and of workflows.",
+      ),
     peerTokens: z
       .record(origin, secret)
       .refine((tokens) => Object.keys(tokens).length <= BOUNDS.openWopOriginsMax)

@@ -1,0 +1,65 @@
+/**
+ * Owns: whether two JSON values are the same, worked out in slices and without recursion, so that neither the size nor the
+ * depth of a value stops the host. Equal texts and equal order of members are no condition: see the rules.
+ */
+import { isRecord, type Values } from "./state/values.ts";
+
+export type AreSameTexts = (one: string, other: string) => boolean;
+
+export interface SamenessRules {
+  readonly areSameTexts: AreSameTexts;
+  /** Names of members that are not compared, at any depth. */
+  readonly ignored: ReadonlySet<string>;
+}
+
+/** Of one slice: well below a millisecond. */
+const VALUES_PER_SLICE = 1_000;
+/** So many characters of a text count as one value. */
+const CHARS_PER_VALUE = 256;
+
+type Pair = readonly [one: unknown, other: unknown];
+
+/** Yields after each slice. A member that is `undefined` is not there. */
+export function* isSameValue(
+  one: unknown,
+  other: unknown,
+  rules: SamenessRules,
+): Generator<undefined, boolean> {
+  const pending: Pair[] = [[one, other]];
+  let compared = 0;
+  for (let pair = pending.pop(); pair; pair = pending.pop()) {
+    const children = childrenOf(pair, rules);
+    if (!children) return false;
+    for (const child of children) pending.push(child);
+    compared += sizeOf(pair[0]);
+    if (compared < VALUES_PER_SLICE) continue;
+    compared = 0;
+    yield;
+  }
+  return true;
+}
+
+/** The pairs that must be the same for this pair to be; `undefined` where this pair differs already. */
+function childrenOf([one, other]: Pair, rules: SamenessRules): readonly Pair[] | undefined {
+  if (one === other) return [];
+  if (typeof one === "string" && typeof other === "string")
+    return rules.areSameTexts(one, other) ? [] : undefined;
+  if (Array.isArray(one) && Array.isArray(other))
+    return one.length === other.length ? one.map((item, at): Pair => [item, other[at]]) : undefined;
+  return isRecord(one) && isRecord(other) ? memberPairs(one, other, rules) : undefined;
+}
+
+function memberPairs(one: Values, other: Values, { ignored }: SamenessRules): readonly Pair[] | undefined {
+  const names = comparedNames(one, ignored);
+  if (names.length !== comparedNames(other, ignored).length) return undefined;
+  if (!names.every((name) => Object.hasOwn(other, name) && other[name] !== undefined)) return undefined;
+  return names.map((name): Pair => [one[name], other[name]]);
+}
+
+function comparedNames(value: Values, ignored: ReadonlySet<string>): string[] {
+  return Object.keys(value).filter((name) => !ignored.has(name) && value[name] !== undefined);
+}
+
+function sizeOf(value: unknown): number {
+  return typeof value === "string" ? 1 + value.length / CHARS_PER_VALUE : 1;
+}

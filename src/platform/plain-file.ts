@@ -1,0 +1,41 @@
+/**
+ * Owns: whether a path is a file that only its owner can have written: a plain file, behind no link of somebody else, that others
+ * may not write. A pipe in its place keeps the reader waiting for ever, and a link leads wherever its owner likes.
+ */
+import { chmodSync, lstatSync, statSync, type Stats } from "node:fs";
+
+const WRITABLE_BY_OTHERS = 0o022;
+
+/** What is wrong with the file, as the end of a sentence that begins with its path; nothing for one that is not there. */
+export function unsafeFile(path: string): string | undefined {
+  const link = lstatSync(path, { throwIfNoEntry: false });
+  const file = statSync(path, { throwIfNoEntry: false });
+  if (!link || !file) return link ? "is a link to nothing" : undefined;
+  if (!file.isFile()) return `is ${kindOf(file)}, not a plain file`;
+  return isForeignLink(link, file) ? `is a link that belongs to user ${link.uid}` : undefined;
+}
+
+/** Takes from others the right to write the file. False where that is not for this user to do. */
+export function keepOthersFromWriting(path: string): boolean {
+  const file = statSync(path, { throwIfNoEntry: false });
+  if (!file || (file.mode & WRITABLE_BY_OTHERS) === 0) return true;
+  try {
+    chmodSync(path, file.mode & 0o777 & ~WRITABLE_BY_OTHERS);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Who owns the file, this user and root could change it without a link. */
+function isForeignLink(link: Stats, file: Stats): boolean {
+  if (!link.isSymbolicLink()) return false;
+  return ![process.getuid?.(), 0, file.uid].includes(link.uid);
+}
+
+export function kindOf(file: Stats): string {
+  if (file.isDirectory()) return "a folder";
+  if (file.isFIFO()) return "a pipe";
+  if (file.isSocket()) return "a socket";
+  return file.isFile() ? "a plain file" : "a device";
+}

@@ -1,0 +1,88 @@
+/** Owns: sending signed answers to the address that takes them, whole or with a body that never ends. */
+import { createHmac } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { PassThrough } from "node:stream";
+import { onTestFinished, vi } from "vitest";
+import { createAnswerCheck } from "../../src/infra/webhook/answer-check.ts";
+import { takeSignedAnswer } from "../../src/plugins/openclaw/questions/signed-answer.ts";
+import { manualClock, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+
+const SECRET = "the secret of operations";
+const QUESTION = "co-1:escalation-2";
+
+export interface Told {
+  readonly status: number;
+  readonly connection?: string;
+}
+
+interface Sending {
+  readonly url?: string;
+  /** In place of the right ones. */
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+}
+
+export interface SlowAnswers {
+  /** A signed answer. */
+  readonly send: () => Promise<Told>;
+  /** Headers of one, and a body that never ends. */
+  readonly hang: (sending: Sending) => Promise<Told>;
+  /** Lets time pass. */
+  readonly pass: (ms: number) => Promise<void>;
+}
+
+export function slowAnswers(): SlowAnswers {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const config = { url: "https://hooks.example/", secret: SECRET, allowPrivate: false, answers: true };
+  const webhooks = { ops: { ...config, timeoutMs: 10_000, triesMax: 6 } };
+  const check = createAnswerCheck({ webhooks, clock: manualClock() });
+  const plans = {
+    signedAnswers: () => Promise.resolve(check),
+    answer: () => Promise.resolve({ kind: "accepted", questionId: QUESTION, resolution: "approved" }),
+  };
+  const use = <T>(work: (given: never, runtime: never) => Promise<T>): Promise<T> =>
+    work(plans as never, undefined as never);
+  const nothing = (): void => undefined;
+  const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
+  const ask = async (sending: Sending, isWhole: boolean): Promise<Told> => {
+    const stream = new PassThrough();
+    if (isWhole) stream.end(BODY);
+    const told: { status: number; connection?: string } = { status: 0 };
+    const response = {
+      writeHead: (status: number, headers: Readonly<Record<string, string>>) => {
+        told.status = status;
+        if (headers["connection"] !== undefined) told.connection = headers["connection"];
+      },
+      end: nothing,
+    };
+    const { url = "/coordination/answers/ops", headers = {} } = sending;
+    const request = Object.assign(stream, { method: "POST", url, headers: { ...signed(BODY), ...headers } });
+    await takeSignedAnswer(
+      { use, logger },
+      request as unknown as IncomingMessage,
+      response as unknown as ServerResponse,
+    );
+    return told;
+  };
+  return {
+    send: () => ask({}, true),
+    hang: (sending) => ask(sending, false),
+    pass: async (ms) => {
+      await vi.advanceTimersByTimeAsync(ms);
+    },
+  };
+}
+
+const hmac = (text: string, encoding: "base64" | "base64url"): string =>
+  createHmac("sha256", SECRET).update(text).digest(encoding);
+
+const BODY = JSON.stringify({
+  ...{ questionId: QUESTION, answer: "approve" },
+  answerToken: hmac(`answer:${QUESTION}`, "base64url"),
+});
+
+function signed(body: string): Readonly<Record<string, string>> {
+  const seconds = String(Math.floor(TEST_EPOCH_MS / 1_000));
+  const signature = `v1,${hmac(`msg_1.${seconds}.${body}`, "base64")}`;
+  return { "webhook-id": "msg_1", "webhook-timestamp": seconds, "webhook-signature": signature };
+}

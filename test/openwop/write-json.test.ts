@@ -1,0 +1,30 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { writeJson } from "../../src/plugins/openwop/http/write-json.ts";
+
+function write(value: unknown): { readonly text: string; readonly slices: number } {
+  const work = writeJson(value);
+  for (let slices = 1; ; slices += 1) {
+    const slice = work.next();
+    if (slice.done === true) return { text: slice.value, slices };
+  }
+}
+
+it("what is written in slices is what JSON.stringify writes", () => {
+  fc.assert(
+    fc.property(fc.jsonValue({ maxDepth: 6 }), (value) => {
+      expect(write(value).text).toBe(JSON.stringify(value));
+    }),
+  );
+  expect(write({ a: undefined, b: [undefined, { c: undefined }] }).text).toBe('{"b":[null,{}]}');
+});
+
+it("large values take many slices", () => {
+  const events = Array.from({ length: 5_000 }, (_, sequence) => ({
+    sequence,
+    payload: { a: "x".repeat(100) },
+  }));
+  const { text, slices } = write({ events, isComplete: true });
+  expect(text).toBe(JSON.stringify({ events, isComplete: true }));
+  expect(slices).toBeGreaterThan(8);
+});

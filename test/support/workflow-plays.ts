@@ -96,6 +96,7 @@ export const PLAYS: Readonly<Record<string, readonly WorkflowDefinition[]>> = {
 const ANSWERS: Readonly<Record<string, unknown>> = {
   approval: { action: "accept" },
   clarification: { answers: { q1: "blue" } },
+  "low-confidence": { action: "accept" },
 };
 
 /** Answers whatever any run of the ledger asks, and lets time pass, until all of them have ended. */

@@ -2,7 +2,7 @@
 import type { Gateway } from "../test/support/gateway.ts";
 import { textOf, type Rule, type ScriptedModel, type Turn } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
-import { ledgerPathIn, openLedgerForReading } from "../src/plugins/compose.ts";
+import { joinLedgerPath, openLedgerForReading } from "../src/plugins/compose.ts";
 
 const DRAFT_TASK =
   "Write one sentence about version 2.0 to notes.md with the tool write, and answer with it.";
@@ -49,7 +49,7 @@ function write(content: string): NonNullable<Turn["call"]>[number] {
 export function untilConflict({ stateDir }: Gateway, timeoutMs: number): Promise<unknown> {
   return waitFor(
     async () => {
-      const ledger = await openLedgerForReading(ledgerPathIn(stateDir));
+      const ledger = await openLedgerForReading(joinLedgerPath(stateDir));
       try {
         return (await ledger.holders("conflicts", 1))[0];
       } finally {

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs, styleText } from "node:util";
 import type { RunEntry } from "../src/agents/coordination/ports/ledger-store.ts";
-import { ledgerPathIn, openLedgerForReading } from "../src/plugins/compose.ts";
+import { joinLedgerPath, openLedgerForReading } from "../src/plugins/compose.ts";
 import { startGateway, type Gateway, type GatewayOptions } from "../test/support/gateway.ts";
 import { startScriptedModel, type ScriptedModel } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
@@ -161,7 +161,7 @@ async function runConflict(
 ): Promise<RunEntry> {
   say(`Two steps, one file: ${styleText("italic", CONFLICT_PLAN.objective)}`);
   const ended = runPlan(gateway, CONFLICT_PLAN, patienceMs);
-  const ledger = ["--ledger", ledgerPathIn(gateway.stateDir)];
+  const ledger = ["--ledger", joinLedgerPath(gateway.stateDir)];
   if (scripted) {
     await Promise.race([untilConflict(gateway, patienceMs), ended]);
     process.stdout.write("\n");
@@ -181,13 +181,13 @@ async function runHeld(gateway: Gateway, patienceMs: number): Promise<RunEntry> 
   const ended = runPlan(gateway, GATES_PLAN, patienceMs);
   await approveWhile(gateway, ended, say);
   const entry = await ended;
-  cli("questions", "--all", "--ledger", ledgerPathIn(gateway.stateDir));
+  cli("questions", "--all", "--ledger", joinLedgerPath(gateway.stateDir));
   show(gateway, entry);
   return entry;
 }
 
 function newestOnceEnded(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
-  const ledgerPath = ledgerPathIn(gateway.stateDir);
+  const ledgerPath = joinLedgerPath(gateway.stateDir);
   let told = "";
   return waitFor(
     async () => {
@@ -209,12 +209,12 @@ function newestOnceEnded(gateway: Gateway, patienceMs: number): Promise<RunEntry
 
 function show(gateway: Gateway, { runId }: RunEntry): void {
   process.stdout.write("\n");
-  cli("timeline", runId, "--ledger", ledgerPathIn(gateway.stateDir));
+  cli("timeline", runId, "--ledger", joinLedgerPath(gateway.stateDir));
   process.stdout.write("\n");
 }
 
 function report(gateway: Gateway, { runId }: RunEntry, elapsedMs: number): void {
-  const ledgerPath = ledgerPathIn(gateway.stateDir);
+  const ledgerPath = joinLedgerPath(gateway.stateDir);
   cli("verify", "--ledger", ledgerPath);
   process.stdout.write(`\nThe ledger lies in ${ledgerPath}\n`);
   process.stdout.write(`Look around:  npm run -s cli -- events ${runId} --ledger ${ledgerPath}\n`);

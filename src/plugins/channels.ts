@@ -39,14 +39,15 @@ export function channelsOf(parts: ChannelParts): (channel: string) => HumanChann
   const webhooks = new Map<string, HumanChannel | undefined>();
   return (channel) => {
     if (channel === "host" || channel === "chat") return parts.ofHost[channel];
-    if (channel.startsWith("plugin:")) return pluginChannel(parts, channel);
+    if (channel.startsWith("plugin:")) return createPluginChannel(parts, channel);
     if (!channel.startsWith(WEBHOOK)) return undefined;
-    if (!webhooks.has(channel)) webhooks.set(channel, webhook(parts, channel.slice(WEBHOOK.length)));
+    if (!webhooks.has(channel))
+      webhooks.set(channel, createWebhookChannel(parts, channel.slice(WEBHOOK.length)));
     return webhooks.get(channel);
   };
 }
 
-function webhook({ escalations, logger }: ChannelParts, name: string): HumanChannel | undefined {
+function createWebhookChannel({ escalations, logger }: ChannelParts, name: string): HumanChannel | undefined {
   const config = Object.hasOwn(escalations.webhooks, name) ? escalations.webhooks[name] : undefined;
   if (!config) return undefined;
   const { answerBaseUrl } = escalations;
@@ -54,12 +55,12 @@ function webhook({ escalations, logger }: ChannelParts, name: string): HumanChan
   const parts = { name, config, clock: systemClock, logger, ...(answerUrl && { answerUrl }) };
   return {
     notify: async (notice) =>
-      (await import("../infra/webhook/webhook-channel.ts")).webhookChannel(parts).notify(notice),
+      (await import("../infra/webhook/webhook-channel.ts")).createWebhookChannel(parts).notify(notice),
   };
 }
 
 /** What a plugin answers is the plugin's word, and the log says so. */
-function pluginChannel({ hooks, take }: ChannelParts, channel: Channel): HumanChannel {
+function createPluginChannel({ hooks, take }: ChannelParts, channel: Channel): HumanChannel {
   return {
     notify: (notice) =>
       hooks.notify(notice, channel, async ({ answer, text, by }) => {

@@ -9,7 +9,7 @@
 import { hash, randomUUID } from "node:crypto";
 import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
 import { hasRunEnded } from "../agents/coordination/contracts/workflows/workflow-summary.ts";
-import { settledRun } from "../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
+import { awaitSettledRun } from "../agents/coordination/runtime/workflow-host/agents/run-agent.ts";
 import type {
   Answered,
   Caller,
@@ -75,10 +75,10 @@ export interface RunAnswer {
 
 export interface ChatAgents {
   readonly agentIds: () => readonly string[];
-  ask(asked: AskedByChat): Promise<ChatRun | ChatRefusal>;
+  ask(request: AskedByChat): Promise<ChatRun | ChatRefusal>;
   /** Of the sender's own. */
   look(sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal>;
-  answer(given: RunAnswer): Promise<ChatRun | ChatRefusal>;
+  answer(answerRequest: RunAnswer): Promise<ChatRun | ChatRefusal>;
   /** Ends all waiting; the runs go on. */
   close(): void;
 }
@@ -99,14 +99,14 @@ interface Chats extends Parts {
 const RUNS_MAX = 64;
 const RUNS_OF_ONE_MAX = 4;
 
-export function chatAgents(parts: Parts): ChatAgents {
+export function createChatAgents(parts: Parts): ChatAgents {
   const closing = new AbortController();
-  const it: Chats = { ...parts, closing: closing.signal, atWork: new Map() };
+  const chats: Chats = { ...parts, closing: closing.signal, atWork: new Map() };
   return {
-    agentIds: () => it.host.agents().map(({ agentId }) => agentId),
-    ask: (asked) => ask(it, asked),
-    look: (sender, runId) => look(it, sender, runId),
-    answer: (given) => answer(it, given),
+    agentIds: () => chats.host.agents().map(({ agentId }) => agentId),
+    ask: (request) => askAgent(chats, request),
+    look: (sender, runId) => lookAtRun(chats, sender, runId),
+    answer: (answerRequest) => answerRun(chats, answerRequest),
     close: () => closing.abort(),
   };
 }
@@ -115,26 +115,26 @@ function callerOf({ tenant }: Chats, { principal, scopes }: ChatSender): Caller 
   return { tenant, principal, scopes };
 }
 
-async function ask(it: Chats, asked: AskedByChat): Promise<ChatRun | ChatRefusal> {
-  const { sender, wait } = asked;
-  if (!begin(it, sender)) return { kind: "busy" };
+async function askAgent(chats: Chats, request: AskedByChat): Promise<ChatRun | ChatRefusal> {
+  const { sender, wait } = request;
+  if (!begin(chats, sender)) return { kind: "busy" };
   let settled: Promise<ChatRun> | undefined;
   try {
-    const begun = await start(it, asked);
+    const begun = await start(chats, request);
     if (begun.kind === "refused") return begun;
     // It counts for as long as it is at work, also when nobody waits for it any more.
-    settled = settle(it, callerOf(it, sender), begun).finally(() => end(it, sender));
-    return await waited(wait, settled, begun.run);
+    settled = settle(chats, callerOf(chats, sender), begun).finally(() => end(chats, sender));
+    return await waitForRun(wait, settled, begun.run);
   } finally {
-    if (!settled) end(it, sender);
+    if (!settled) end(chats, sender);
   }
 }
 
 function begin({ atWork }: Chats, { principal }: ChatSender): boolean {
-  const own = atWork.get(principal) ?? 0;
+  const ownRuns = atWork.get(principal) ?? 0;
   const all = [...atWork.values()].reduce((sum, each) => sum + each, 0);
-  if (own >= RUNS_OF_ONE_MAX || all >= RUNS_MAX) return false;
-  atWork.set(principal, own + 1);
+  if (ownRuns >= RUNS_OF_ONE_MAX || all >= RUNS_MAX) return false;
+  atWork.set(principal, ownRuns + 1);
   return true;
 }
 
@@ -158,14 +158,17 @@ interface Begun {
 }
 
 async function start(
-  it: Chats,
-  asked: AskedByChat,
+  chats: Chats,
+  request: AskedByChat,
 ): Promise<Begun | (ChatRefusal & { readonly kind: "refused" })> {
-  const { sender, agentId, text } = asked;
+  const { sender, agentId, text } = request;
   const { sessionKey } = sender;
-  const created = await it.host.create(callerOf(it, sender), {
-    ...{ workflowId: "", agent: { agentId, source: "chat-mention" }, transport: "rest" },
-    ...{ runId: runIdOf(it, asked), inputs: taskIn(it, agentId, text) },
+  const created = await chats.host.create(callerOf(chats, sender), {
+    workflowId: "",
+    agent: { agentId, source: "chat-mention" },
+    transport: "rest",
+    runId: runIdOf(chats, request),
+    inputs: readTask(chats, agentId, text),
     ...(sessionKey !== undefined && { metadata: { chat: { sessionKey } } }),
   });
   if (created.kind === "refused") return { kind: "refused", message: created.message };
@@ -174,21 +177,21 @@ async function start(
 
 /** What the run came to, or what it waits for; how it is when all waiting ends. */
 async function settle(
-  it: Chats,
+  chats: Chats,
   caller: Caller,
   { run: { runId, agentId } }: Pick<Begun, "run">,
 ): Promise<ChatRun> {
-  const snapshot = valueOf(await settledRun(it.host, runId, { caller, signal: it.closing }));
-  return snapshot ? seen(it, caller, { agentId, snapshot }) : { kind: "working", runId, agentId };
+  const snapshot = valueOf(await awaitSettledRun(chats.host, runId, { caller, signal: chats.closing }));
+  return snapshot ? describeRun(chats, caller, { agentId, snapshot }) : { kind: "working", runId, agentId };
 }
 
 /** Whoever asks an agent with schemas may write what these ask for. */
-function taskIn({ host }: Chats, agentId: string, text: string): Readonly<Record<string, unknown>> {
+function readTask({ host }: Chats, agentId: string, text: string): Readonly<Record<string, unknown>> {
   const agent = host.agents().find((each) => each.agentId === agentId);
-  return (agent?.hasHandoffSchemas ? objectIn(text) : undefined) ?? { task: text };
+  return (agent?.hasHandoffSchemas ? parseObject(text) : undefined) ?? { task: text };
 }
 
-function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
+function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {
   if (!text.startsWith("{")) return undefined;
   try {
     return JSON.parse(text) as Readonly<Record<string, unknown>>;
@@ -198,7 +201,7 @@ function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
 }
 
 /** What the run came to, or that it goes on after so long. */
-async function waited(
+async function waitForRun(
   { ms, late }: ChatWait,
   settled: Promise<ChatRun>,
   run: Begun["run"],
@@ -226,10 +229,10 @@ interface Known {
   readonly snapshot: RunSnapshot;
 }
 
-async function seen(it: Chats, caller: Caller, { agentId, snapshot }: Known): Promise<ChatRun> {
+async function describeRun(chats: Chats, caller: Caller, { agentId, snapshot }: Known): Promise<ChatRun> {
   const { runId, status } = snapshot;
   const outcome = status.startsWith("waiting-")
-    ? await waitingFor(it, caller, snapshot)
+    ? await findWaiting(chats, caller, snapshot)
     : outcomeOf(snapshot);
   return { runId, agentId, ...outcome };
 }
@@ -248,11 +251,11 @@ function outcomeOf(snapshot: RunSnapshot): ChatOutcome {
   }
 }
 
-async function waitingFor(it: Chats, caller: Caller, snapshot: RunSnapshot): Promise<ChatOutcome> {
-  const asking = await askingRun(it, caller, snapshot);
+async function findWaiting(chats: Chats, caller: Caller, snapshot: RunSnapshot): Promise<ChatOutcome> {
+  const asking = await findAskingRun(chats, caller, snapshot);
   if (!asking) return { kind: "waits", isAnswerable: false };
   const { kind, data } = asking.interrupt;
-  const doubt = doubtIn(data);
+  const doubt = readDoubt(data);
   return { kind: "waits", isAnswerable: isYesOrNo(kind), ...(doubt && { doubt }) };
 }
 
@@ -284,19 +287,23 @@ interface Waiting {
 const HANDOFFS_MAX = 16;
 
 /** The run that asks: this one, or the one that it handed its task to. */
-async function askingRun(it: Chats, caller: Caller, snapshot: RunSnapshot): Promise<Asking | undefined> {
+async function findAskingRun(
+  chats: Chats,
+  caller: Caller,
+  snapshot: RunSnapshot,
+): Promise<Asking | undefined> {
   let at: RunSnapshot | undefined = snapshot;
   for (let depth = 0; at && depth <= HANDOFFS_MAX; depth += 1) {
     const { runId } = at;
     const { interrupt, childRuns = [] } = at as Waiting;
     if (interrupt) return { runId, interrupt };
     const child = childRuns.find(({ status }) => status.startsWith("waiting-"));
-    at = child && valueOf(await it.host.snapshot(caller, child.runId));
+    at = child && valueOf(await chats.host.snapshot(caller, child.runId));
   }
   return undefined;
 }
 
-function doubtIn({ observed, threshold }: Readonly<Record<string, unknown>>): Doubt | undefined {
+function readDoubt({ observed, threshold }: Readonly<Record<string, unknown>>): Doubt | undefined {
   return typeof observed === "number" && typeof threshold === "number" ? { observed, threshold } : undefined;
 }
 
@@ -305,42 +312,45 @@ function valueOf<T>(answered: Answered<T>): T | undefined {
 }
 
 /** M3 */
-async function begunInChat(it: Chats, caller: Caller, runId: string): Promise<Known | undefined> {
-  const first = valueOf(await it.host.events(caller, runId, { from: 0, limit: 1 }))?.events[0];
+async function findChatRun(chats: Chats, caller: Caller, runId: string): Promise<Known | undefined> {
+  const first = valueOf(await chats.host.events(caller, runId, { from: 0, limit: 1 }))?.events[0];
   if (first?.type !== "run.started" || !("agent" in first.payload)) return undefined;
   const { agent } = first.payload;
-  const snapshot = valueOf(await it.host.snapshot(caller, runId));
+  const snapshot = valueOf(await chats.host.snapshot(caller, runId));
   return agent?.source === "chat-mention" && snapshot ? { agentId: agent.agentId, snapshot } : undefined;
 }
 
-async function look(it: Chats, sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal> {
-  const caller = callerOf(it, sender);
-  const known = await begunInChat(it, caller, runId);
-  const { owner } = (known?.snapshot ?? {}) as { readonly owner?: { readonly principal?: string } };
-  if (!known || owner?.principal !== sender.principal) return { kind: "unknown_run" };
-  return seen(it, caller, known);
+async function lookAtRun(chats: Chats, sender: ChatSender, runId: string): Promise<ChatRun | ChatRefusal> {
+  const caller = callerOf(chats, sender);
+  const chatRun = await findChatRun(chats, caller, runId);
+  const { owner } = (chatRun?.snapshot ?? {}) as { readonly owner?: { readonly principal?: string } };
+  if (!chatRun || owner?.principal !== sender.principal) return { kind: "unknown_run" };
+  return describeRun(chats, caller, chatRun);
 }
 
 const ACTIONS = { approve: "accept", deny: "reject" } as const;
 
-async function answer(it: Chats, given: RunAnswer): Promise<ChatRun | ChatRefusal> {
-  const { sender, runId, wait } = given;
-  const caller = callerOf(it, sender);
-  const known = await begunInChat(it, caller, runId);
-  if (!known) return { kind: "unknown_run" };
-  if (given.isOtherSessionNeeded && isOfSession(known.snapshot, sender)) return { kind: "same_session" };
-  const asking = hasRunEnded(known.snapshot.status) ? undefined : await askingRun(it, caller, known.snapshot);
+async function answerRun(chats: Chats, answerRequest: RunAnswer): Promise<ChatRun | ChatRefusal> {
+  const { sender, runId, wait } = answerRequest;
+  const caller = callerOf(chats, sender);
+  const chatRun = await findChatRun(chats, caller, runId);
+  if (!chatRun) return { kind: "unknown_run" };
+  if (answerRequest.isOtherSessionNeeded && isOfSession(chatRun.snapshot, sender))
+    return { kind: "same_session" };
+  const asking = hasRunEnded(chatRun.snapshot.status)
+    ? undefined
+    : await findAskingRun(chats, caller, chatRun.snapshot);
   if (!asking) return { kind: "not_waiting" };
   if (!isYesOrNo(asking.interrupt.kind))
     return { kind: "refused", message: `the run waits for no approval, but for a ${asking.interrupt.kind}` };
-  const value = { action: ACTIONS[given.answer] };
-  const resolved = await it.host.resolve(caller, asking.runId, asking.interrupt.nodeId, value);
+  const value = { action: ACTIONS[answerRequest.answer] };
+  const resolved = await chats.host.resolve(caller, asking.runId, asking.interrupt.nodeId, value);
   if (resolved.kind === "refused")
     return resolved.code === "interrupt_already_resolved"
       ? { kind: "not_waiting" }
       : { kind: "refused", message: resolved.message };
-  const run = { runId, agentId: known.agentId };
-  return waited(wait, settle(it, caller, { run }), run);
+  const run = { runId, agentId: chatRun.agentId };
+  return waitForRun(wait, settle(chats, caller, { run }), run);
 }
 
 /** A session that nobody knows may be the one that asked. */

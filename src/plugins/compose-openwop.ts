@@ -15,8 +15,8 @@ import type { AgentSource } from "../agents/coordination/contracts/workflows/age
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
-import { resolved, type ReadVariable } from "../infra/http/tokens.ts";
-import { chatAgents, type ChatAgents } from "./chat-agents.ts";
+import { resolveVariable, type ReadVariable } from "../infra/http/tokens.ts";
+import { createChatAgents, type ChatAgents } from "./chat-agents.ts";
 import {
   composeWorkflows,
   systemClock,
@@ -57,11 +57,16 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
   const { config, ledgerPath, store, coordinations, chat, logger, baseUrl, readVariable } = options;
   const { openwop, gates } = config;
   const tokens = bearerTokensOf(openwop, readVariable);
-  const definitions = await definitionsIn(openwop, options.stateDir);
-  const installed = await agentsIn(openwop, options.stateDir);
+  const definitions = await readDefinitions(openwop, options.stateDir);
+  const installed = await readAgents(openwop, options.stateDir);
   const { modelClasses, mcpServers, toolScopes } = openwop;
   const running = await composeWorkflows({
-    ...{ ledgerPath, store, definitions, chat, logger, readVariable },
+    ledgerPath,
+    store,
+    definitions,
+    chat,
+    logger,
+    readVariable,
     baseUrl: () => baseUrl,
     ...(openwop.hostId !== undefined && { hostId: openwop.hostId }),
     testSeams: false,
@@ -79,8 +84,8 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
   await running.host.start();
   const { workflows, tenants } = { workflows: definitions.length, tenants: tenantsOf(tokens) };
   logger.info({ baseUrl, workflows, tenants }, "serves OpenWOP");
-  return served(
-    { running, chats: chatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
+  return createServed(
+    { running, chats: createChatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
     lazy(() => faceOf(options, { running, tokens })),
   );
 }
@@ -95,7 +100,7 @@ interface Runs {
   readonly chats: ChatAgents;
 }
 
-function served({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop {
+function createServed({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop {
   return {
     chats,
     handle: async (request, response) => {
@@ -119,7 +124,11 @@ async function faceOf(
     import("./openwop/http/advertised.ts"),
   ]);
   const app = createOpenWopApp({
-    ...{ host: running.host, clock: systemClock, logger, tokens, rateLimit: RATE },
+    host: running.host,
+    clock: systemClock,
+    logger,
+    tokens,
+    rateLimit: RATE,
     pathPrefix: new URL(baseUrl).pathname.replace(/\/+$/, ""),
     advertised: {
       ...DEFAULTS,
@@ -147,33 +156,34 @@ function liveSourcesOf({ mentions: { senders } }: OpenWopConfig): AgentSource[] 
  * @throws CoordinationError `CONFIG_INVALID`
  */
 export function bearerTokensOf({ tokens }: OpenWopConfig, readVariable: ReadVariable): BearerToken[] {
-  const known = tokens.map(({ token: given, tenant, principal, scopes }) => {
-    const token = resolved(given, readVariable) ?? "";
-    if (!USABLE.test(token)) throw invalid(`the variable for a token of tenant ${tenant} ${UNUSABLE}`);
+  const knownTokens = tokens.map(({ token: value, tenant, principal, scopes }) => {
+    const token = resolveVariable(value, readVariable) ?? "";
+    if (!USABLE.test(token))
+      throw createConfigError(`the variable for a token of tenant ${tenant} ${UNUSABLE}`);
     return { token, tenant, ...(principal !== undefined && { principal }), ...(scopes && { scopes }) };
   });
-  if (new Set(known.map(({ token }) => token)).size < known.length)
-    throw invalid("two tokens are the same, so that nobody could tell their holders apart");
-  return known;
+  if (new Set(knownTokens.map(({ token }) => token)).size < knownTokens.length)
+    throw createConfigError("two tokens are the same, so that nobody could tell their holders apart");
+  return knownTokens;
 }
 
 const USABLE = /^[\x21-\x7e]{16,4096}$/;
 const UNUSABLE = "is not set, or is not a word of at least 16 visible ASCII characters";
 
-function invalid(problem: string): CoordinationError {
+function createConfigError(problem: string): CoordinationError {
   return new CoordinationError("CONFIG_INVALID", `coordination.phase1.openwop.tokens: ${problem}`);
 }
 
 /** @throws CoordinationError `INPUT_INVALID` with every file that is no workflow, and why */
-export async function definitionsIn(
+export async function readDefinitions(
   { workflows }: Pick<OpenWopConfig, "workflows">,
   stateDir: string,
 ): Promise<WorkflowDefinition[]> {
   if (workflows.length === 0) return [];
   const { readWorkflowFolder } = await import("./cli/files/workflow-folder.ts");
   const found = new Map<string, WorkflowDefinition>();
-  for (const given of workflows) {
-    const folder = isAbsolute(given) ? given : join(stateDir, given);
+  for (const workflowFolder of workflows) {
+    const folder = isAbsolute(workflowFolder) ? workflowFolder : join(stateDir, workflowFolder);
     for (const definition of await readWorkflowFolder(folder)) {
       if (found.has(definition.id))
         throw new CoordinationError("INPUT_INVALID", `${folder}: there is another workflow ${definition.id}`);
@@ -184,15 +194,15 @@ export async function definitionsIn(
 }
 
 /** @throws CoordinationError `INPUT_INVALID` with every pack that cannot be installed, and why */
-export async function agentsIn(
+export async function readAgents(
   { agents }: Pick<OpenWopConfig, "agents">,
   stateDir: string,
 ): Promise<InstalledAgent[]> {
   if (agents.length === 0) return [];
   const { readAgentFolder } = await import("./cli/files/agent-folder.ts");
   const found = new Map<string, InstalledAgent>();
-  for (const given of agents) {
-    const folder = isAbsolute(given) ? given : join(stateDir, given);
+  for (const agentFolder of agents) {
+    const folder = isAbsolute(agentFolder) ? agentFolder : join(stateDir, agentFolder);
     for (const agent of await readAgentFolder(folder)) {
       const { agentId } = agent.manifest;
       if (found.has(agentId))

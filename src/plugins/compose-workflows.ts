@@ -12,7 +12,7 @@ import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
 import type { WorkflowStore } from "../agents/coordination/ports/workflow-store.ts";
 import {
-  coordinationRuns,
+  createCoordinationRuns,
   type CoordinationRunsParts,
 } from "../agents/coordination/runtime/workflow-host/coordination-runs.ts";
 import {
@@ -24,16 +24,16 @@ import { withOtherRuns } from "../agents/coordination/runtime/workflow-host/reco
 import type { WorkflowHost } from "../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
 import type { SafeFetch } from "../infra/http/safe-fetch.ts";
-import { pinoLogger } from "../infra/log/pino-logger.ts";
+import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
-import { keyIn } from "../infra/tokens/key-file.ts";
+import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 
 export { systemClock };
 
 /** Structured JSON lines; debug ones where they were asked for. */
 export function serveLogger(write: (line: string) => void, isVerbose: boolean): Logger {
-  return pinoLogger({ level: isVerbose ? "debug" : "info", destination: { write } });
+  return createPinoLogger({ level: isVerbose ? "debug" : "info", destination: { write } });
 }
 
 /** A model that answers like OpenAI's chat completions. */
@@ -105,10 +105,15 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   const ledger = await ledgerOf(options);
   const outbound = outboundOf(options);
   const contract = lazy(async () =>
-    (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
+    (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
   const host = createWorkflowHost({
-    ...{ definitions, logger, baseUrl, testSeams, secrets, ...outbound },
+    definitions,
+    logger,
+    baseUrl,
+    testSeams,
+    secrets,
+    ...outbound,
     agents: agentHostOf(options),
     retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
     store: ledger.workflows,
@@ -118,15 +123,19 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     driver: { id: `${process.pid}-${randomUUID()}`, pid: process.pid },
     isAlive,
     sha256: (text) => hash("sha256", text),
-    tokens: interruptTokens(keyIn(join(dirname(ledgerPath), "interrupt-key"))),
+    tokens: interruptTokens(readOrCreateKey(join(dirname(ledgerPath), "interrupt-key"))),
     contract,
     verifier: async (critic) => {
       const { createVerifier } = await import("../infra/verify/create-verifier.ts");
-      const { chatCritic } = await import("../infra/verify/chat-critic.ts");
+      const { createChatCritic: chatCritic } = await import("../infra/verify/chat-critic.ts");
       return createVerifier({
-        ...{ contract, logger, clock: systemClock, model: chatCritic(outbound.chat, critic) },
+        contract,
+        logger,
+        clock: systemClock,
+        model: chatCritic(outbound.chat, critic),
         // Whether an agent may rule on its own work is the workflow's to say; callers over a network name no files.
-        ...{ allowSelf: true, workspaceOf: () => "" },
+        allowSelf: true,
+        workspaceOf: () => "",
       });
     },
   });
@@ -156,13 +165,16 @@ interface OpenLedger {
 async function ledgerOf({ ledgerPath, store }: WorkflowOptions): Promise<OpenLedger> {
   if (store) return { workflows: store, close: () => Promise.resolve() };
   return openSqliteLedger({
-    ...{ path: ledgerPath, mode: "write", busyTimeoutMs: BUSY_TIMEOUT_MS, clock: systemClock },
+    path: ledgerPath,
+    mode: "write",
+    busyTimeoutMs: BUSY_TIMEOUT_MS,
+    clock: systemClock,
   });
 }
 
 function withCoordinations(host: WorkflowHost, { coordinations }: WorkflowOptions): WorkflowHost {
   if (!coordinations) return host;
-  return withOtherRuns(host, coordinationRuns({ ...coordinations, hostId: () => host.hostId }));
+  return withOtherRuns(host, createCoordinationRuns({ ...coordinations, hostId: () => host.hostId }));
 }
 
 /** RFC 0039: no host lets a decision pass that is worse than a coin's. */
@@ -181,7 +193,9 @@ function settingsOf(options: WorkflowOptions) {
     get hostId() {
       return hostId ?? baseUrl();
     },
-    ...{ confidenceFloor, escalationThreshold, sha256: (text: string) => hash("sha256", text) },
+    confidenceFloor,
+    escalationThreshold,
+    sha256: (text: string) => hash("sha256", text),
     nodeExecutionsMax: WORKFLOW_BOUNDS.nodeExecutionsMax,
     loopIterationsMax: WORKFLOW_BOUNDS.loopIterationsMax,
     runDurationMsMax: WORKFLOW_BOUNDS.runDurationMsMax,
@@ -214,8 +228,10 @@ function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOption
   const fetch = lazy(async (): Promise<SafeFetch> => {
     const { createSafeFetch } = await import("../infra/http/safe-fetch.ts");
     return createSafeFetch({
-      ...{ clock: systemClock, allowPrivate: privateOrigins },
-      ...{ timeoutMs: CALL_TIMEOUT_MS, bytesMax: CALL_BYTES_MAX },
+      clock: systemClock,
+      allowPrivate: privateOrigins,
+      timeoutMs: CALL_TIMEOUT_MS,
+      bytesMax: CALL_BYTES_MAX,
     });
   });
   const calls = { clock: systemClock, timeoutMs: CALL_TIMEOUT_MS };
@@ -233,7 +249,8 @@ function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOption
       const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
       const parts = { ...calls, fetch: await fetch() };
       return {
-        ...{ callMcp: createMcpCaller(parts), listMcp: createMcpLister(parts) },
+        callMcp: createMcpCaller(parts),
+        listMcp: createMcpLister(parts),
         sendA2a: createA2aCaller(parts),
       };
     }),

@@ -5,7 +5,7 @@
 import { hash, randomUUID } from "node:crypto";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-import { hostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
+import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
 import type { AgentId, CoordinationId } from "../agents/coordination/contracts/ids.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
@@ -35,10 +35,10 @@ import type { PlanSnapshot } from "../agents/coordination/runtime/log/plan-snaps
 import type { Settings } from "../agents/coordination/runtime/environment/runtime-parts.ts";
 import { createSpawnGate } from "../agents/coordination/runtime/spawns/spawn-gate.ts";
 import { systemClock } from "../infra/clock/system-clock.ts";
-import { realFiles } from "../infra/files/real-files.ts";
-import { healthFile, readHealth } from "../infra/health/health-file.ts";
-import { pQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
-import { pinoLogger } from "../infra/log/pino-logger.ts";
+import { createRealFiles } from "../infra/files/real-files.ts";
+import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
+import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
+import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 
 /** A gateway must not be blocked by another process's lock for longer than this. */
@@ -112,10 +112,10 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     busyTimeoutMs: GATEWAY_BUSY_TIMEOUT_MS,
     clock: systemClock,
   });
-  const acp = lazyAcpRunner(options);
-  const lanes = pQueueLanes(limits, systemClock);
+  const acp = createLazyAcpRunner(options);
+  const lanes = createPQueueLanes(limits, systemClock);
   const contract = lazy(async () =>
-    (await import("../infra/json-schema/ajv-output-contract.ts")).ajvOutputContract(),
+    (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
   const take: TakeChannelAnswer = async (request, through) => {
     const answered = await coordinator.answer({ ...request, through });
@@ -123,7 +123,10 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   };
   const coordinator: Coordinator = createCoordinator({
     ...gatesOf(options, { contract, take }),
-    ...{ store, contract, logger, lanes },
+    store,
+    contract,
+    logger,
+    lanes,
     withheld: options.withheld,
     hooks: options.hooks,
     content: store,
@@ -131,8 +134,8 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     runners: { ...options.runners, acp_stdio: acp.runner },
     onPlan: options.onPlan,
     runnerOf: (agent) => (programs.has(agent) ? "acp_stdio" : "subagent"),
-    files: realFiles(),
-    textMerge: lazy(async () => (await import("../infra/merge/line-merge.ts")).lineMerge()),
+    files: createRealFiles(),
+    textMerge: lazy(async () => (await import("../infra/merge/line-merge.ts")).createLineMerge()),
     conflicts: config.conflicts,
     workspaceOf: options.workspaceOf,
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
@@ -176,20 +179,25 @@ function gatesOf(
 ): GateParts & Pick<CoordinatorParts, "onAppended"> {
   const { gates, escalations } = config;
   return {
-    ...{ gates, escalations },
+    gates,
+    escalations,
     verifier: lazy(async () =>
       (await import("../infra/verify/create-verifier.ts")).createVerifier({
-        ...{ contract, logger, model, workspaceOf, clock: systemClock },
+        contract,
+        logger,
+        model,
+        workspaceOf,
+        clock: systemClock,
         ...(gates.critic && { critic: gates.critic }),
         allowSelf: gates.allowSelfVerification,
       }),
     ),
     pluginGates: {
-      verifiersFor: (agentId) => hooks.verifiersFor(hostAgentId(agentId)),
+      verifiersFor: (agentId) => hooks.verifiersFor(parseHostAgentId(agentId)),
       verify: (request) => hooks.verify(request, request.key),
       channels: () => hooks.channels(),
     },
-    channelOf: channelsOf({ ...{ escalations, hooks, logger, take }, ofHost: channels(take) }),
+    channelOf: channelsOf({ escalations, hooks, logger, take, ofHost: channels(take) }),
     onAppended: (events) => {
       if (hooks.hasAny("observe")) hooks.observe(events);
       const [first] = events;
@@ -220,13 +228,13 @@ function lazy<T>(load: () => Promise<T>): () => Promise<T> {
 }
 
 /** The protocol's library is loaded with the first step that needs it. */
-function lazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
+function createLazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
   readonly runner: AgentRunner;
   close(): Promise<void>;
 } {
   let made: ReturnType<typeof make> | undefined;
   const make = async () => {
-    const { acpRunner } = await import("../infra/acp/acp-runner.ts");
+    const { createAcpRunner: acpRunner } = await import("../infra/acp/acp-runner.ts");
     return acpRunner({
       agents: Object.fromEntries(
         Object.entries(config.acpAgents).map(([id, agent]) => [id.trim().toLowerCase(), agent]),
@@ -237,15 +245,15 @@ function lazyAcpRunner({ config, workspaceOf, logger }: ComposeOptions): {
       programVersion: VERSION,
     });
   };
-  const runner = () => (made ??= make());
+  const loadRunner = () => (made ??= make());
   let closed = false;
   return {
     runner: {
       start: async (order) =>
-        closed ? { kind: "refused", message: "the gateway is stopping" } : (await runner()).start(order),
-      observe: async (attempt) => (await runner()).observe(attempt),
-      follow: async (attempt, signal) => (await runner()).follow(attempt, signal),
-      cancel: async (attempt) => (await runner()).cancel(attempt),
+        closed ? { kind: "refused", message: "the gateway is stopping" } : (await loadRunner()).start(order),
+      observe: async (attempt) => (await loadRunner()).observe(attempt),
+      follow: async (attempt, signal) => (await loadRunner()).follow(attempt, signal),
+      cancel: async (attempt) => (await loadRunner()).cancel(attempt),
     },
     close: async () => {
       closed = true;
@@ -259,24 +267,24 @@ export const { version: VERSION } = createRequire(import.meta.url)("../../packag
 };
 
 /** Where the gateway tells its health, for `readHealthBeside` of another process. Creates nothing until it is written to. */
-export function healthSinkBeside(ledgerPath: string): HealthSink {
-  return healthFile(healthPathBeside(ledgerPath));
+export function createHealthSink(ledgerPath: string): HealthSink {
+  return createHealthFile(joinHealthPath(ledgerPath));
 }
 
 /** What the gateway told last about the ledger at this path; `undefined` when it told nothing readable. */
 export function readHealthBeside(ledgerPath: string): Health | undefined {
-  return readHealth(healthPathBeside(ledgerPath));
+  return readHealth(joinHealthPath(ledgerPath));
 }
 
-function healthPathBeside(ledgerPath: string): string {
+function joinHealthPath(ledgerPath: string): string {
   return join(dirname(ledgerPath), "health.json");
 }
 
 /** Structured JSON lines to `destination`, debug included. */
-export function loggerTo(destination: { write(line: string): void }): Logger {
-  return pinoLogger({ level: "debug", destination });
+export function createLoggerTo(destination: { write(line: string): void }): Logger {
+  return createPinoLogger({ level: "debug", destination });
 }
 
-export function ledgerPathIn(stateDir: string): string {
+export function joinLedgerPath(stateDir: string): string {
   return join(stateDir, "coordination", "ledger.sqlite");
 }

@@ -70,7 +70,14 @@ export async function startServing(options: Serving): Promise<Served> {
   });
   try {
     const server = await startOpenWopServer({
-      ...{ host: running.host, clock: systemClock, logger, tokens, port, hostname, allowRemote, testSeams },
+      host: running.host,
+      clock: systemClock,
+      logger,
+      tokens,
+      port,
+      hostname,
+      allowRemote,
+      testSeams,
       advertised: advertisedOf(agents, options),
       ...(allowedOrigins && { allowedOrigins }),
     });
@@ -119,10 +126,10 @@ function agentsOf({
   agents = {},
   testSeams,
 }: Serving): AgentOptions & Pick<Required<AgentOptions>, "installed"> {
-  const own = agents.installed ?? [];
-  const taken = new Set(own.map(({ manifest }) => manifest.agentId));
-  const more = testSeams ? CONFORMANCE_AGENTS.filter(({ manifest }) => !taken.has(manifest.agentId)) : [];
-  return { ...agents, installed: [...own, ...more] };
+  const installedAgents = agents.installed ?? [];
+  const takenIds = new Set(installedAgents.map(({ manifest }) => manifest.agentId));
+  const more = testSeams ? CONFORMANCE_AGENTS.filter(({ manifest }) => !takenIds.has(manifest.agentId)) : [];
+  return { ...agents, installed: [...installedAgents, ...more] };
 }
 
 /** What a person can mend is said in their words. */

@@ -1,7 +1,7 @@
 /** Owns: what questions to people, chats and the gateway refuse: answers that are none, and words that would count as a text. */
 import { describe, expect, it } from "vitest";
 import { answerToQuestion } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
-import { chatAgents } from "../../src/plugins/chat-agents.ts";
+import { createChatAgents } from "../../src/plugins/chat-agents.ts";
 import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
 import { answerByOperator } from "../../src/plugins/openclaw/questions/question-methods.ts";
 import { NO_CHATS, questionStage, type QuestionStage } from "../plugin/question-stage.ts";
@@ -120,7 +120,7 @@ describe("a run that a chat began", () => {
         interrupt: { nodeId: "n", kind, data: {} },
       };
       const started = { type: "run.started", payload: { agent: { agentId: "a", source: "chat-mention" } } };
-      const chats = chatAgents({
+      const chats = createChatAgents({
         tenant: "t",
         host: {
           snapshot: () => Promise.resolve({ kind: "done", value: snapshot }),

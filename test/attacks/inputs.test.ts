@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PeerHosts } from "../../src/agents/coordination/ports/outbound.ts";
 import { createPeerHosts } from "../../src/infra/peer/peer-hosts.ts";
 import { namedPeers } from "../../src/infra/peer/named-peers.ts";
-import { keyIn } from "../../src/infra/tokens/key-file.ts";
+import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
 import { readHealth } from "../../src/infra/health/health-file.ts";
 import { loadPlanFile } from "../../src/plugins/cli/files/plan-file.ts";
 import { jsonText } from "../../src/plugins/cli/terminal/printable.ts";
@@ -97,7 +97,7 @@ describe("a file that is a pipe", () => {
   it("is no ledger, no key and no record of the gateway's health", async () => {
     await expect(openTestLedger(pipe)).rejects.toThrow(/is a pipe, not a plain file/);
     await expect(openTestLedger(pipe, { mode: "read" })).rejects.toThrow(/is a pipe, not a plain file/);
-    expect(() => keyIn(pipe)).toThrow(/is a pipe, not a plain file/);
+    expect(() => readOrCreateKey(pipe)).toThrow(/is a pipe, not a plain file/);
     expect(readHealth(pipe)).toBeUndefined();
   });
 });
@@ -144,11 +144,13 @@ describe("a ledger", () => {
 describe("the key of interrupt tokens", () => {
   it("that others may write is refused, and one that they may read is theirs no more", () => {
     const path = folder.file("key-a");
-    keyIn(path);
+    readOrCreateKey(path);
     chmodSync(path, 0o666);
-    expect(() => keyIn(path)).toThrow(/may be written by other users; remove it, and a new one is made/);
+    expect(() => readOrCreateKey(path)).toThrow(
+      /may be written by other users; remove it, and a new one is made/,
+    );
     chmodSync(path, 0o644);
-    keyIn(path);
+    readOrCreateKey(path);
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
@@ -156,7 +158,7 @@ describe("the key of interrupt tokens", () => {
     const target = folder.file("key-target");
     writeFileSync(target, "x".repeat(32));
     symlinkSync(target, folder.file("key-b"));
-    expect(() => keyIn(folder.file("key-b"))).toThrow(/is a link; remove it/);
+    expect(() => readOrCreateKey(folder.file("key-b"))).toThrow(/is a link; remove it/);
     expect(readFileSync(target, "utf8")).toBe("x".repeat(32));
   });
 

@@ -13,8 +13,15 @@ const [, , ledgerPath = "", from = "0", to = "0"] = process.argv;
 const logger = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: console.error };
 const begun = performance.now();
 const running = await composeWorkflows({
-  ...{ ledgerPath, logger, definitions: [NOOP], testSeams: false, secrets: new Map(), privateOrigins: [] },
-  ...{ confidenceFloor: 0.5, escalationThreshold: 0.7, peerTokens: {} },
+  ledgerPath,
+  logger,
+  definitions: [NOOP],
+  testSeams: false,
+  secrets: new Map(),
+  privateOrigins: [],
+  confidenceFloor: 0.5,
+  escalationThreshold: 0.7,
+  peerTokens: {},
   baseUrl: () => "http://127.0.0.1",
   readVariable: () => undefined,
 });
@@ -27,7 +34,9 @@ for (let next = Number(from); next < last; next += TOGETHER) {
   const created = await Promise.all(
     numbers.map((number) =>
       running.host.create(caller, {
-        ...{ workflowId: NOOP.id, inputs: {}, transport: "rest" as const },
+        workflowId: NOOP.id,
+        inputs: {},
+        transport: "rest" as const,
         runId: runIdOf(number),
       }),
     ),

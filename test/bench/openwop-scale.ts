@@ -70,10 +70,17 @@ async function sample({ path, runs }: Sized, folder: TempFolder, quick: boolean)
   const host = await startHost(path, folder);
   try {
     const noop = await putLoad(host, {
-      ...{ workflowId: NOOP.id, clients: 16, warmups: quick ? 50 : 2_000, runs: quick ? 200 : 6_000 },
+      workflowId: NOOP.id,
+      clients: 16,
+      warmups: quick ? 50 : 2_000,
+      runs: quick ? 200 : 6_000,
     });
     const reads = await putLoad(host, {
-      ...{ workflowId: "", clients: 1, warmups: quick ? 20 : 200, runs: quick ? 100 : 1_500, readsOf: runs },
+      workflowId: "",
+      clients: 1,
+      warmups: quick ? 20 : 200,
+      runs: quick ? 100 : 1_500,
+      readsOf: runs,
     });
     return { openMs: opened?.openMs ?? Number.NaN, noop, reads };
   } finally {

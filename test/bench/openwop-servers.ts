@@ -66,7 +66,9 @@ async function start(args: readonly string[], isHeard = true): Promise<Running |
   const { baseUrl } = told;
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   return {
-    ...{ baseUrl, told, pid: child.pid ?? 0 },
+    baseUrl,
+    told,
+    pid: child.pid ?? 0,
     stop: async () => {
       child.kill("SIGTERM");
       await ended;

@@ -9,16 +9,21 @@ export const TENANT = "default";
 export const TOKEN = "bench-token";
 
 export const NOOP = definition({
-  ...{ id: "bench-noop", name: "One node that does nothing", version: "1" },
+  id: "bench-noop",
+  name: "One node that does nothing",
+  version: "1",
   nodes: [{ id: "noop", typeId: "core.noop" }],
 });
 
 /** A supervisor that decides twice: the next worker, whose run is a child, and the end. */
 export const HANDOFF = definition({
-  ...{ id: "bench-handoff", name: "A supervisor hands over once", version: "1" },
+  id: "bench-handoff",
+  name: "A supervisor hands over once",
+  version: "1",
   nodes: [
     {
-      ...{ id: "supervisor", typeId: "core.orchestrator.supervisor" },
+      id: "supervisor",
+      typeId: "core.orchestrator.supervisor",
       config: {
         mockDispatchPlan: [
           { kind: "next-worker", nextWorkerIds: ["bench-child"] },
@@ -27,9 +32,12 @@ export const HANDOFF = definition({
       },
     },
     {
-      ...{ id: "dispatch", typeId: "core.dispatch" },
+      id: "dispatch",
+      typeId: "core.dispatch",
       config: {
-        ...{ askUserRouting: "auto", workerDispatchModel: "child-run", fanOutPolicy: "sequential" },
+        askUserRouting: "auto",
+        workerDispatchModel: "child-run",
+        fanOutPolicy: "sequential",
         outputMapping: { parentResult: "childOutcome" },
       },
     },
@@ -42,14 +50,18 @@ export const HANDOFF = definition({
 });
 
 export const CHILD = definition({
-  ...{ id: "bench-child", name: "The worker of the handoff", version: "1" },
+  id: "bench-child",
+  name: "The worker of the handoff",
+  version: "1",
   nodes: [{ id: "work", typeId: "core.identity" }],
   variables: [{ name: "childOutcome", type: "string", defaultValue: "done" }],
 });
 
 /** Waits for a person for as long as it is left alone. */
 export const WAITING = definition({
-  ...{ id: "bench-waiting", name: "A gate that waits for somebody", version: "1" },
+  id: "bench-waiting",
+  name: "A gate that waits for somebody",
+  version: "1",
   nodes: [{ id: "gate", typeId: "core.approvalGate", config: { title: "Go on?" } }],
 });
 

@@ -71,7 +71,10 @@ async function measureRound(
   share: number,
 ): Promise<Round> {
   const echoed = await putLoad(echo, {
-    ...{ workflowId: "", clients: 16, warmups: 1_000, echo: "/" },
+    workflowId: "",
+    clients: 16,
+    warmups: 1_000,
+    echo: "/",
     runs: Math.ceil(ECHO_REQUESTS / share),
   });
   const cases = new Map<LoadCase, { ours: LoadFigures; peer?: LoadFigures }>();
@@ -148,8 +151,10 @@ function rowsOf(each: LoadCase, rounds: readonly Round[], peer: Running | undefi
     unit: "runs/s",
     ...(target !== undefined && { target: { is: "at least", value: target } }),
     detail: {
-      ...{ lowest: round(Math.min(...per)), highest: round(Math.max(...per)) },
-      ...{ p50Ms: mid((figures) => figures.p50Ms), p99Ms: mid((figures) => figures.p99Ms) },
+      lowest: round(Math.min(...per)),
+      highest: round(Math.max(...per)),
+      p50Ms: mid((figures) => figures.p50Ms),
+      p99Ms: mid((figures) => figures.p99Ms),
       requestsPerRun: mid((figures) => figures.requestsPerRun),
       clientCpuMicrosPerRun: mid((figures) => figures.clientCpuMicros),
       echoRequestsPerSecond: round(median(rounds.map(({ echo }) => echo.perSecond))),
@@ -181,9 +186,11 @@ function peerRow(each: LoadCase, rounds: readonly Round[], { told }: Running): B
     value: round(median(ratios)),
     unit: "times",
     detail: {
-      ...{ lowest: round(Math.min(...ratios)), highest: round(Math.max(...ratios)) },
+      lowest: round(Math.min(...ratios)),
+      highest: round(Math.max(...ratios)),
       peerRunsPerSecond: mid((figures) => figures.perSecond),
-      ...{ peerP50Ms: mid((figures) => figures.p50Ms), peerP99Ms: mid((figures) => figures.p99Ms) },
+      peerP50Ms: mid((figures) => figures.p50Ms),
+      peerP99Ms: mid((figures) => figures.p99Ms),
     },
   };
 }

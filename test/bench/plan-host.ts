@@ -10,7 +10,7 @@ import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/p
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
-import { pQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { AGENT, OWNER, quietLogger, silentRunner, TEST_SETTINGS } from "../support/ledger-fixtures.ts";
 import { planParts } from "../support/plan-parts.ts";
 import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
@@ -98,7 +98,7 @@ export async function openPlanHost({ concurrency, hangs = false }: PlanHostOptio
     if (request.summary.status !== "running") mine.ended.resolve(performance.now());
   };
   const limits = { control: 4, data: concurrency, escalation: 1, queueMax: 256 };
-  const lanes = pQueueLanes({ ...limits, agingMs: TEST_SETTINGS.agingMs }, systemClock);
+  const lanes = createPQueueLanes({ ...limits, agingMs: TEST_SETTINGS.agingMs }, systemClock);
   const onStart = (order: Order): void => {
     const { stepId } = order.envelope;
     if (stepId === DELIVERY_STEP_ID) return;

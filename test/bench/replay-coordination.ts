@@ -13,7 +13,7 @@ import {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
@@ -78,7 +78,7 @@ function assertEqual(difference: unknown): void {
 }
 
 async function fill(store: LedgerStore, eventsMin: number): Promise<number> {
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   let now = TEST_EPOCH_MS as EpochMs;
   let count = 0;
   let pending: RunEvent[] = [];
@@ -86,13 +86,12 @@ async function fill(store: LedgerStore, eventsMin: number): Promise<number> {
     if (state.kind === "unopened" || pending.length === 0) return;
     const claims = pending.flatMap(claimChangesOf);
     await store.append({
-      ...{
-        runId: RUN,
-        events: pending,
-        summary: summarize(state),
-        references: pending.flatMap(referencesOf),
-      },
-      ...{ contents: [], ...(claims.length > 0 && { claims }) },
+      runId: RUN,
+      events: pending,
+      summary: summarize(state),
+      references: pending.flatMap(referencesOf),
+      contents: [],
+      ...(claims.length > 0 && { claims }),
     });
     pending = [];
   };
@@ -131,7 +130,9 @@ function workOf(number: number, now: EpochMs): Making[] {
     () => ({
       type: "acknowledgeStep",
       ...of,
-      ...{ childSessionKey: childSession(name), childRunId: `run-${name}`, via: "hook" },
+      childSessionKey: childSession(name),
+      childRunId: `run-${name}`,
+      via: "hook",
     }),
     () => ({ type: "requestResources", stepId: of.stepId, requests: [request] }),
     () => ({
@@ -146,7 +147,8 @@ function workOf(number: number, now: EpochMs): Making[] {
     () => ({ type: "completeStep", ...of, via: "hook" }),
     (state) => ({
       type: "recordFinding",
-      ...{ ...of, target: target(state) },
+      ...of,
+      target: target(state),
       finding: { check: "lint", verdict: "pass", agentId: "agent:critic" },
     }),
   ];

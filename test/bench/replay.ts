@@ -86,8 +86,13 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
     clock: systemClock,
     logger: { debug: log, info: log, warn: console.warn, error: console.error },
     settings: {
-      ...{ hostId: "bench", confidenceFloor: 0.5, escalationThreshold: 0.7, allowsMocks: true },
-      ...{ nodeExecutionsMax: 10_000_000, loopIterationsMax: 100, runDurationMsMax: 3_600_000 },
+      hostId: "bench",
+      confidenceFloor: 0.5,
+      escalationThreshold: 0.7,
+      allowsMocks: true,
+      nodeExecutionsMax: 10_000_000,
+      loopIterationsMax: 100,
+      runDurationMsMax: 3_600_000,
     },
     definitions: [
       workflow("long", {
@@ -102,7 +107,11 @@ function hostOf(ledger: SqliteLedger, turns: number): WorkflowHost {
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(new Uint8Array(32).fill(7)),
     baseUrl: () => "http://127.0.0.1:1",
-    ...{ contract: never, peers: never, tools: never, chat: never, verifier: never },
+    contract: never,
+    peers: never,
+    tools: never,
+    chat: never,
+    verifier: never,
     secrets: new Map(),
     retentionMs: 3_600_000,
     testSeams: false,

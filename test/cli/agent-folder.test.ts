@@ -20,12 +20,10 @@ function write(path: string, content: string | object): void {
 const read = () => readAgentFolder(join(folder.path, "agents"));
 
 const manifest = (more: object = {}) => ({
-  ...{
-    agentId: "vendor.acme.writer",
-    persona: "Writer",
-    modelClass: "writing",
-    systemPromptRef: "prompts/w.md",
-  },
+  agentId: "vendor.acme.writer",
+  persona: "Writer",
+  modelClass: "writing",
+  systemPromptRef: "prompts/w.md",
   ...more,
 });
 const pack = (...agents: readonly object[]) => ({ name: "vendor.acme", version: "1.0.0", agents });
@@ -41,8 +39,11 @@ describe("a folder of agents", () => {
     write("acme/schemas/r.json", { type: "string" });
     expect(await read()).toEqual([
       {
-        ...{ packName: "vendor.acme", packVersion: "1.0.0", systemPrompt: "Write well.\n" },
-        ...{ taskSchema: { type: "object" }, returnSchema: { type: "string" } },
+        packName: "vendor.acme",
+        packVersion: "1.0.0",
+        systemPrompt: "Write well.\n",
+        taskSchema: { type: "object" },
+        returnSchema: { type: "string" },
         manifest: {
           ...manifest({ handoff: { taskSchemaRef: "schemas/t.json", returnSchemaRef: "schemas/r.json" } }),
           requiresCapabilities: ["memory"],
@@ -55,7 +56,8 @@ describe("a folder of agents", () => {
     const [triage, ...others] = await readAgentFolder(join(import.meta.dirname, "../../examples/agents"));
     expect(others).toEqual([]);
     expect(triage).toMatchObject({
-      ...{ packName: "community.support", manifest: { agentId: "community.support.triage" } },
+      packName: "community.support",
+      manifest: { agentId: "community.support.triage" },
       returnSchema: { required: ["team", "urgency"] },
     });
     expect(triage?.systemPrompt).toContain("confidence");

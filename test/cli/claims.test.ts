@@ -50,8 +50,14 @@ describe("claims", () => {
   test("as JSON have exact times and say whether the lease has ended", async () => {
     expect(JSON.parse(await claims(["--json", "--resource", PRODUCTION]))).toEqual([
       {
-        ...{ token: 2, resource: PRODUCTION, coordinationId: WRITERS, stepId: "step-1", priority: "normal" },
-        ...{ acquiredAtMs: TEST_EPOCH_MS + 14_000, expiresAtMs: TEST_EPOCH_MS + 314_000, expired: false },
+        token: 2,
+        resource: PRODUCTION,
+        coordinationId: WRITERS,
+        stepId: "step-1",
+        priority: "normal",
+        acquiredAtMs: TEST_EPOCH_MS + 14_000,
+        expiresAtMs: TEST_EPOCH_MS + 314_000,
+        expired: false,
       },
     ]);
   });

@@ -77,7 +77,10 @@ describe("conflicts", () => {
     expect(thief).toMatch(/^ {2}thief {2}\(step-1\) asked\n/u);
     const timeline = (await json(["timeline", "co-9a"])) as { conflicts: object[] };
     expect(timeline.conflicts[0]).toMatchObject({
-      ...{ stepId: "step-1", outcome: "refused", winner: "step-1", winnerCoordinationId: WRITERS },
+      stepId: "step-1",
+      outcome: "refused",
+      winner: "step-1",
+      winnerCoordinationId: WRITERS,
     });
   });
 
@@ -154,15 +157,23 @@ describe("conflicts", () => {
       detectedAtMs: TEST_EPOCH_MS + 18_000,
       claims: [
         {
-          ...{ stepId: "step-1", coordinationId: WRITERS, priority: "normal", claimedSequence: 1 },
+          stepId: "step-1",
+          coordinationId: WRITERS,
+          priority: "normal",
+          claimedSequence: 1,
           expiresAtMs: TEST_EPOCH_MS + 310_000,
         },
         { stepId: "step-1", priority: "normal", claimedSequence: 3 },
       ],
       contest: expect.objectContaining({ requester: "step-1", cause: "overlap", from: "default" }) as object,
       resolution: {
-        ...{ strategy: "owner_wins", winner: "step-1", winnerCoordinationId: WRITERS, losers: ["step-1"] },
-        ...{ because: "lease-holder", rule: "lease", resolvedAtMs: TEST_EPOCH_MS + 18_000 },
+        strategy: "owner_wins",
+        winner: "step-1",
+        winnerCoordinationId: WRITERS,
+        losers: ["step-1"],
+        because: "lease-holder",
+        rule: "lease",
+        resolvedAtMs: TEST_EPOCH_MS + 18_000,
       },
     });
   });

@@ -29,8 +29,13 @@ afterAll(() => {
 });
 
 const ANSWER = {
-  ...{ coordinationId: "co-2", forkedFrom: { coordinationId: ENDED_PLAN.id, sequence: 31 }, steps: 3 },
-  ...{ carried: ["postgres"], anew: ["sqlite", "compare"], replay: false, preview: false },
+  coordinationId: "co-2",
+  forkedFrom: { coordinationId: ENDED_PLAN.id, sequence: 31 },
+  steps: 3,
+  carried: ["postgres"],
+  anew: ["sqlite", "compare"],
+  replay: false,
+  preview: false,
 };
 const FORKED = ok(ANSWER);
 const answering = (fields: Partial<typeof ANSWER>): GatewayAnswer => ok({ ...ANSWER, ...fields });
@@ -38,7 +43,9 @@ const PREVIEW = answering({ preview: true });
 
 const fork = (args: readonly string[], gateway: FakeGateway, setting: CliSetting = {}) =>
   runCli(["fork", ...args], {
-    ...{ gateway: gateway.call, waiting: waiting().make, stateDir: folder.path },
+    gateway: gateway.call,
+    waiting: waiting().make,
+    stateDir: folder.path,
     ...setting,
   });
 
@@ -66,7 +73,9 @@ describe("fork of a coordination", () => {
     const gateway = gatewayOf(FORKED);
     await fork(["plan-e", "--from", "0", "--policy", folder.file(file), "--as", "co-2"], gateway);
     expect(gateway.calls[0]?.params).toEqual({
-      ...{ coordinationId: ENDED_PLAN.id, from: 0, forkId: "co-2" },
+      coordinationId: ENDED_PLAN.id,
+      from: 0,
+      forkId: "co-2",
       // As it is written: the gateway reads it by itself.
       policy: POLICY,
     });
@@ -113,8 +122,10 @@ describe("fork of a coordination", () => {
       ["plan-e"],
       gatewayOf(
         answering({
-          ...{ coordinationId: odd, forkedFrom: { coordinationId: odd, sequence: 3 } },
-          ...{ carried: [odd], anew: [odd] },
+          coordinationId: odd,
+          forkedFrom: { coordinationId: odd, sequence: 3 },
+          carried: [odd],
+          anew: [odd],
         }),
       ),
     );
@@ -185,7 +196,9 @@ describe("fork --wait", () => {
     const { stdout, exitCode } = await fork(["plan-e", "--wait", "--json"], gateway);
     expect(exitCode).toBe(3);
     expect(JSON.parse(stdout)).toMatchObject({
-      ...{ ok: true, ...ANSWER, waited: "ended" },
+      ok: true,
+      ...ANSWER,
+      waited: "ended",
       coordination: { status: "partial", counts: { carried: 1 } },
     });
   });

@@ -31,7 +31,9 @@ async function saidBy(args: readonly string[], gateway: object): Promise<unknown
     cwd: home.path,
     env: {
       PATH: process.env["PATH"],
-      ...{ HOME: home.path, OPENCLAW_STATE_DIR: home.path, OPENCLAW_CONFIG_PATH: config },
+      HOME: home.path,
+      OPENCLAW_STATE_DIR: home.path,
+      OPENCLAW_CONFIG_PATH: config,
     },
   });
   const ended = once(child, "close");

@@ -110,7 +110,9 @@ describe("the timeline of a fork", () => {
     const timeline = await json<{ rows: object[] }>("timeline", FORKED_PLAN.id);
     expect(timeline).toMatchObject({ forkedFrom: { coordinationId: ENDED_PLAN.id, sequence: from } });
     expect(timeline.rows[0]).toMatchObject({
-      ...{ stepId: "postgres", attempt: 0, carriedFrom: completedBy },
+      stepId: "postgres",
+      attempt: 0,
+      carriedFrom: completedBy,
       durationMs: 0,
     });
     expect(timeline.rows[1]).not.toHaveProperty("carriedFrom");

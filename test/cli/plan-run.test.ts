@@ -195,7 +195,9 @@ describe("plan run --wait", () => {
     const { stdout, exitCode } = await run(["--wait", "--json"], gatewayOf(ACCEPTED, WORKING, end));
     expect(exitCode).toBe(3);
     expect(JSON.parse(stdout)).toMatchObject({
-      ...{ ok: true, coordinationId: "co-1", waited: "ended" },
+      ok: true,
+      coordinationId: "co-1",
+      waited: "ended",
       coordination: { status: "partial", steps: [failed] },
     });
   });

@@ -63,8 +63,13 @@ describe("plan validate", () => {
       ok: true,
       problems: [],
       summary: {
-        ...{ coordinationId: "co-1", steps: 2, dependencies: 1, depth: 2, criticalPathMs: 1_500 },
-        ...{ criticalPath: ["a", "b"], lanes: { control: 1, data: 1, escalation: 0 } },
+        coordinationId: "co-1",
+        steps: 2,
+        dependencies: 1,
+        depth: 2,
+        criticalPathMs: 1_500,
+        criticalPath: ["a", "b"],
+        lanes: { control: 1, data: 1, escalation: 0 },
       },
     });
   });

@@ -9,7 +9,10 @@ const ID = "co-1:escalation-1";
 const ACCEPTED = {
   ok: true,
   payload: {
-    ...{ questionId: ID, coordinationId: "co-1", stepId: "draft", resolution: "approved" },
+    questionId: ID,
+    coordinationId: "co-1",
+    stepId: "draft",
+    resolution: "approved",
     happened: "the result of step \u001b[2Jdraft counts now",
   },
 } as const;

@@ -29,7 +29,8 @@ afterEach(() => {
 
 async function said(args: readonly string[], setting: CliSetting = {}): Promise<string> {
   const { stdout, stderr, exitCode } = await runCli([...args, "--ledger", ledger()], {
-    ...{ nowMs: NOW_MS, terminal: { columns: 120 } },
+    nowMs: NOW_MS,
+    terminal: { columns: 120 },
     ...setting,
   });
   expect({ stderr, exitCode }).toEqual({ stderr: "", exitCode: 0 });
@@ -269,13 +270,11 @@ describe("show", () => {
     const spawns = JSON.parse(await said(["show", SPAWNS, "--json"])) as CoordinationView;
     expect(spawns.steps[0]?.held).toMatchObject({ confidence: 3_100, escalationId: "escalation-1" });
     expect(JSON.parse(await said(["show", REPORT, "--json"]))).toMatchObject({
-      ...{
-        gaveUp: true,
-        verdicts: [
-          { verdict: "revise", attempt: 1 },
-          { verdict: "pass", attempt: 2 },
-        ],
-      },
+      gaveUp: true,
+      verdicts: [
+        { verdict: "revise", attempt: 1 },
+        { verdict: "pass", attempt: 2 },
+      ],
       revisions: [{ stepId: "write", attempt: 1, criteria: ["sources"] }],
     });
   });
@@ -317,7 +316,11 @@ describe("timeline", () => {
       await said(["timeline", REPORT, "--json"]),
     ) as Timeline;
     expect(rows[0]).toMatchObject({
-      ...{ stepId: "write", attempt: 2, startMs: 13_000, heldMs: 23_000, durationMs: 11_000 },
+      stepId: "write",
+      attempt: 2,
+      startMs: 13_000,
+      heldMs: 23_000,
+      durationMs: 11_000,
       earlier: [{ attempt: 1, status: "revised", startMs: 1_000, durationMs: 10_000 }],
     });
     expect(verdicts).toEqual([
@@ -334,7 +337,8 @@ describe("timeline", () => {
 describe("status and doctor", () => {
   test("status counts open questions and names the most urgent deadline", async () => {
     expect(JSON.parse(await said(["status", "--json"]))).toMatchObject({
-      ...{ openQuestions: 4, answerByMs: TEST_EPOCH_MS + 620_000 },
+      openQuestions: 4,
+      answerByMs: TEST_EPOCH_MS + 620_000,
     });
     expect(await said(["status"])).toContain("questions     4 open questions, the next is due in 8m 00s\n");
     const late = await said(["status"], { nowMs: NOW_MS + 3_600_000 });

@@ -27,7 +27,9 @@ export async function recordConflicts(path: string, folder: string): Promise<voi
   const store = await openTestLedger(path, { clock });
   const ids = [WRITERS, STRANGERS];
   const coordinator = testCoordinator({
-    ...{ store, clock, workspace: folder },
+    store,
+    clock,
+    workspace: folder,
     newCoordinationId: () => ids.shift() ?? ("co-unexpected" as CoordinationId),
     conflicts: { highRisk: [PRODUCTION] },
   });
@@ -77,7 +79,10 @@ async function write({ coordinator, clock, folder }: Stage, wanted: Write): Prom
   const callKey = `${session} at ${atMs}`;
   const at = "path" in wanted ? { path: wanted.path, folder } : { resource: wanted.resource };
   const answer = await coordinator.arbiter.request({
-    ...{ session, tool: "write", callKey, reads: [] },
+    session,
+    tool: "write",
+    callKey,
+    reads: [],
     targets: [{ at, replaces: true }],
   });
   if (answer.kind === "granted" && "path" in wanted) writeFileSync(join(folder, wanted.path), callKey);

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import BetterSqlite3 from "better-sqlite3";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { evolve } from "../../src/agents/coordination/ledger/evolve.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import { APPLICATION_ID } from "../../src/infra/sqlite/database/open-database.ts";
@@ -18,7 +18,7 @@ export async function recordHistory(path: string, name: string): Promise<void> {
   const events: readonly RunEvent[] = lines.map((line) => decodeEvent(JSON.parse(line)));
   const [first] = events;
   if (!first) throw new Error(`${name} is empty`);
-  let state: Coordination = unopened(first.runId);
+  let state: Coordination = createUnopened(first.runId);
   for (const event of events) state = evolve(state, event);
   if (state.kind === "unopened") throw new Error(`${name} does not open its coordination`);
   const store = await openTestLedger(path);

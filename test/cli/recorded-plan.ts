@@ -10,11 +10,11 @@ import type {
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
-import { carriedIn } from "../../src/agents/coordination/runtime/log/carried-results.ts";
+import { listCarried } from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { graphOf, step, type Fields } from "../core/plan-scene.ts";
 import { contentOf, OWNER } from "../support/ledger-fixtures.ts";
 import { manualClock, openTestLedger, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
@@ -44,7 +44,7 @@ export async function recordPlans(path: string, scripts: readonly PlanScript[]):
   const store = await openTestLedger(path, { clock: manualClock() });
   const recordedStates = new Map<string, Coordination>();
   for (const script of scripts) {
-    let state: Coordination = unopened(script.id as CoordinationId);
+    let state: Coordination = createUnopened(script.id as CoordinationId);
     for (const [atMs, command, contents] of commandsOf(script, recordedStates.get(script.forkOf ?? ""))) {
       const now = (TEST_EPOCH_MS + atMs) as EpochMs;
       const decision = decide(state, command, now);
@@ -95,8 +95,8 @@ function commandsOf(
     ownerSession: OWNER,
     runnerOf: () => "subagent",
     refOf: (text) => contentOf(text).ref,
-    gated: () => ({}),
-    ...(source && { carried: carriedIn(source) }),
+    gateStep: () => ({}),
+    ...(source && { carried: listCarried(source) }),
   });
   return [
     [atMs, open, [plan, contentOf(objective)]],

@@ -10,7 +10,7 @@ import type {
 import type { Finding, Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { plannedStepsOf } from "../../src/agents/coordination/plan/admission-of.ts";
 import type { ContentInput } from "../../src/agents/coordination/ports/content-store.ts";
@@ -35,7 +35,7 @@ export async function recordSaid(
   runId: CoordinationId,
   said: readonly Said[],
 ): Promise<void> {
-  let state: Coordination = unopened(runId);
+  let state: Coordination = createUnopened(runId);
   for (const [atMs, command, contents = []] of said) {
     const now = (TEST_EPOCH_MS + atMs) as EpochMs;
     const decision = decide(state, resolved(state, command), now);
@@ -69,7 +69,12 @@ function opening(traceId: string, session: SessionKey = OWNER): Command {
 function spawn(name: string, gate: Gate, session: SessionKey = OWNER): Command {
   return {
     type: "admitSpawn",
-    ...{ runner: "subagent", agentId: "main" as AgentId, collect: false, sourceSession: session, name, gate },
+    runner: "subagent",
+    agentId: "main" as AgentId,
+    collect: false,
+    sourceSession: session,
+    name,
+    gate,
     input: contentOf(`task of ${name}`).ref,
     timeoutMs: 600_000,
     call: { toolCallId: `call-${name}` },
@@ -112,7 +117,9 @@ const SPAWNED: readonly Said[] = [
     10_500,
     {
       type: "recordNotice",
-      ...{ escalationId: "escalation-1", notice: 0, tries: 6 },
+      escalationId: "escalation-1",
+      notice: 0,
+      tries: 6,
       channel: "webhook:ops",
       outcome: "failed",
     },
@@ -121,8 +128,13 @@ const SPAWNED: readonly Said[] = [
     20_000,
     {
       type: "askPeople",
-      ...{ askedBy: childSession("review"), stepId: "step-2" as StepId, kind: "clarification" },
-      ...{ question: ASKED.ref, hasDefault: true, openMax: 10, answerMs: 600_000 },
+      askedBy: childSession("review"),
+      stepId: "step-2" as StepId,
+      kind: "clarification",
+      question: ASKED.ref,
+      hasDefault: true,
+      openMax: 10,
+      answerMs: 600_000,
     },
     [ASKED],
   ],
@@ -140,7 +152,9 @@ const SPAWNED: readonly Said[] = [
     50_000,
     {
       type: "answerEscalation",
-      ...{ escalationId: "escalation-4", answer: "approve", through: "chat" },
+      escalationId: "escalation-4",
+      answer: "approve",
+      through: "chat",
       by: { kind: "person", id: "telegram:42" },
     },
   ],
@@ -164,7 +178,9 @@ const PLANNED: readonly Said[] = [
       origin: "plan",
       plan: {
         content: contentOf(JSON.stringify(graph)).ref,
-        ...{ steps: 2, seed: "seed", escalateMs: HOUR_MS },
+        steps: 2,
+        seed: "seed",
+        escalateMs: HOUR_MS,
         successCriteria: [{ key: "published" }, { key: "written" }],
       },
     } as Command,
@@ -177,7 +193,7 @@ const PLANNED: readonly Said[] = [
         ownerSession: OWNER,
         runnerOf: () => "subagent",
         refOf: (text) => contentOf(text).ref,
-        gated: ({ stepId }) =>
+        gateStep: ({ stepId }) =>
           stepId === "write"
             ? { gate: { threshold: 7_000, checks: ["facts"], revisionsMax: 1 } }
             : { decision: { confidence: 4_000, floor: 5_000 } },
@@ -192,7 +208,9 @@ const PLANNED: readonly Said[] = [
     130_000,
     {
       type: "answerEscalation",
-      ...{ escalationId: "escalation-1", answer: "deny", through: "cli" },
+      escalationId: "escalation-1",
+      answer: "deny",
+      through: "cli",
       by: { kind: "operator", id: "cli" },
     },
   ],

@@ -84,7 +84,8 @@ describe("replay", () => {
     const { equal, difference, exitCode } = await told([REPORT, "--ledger", questions()]);
     expect({ equal, exitCode }).toEqual({ equal: false, exitCode: 1 });
     expect(difference).toMatchObject({
-      ...{ type: "plan.judged", kind: "decision" },
+      type: "plan.judged",
+      kind: "decision",
       why: "successCriteria.1.met: false is decided, true is recorded",
     });
     const { stdout } = await runCli(["replay", REPORT, "--ledger", questions()]);

@@ -63,7 +63,11 @@ describe("runs", () => {
   test("are folded by verify, which names the event where one is wrong", async () => {
     const sound = await runCli(["verify", "--ledger", ledger(), "--json"]);
     expect(JSON.parse(sound.stdout)).toEqual({
-      ...{ ok: true, problems: [], coordinations: 0, workflowRuns: 2, events: 5 },
+      ok: true,
+      problems: [],
+      coordinations: 0,
+      workflowRuns: 2,
+      events: 5,
     });
     using damaged = tempFolder();
     const path = damaged.file("ledger.sqlite");

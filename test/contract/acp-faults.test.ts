@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it, vi } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
-import { acpRunner } from "../../src/infra/acp/acp-runner.ts";
+import { createAcpRunner } from "../../src/infra/acp/acp-runner.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import { fakeClock, type FakeClock } from "../support/fake-clock.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
@@ -44,7 +44,7 @@ describe("an ACP agent that cannot be started", () => {
     const start = await scene.runner.start(orderOf("", { agentId: "toString" as AgentId }));
     expect(start).toEqual({ kind: "refused", message: "There is no ACP agent named toString." });
     const { debug, info, warn, error } = console;
-    const homeless = acpRunner({
+    const homeless = createAcpRunner({
       agents: { coder: { command: "true", args: [], env: {}, permissions: "deny" } },
       defaultCwd: () => {
         throw new Error("no such agent");

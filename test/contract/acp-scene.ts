@@ -14,7 +14,7 @@ import type { Observation } from "../../src/agents/coordination/contracts/observ
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { LogFields } from "../../src/agents/coordination/ports/logger.ts";
-import { acpRunner, type AcpRunner } from "../../src/infra/acp/acp-runner.ts";
+import { createAcpRunner, type AcpRunner } from "../../src/infra/acp/acp-runner.ts";
 import type { AcpLimits } from "../../src/infra/acp/acp-limits.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
 import type { PromptLine } from "../support/acp-agent.ts";
@@ -62,7 +62,7 @@ export function acpScene({
     ...config,
     env: { ACP_LOG: log, ACP_PIDS: pidFile, ...(script !== undefined && { SCRIPT: script }), ...config.env },
   };
-  const runner = acpRunner({
+  const runner = createAcpRunner({
     agents: { coder: agent },
     defaultCwd: () => folder.path,
     clock,

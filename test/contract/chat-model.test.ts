@@ -135,7 +135,9 @@ describe("asking a model", () => {
     const parameters = { type: "object", properties: { at: { type: "number" } } };
     const tools = [{ name: "measure", description: "Measures.", parameters }];
     expect(await chatAt(server.url).complete({ ...ASK, tools })).toMatchObject({
-      ...{ kind: "answered", text: "let me see", finishReason: "tool-calls" },
+      kind: "answered",
+      text: "let me see",
+      finishReason: "tool-calls",
       toolCalls: [
         { name: "measure", args: { at: 1 } },
         { name: "other", args: {} },

@@ -1,6 +1,6 @@
 import { mkdirSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { healthFile, readHealth } from "../../src/infra/health/health-file.ts";
+import { createHealthFile, readHealth } from "../../src/infra/health/health-file.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 
 const failure = { code: "LEDGER_FULL", message: "the disk is full", atMs: 1 } as const;
@@ -9,8 +9,8 @@ describe("the health file", () => {
   it("tells what was written last, to its owner alone", () => {
     using folder = tempFolder();
     const path = folder.file("coordination/health.json");
-    healthFile(path).write({ state: "degraded", failure, uncoordinatedSpawns: 3 });
-    healthFile(path).write({ state: "ok", failure, uncoordinatedSpawns: 3 });
+    createHealthFile(path).write({ state: "degraded", failure, uncoordinatedSpawns: 3 });
+    createHealthFile(path).write({ state: "ok", failure, uncoordinatedSpawns: 3 });
     expect(readHealth(path)).toEqual({ state: "ok", failure, uncoordinatedSpawns: 3 });
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
@@ -18,7 +18,7 @@ describe("the health file", () => {
   it("is written over in place where there is no room for another file", () => {
     using folder = tempFolder();
     const path = folder.file("health.json");
-    const sink = healthFile(path);
+    const sink = createHealthFile(path);
     sink.write({ state: "ok", uncoordinatedSpawns: 0 });
     const { ino, size } = statSync(path);
     mkdirSync(`${path}.${process.pid}.tmp`); // No draft can be written.

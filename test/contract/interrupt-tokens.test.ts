@@ -1,11 +1,14 @@
 import { chmodSync, statSync, writeFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
-import { keyIn } from "../../src/infra/tokens/key-file.ts";
+import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 
 const PAYLOAD = {
-  ...{ runId: "run-1", nodeId: "gate", interruptId: "gate~1", expiresAt: 1_700_000_000_000 },
+  runId: "run-1",
+  nodeId: "gate",
+  interruptId: "gate~1",
+  expiresAt: 1_700_000_000_000,
   intent: "resolve",
 } as const;
 
@@ -34,18 +37,18 @@ describe("the key", () => {
   it("is made once, and only its owner can read it", () => {
     using folder = tempFolder();
     const path = folder.file("deep/interrupt-key");
-    const key = keyIn(path);
+    const key = readOrCreateKey(path);
     expect(key).toHaveLength(32);
     expect(statSync(path).mode & 0o777).toBe(0o600);
-    expect(keyIn(path)).toEqual(key);
+    expect(readOrCreateKey(path)).toEqual(key);
   });
 
   it("that is broken is said with what to do, and one that cannot be read is no new one", () => {
     using folder = tempFolder();
     const path = folder.file("interrupt-key");
     writeFileSync(path, "short");
-    expect(() => keyIn(path)).toThrow(/CONFIG_INVALID|remove the file, and a new one is made/);
+    expect(() => readOrCreateKey(path)).toThrow(/CONFIG_INVALID|remove the file, and a new one is made/);
     chmodSync(path, 0o600);
-    expect(() => keyIn(folder.path)).toThrow();
+    expect(() => readOrCreateKey(folder.path)).toThrow();
   });
 });

@@ -1,7 +1,7 @@
 /** Owns: lanes whose work goes on until a test ends it, and whose time is a value. */
 import type { AgentId, EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../src/agents/coordination/ports/lane-runner.ts";
-import { pQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { fakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 
 export const LIMITS: LaneLimits = { control: 2, data: 1, escalation: 1, queueMax: 8, agingMs: 60_000 };
@@ -36,7 +36,7 @@ export interface Scene {
 
 export function scene(limits: Partial<LaneLimits> = {}): Scene {
   const clock = fakeClock();
-  const lanes = pQueueLanes({ ...LIMITS, ...limits }, clock);
+  const lanes = createPQueueLanes({ ...LIMITS, ...limits }, clock);
   const started: string[] = [];
   return {
     clock,

@@ -3,13 +3,13 @@ import { writeFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { TextMerge, TextMerged } from "../../src/agents/coordination/ports/text-merge.ts";
-import { lineMerge } from "../../src/infra/merge/line-merge.ts";
+import { createLineMerge } from "../../src/infra/merge/line-merge.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
 type Texts = Parameters<TextMerge["merge"]>[0];
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
-const merge = (texts: Texts): TextMerged => lineMerge().merge(texts);
+const merge = (texts: Texts): TextMerged => createLineMerge().merge(texts);
 
 /** Few lines, so that the same come often. The last may lack its end. */
 const texts = fc

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { TextMerge, TextMerged } from "../../src/agents/coordination/ports/text-merge.ts";
-import { lineMerge } from "../../src/infra/merge/line-merge.ts";
+import { createLineMerge } from "../../src/infra/merge/line-merge.ts";
 
-const merge = (texts: Parameters<TextMerge["merge"]>[0]): TextMerged => lineMerge().merge(texts);
+const merge = (texts: Parameters<TextMerge["merge"]>[0]): TextMerged => createLineMerge().merge(texts);
 const clean = (text: string): unknown => ({ kind: "clean", text });
 const OVERLAP = { kind: "obstacle", obstacle: "overlapping_changes" };
 const TOO_LARGE = { kind: "obstacle", obstacle: "too_large" };

@@ -2,7 +2,7 @@
 import type { Database } from "better-sqlite3";
 import type { MemoryWrite, WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { chainHash, GENESIS_HASH, rowOf } from "../../src/infra/sqlite/database/event-row.ts";
-import { entryHash } from "../../src/infra/sqlite/workflows/memory-journal.ts";
+import { hashEntry } from "../../src/infra/sqlite/workflows/memory-journal.ts";
 
 export function appendAsOlder(database: Database, request: WorkflowAppend): void {
   const { runId, events, memory = [] } = request;
@@ -36,8 +36,11 @@ function writeRun(
        values (@runId, 'workflow', @length, @head, @ended, @summary)`
     : "update run set length = @length, head_hash = @head, summary = @summary, ended = @ended where run_id = @runId";
   database.prepare(sql).run({
-    ...{ runId, head, summary: JSON.stringify(summary) },
-    ...{ length: (events.at(-1)?.sequence ?? 0) + 1, ended: summary.status === "completed" ? 1 : 0 },
+    runId,
+    head,
+    summary: JSON.stringify(summary),
+    length: (events.at(-1)?.sequence ?? 0) + 1,
+    ended: summary.status === "completed" ? 1 : 0,
   });
 }
 
@@ -48,8 +51,11 @@ function writeEntry(
 ): void {
   const { id, content, createdAt, expiresAt = null } = entry;
   const row = {
-    ...{ memory_id: id, content, tags: JSON.stringify(entry.tags) },
-    ...{ created_at: createdAt, expires_at: expiresAt },
+    memory_id: id,
+    content,
+    tags: JSON.stringify(entry.tags),
+    created_at: createdAt,
+    expires_at: expiresAt,
   };
   database
     .prepare(
@@ -58,7 +64,10 @@ function writeEntry(
        )`,
     )
     .run({
-      ...{ ...row, ...at, eventKey, hash: entryHash(at, row) },
+      ...row,
+      ...at,
+      eventKey,
+      hash: hashEntry(at, row),
       expiresAtMs: expiresAt === null ? null : Date.parse(expiresAt),
     });
   const tagged = database.prepare("insert into memory_tag values (@tenant, @scope, @tag, @eventKey)");

@@ -5,11 +5,11 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import { readPattern } from "../../src/agents/coordination/plan/pattern-syntax.ts";
-import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { plan, step, type Fields } from "../core/plan-scene.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 300);
-const contract = ajvOutputContract();
+const contract = createAjvOutputContract();
 
 const JUDGE_MS = 1_000;
 const bench = createContext({});
@@ -40,24 +40,37 @@ const { schema: schemas } = fc.letrec<{ schema: unknown }>((tie) => {
     required: fc.uniqueArray(names, { maxLength: 2 }),
     dependentRequired: fc.dictionary(names, fc.uniqueArray(names, { maxLength: 2 }), { maxKeys: 2 }),
     pattern: fc.constantFrom("^a", "b$", ".", "^(a|b)*$"),
-    ...{ minimum: count, exclusiveMaximum: count, minLength: count, maxLength: count, minItems: count },
-    ...{
-      maxItems: count,
-      minProperties: count,
-      maxProperties: count,
-      minContains: count,
-      maxContains: count,
-    },
+    minimum: count,
+    exclusiveMaximum: count,
+    minLength: count,
+    maxLength: count,
+    minItems: count,
+    maxItems: count,
+    minProperties: count,
+    maxProperties: count,
+    minContains: count,
+    maxContains: count,
     uniqueItems: fc.boolean(),
     format: fc.string(),
     $ref: fc.constantFrom("#", "#/$defs/a", "#/properties/a", "#/items", "#/$defs/none"),
     "x-unknown": fc.jsonValue({ maxDepth: 1 }),
   };
   const nesting = {
-    ...{ items: schema, contains: schema, not: schema, if: schema, then: schema, else: schema },
-    ...{ additionalProperties: schema, propertyNames: schema },
-    ...{ allOf: some, anyOf: some, oneOf: some, prefixItems: some },
-    ...{ properties: byName, $defs: byName, dependentSchemas: byName },
+    items: schema,
+    contains: schema,
+    not: schema,
+    if: schema,
+    then: schema,
+    else: schema,
+    additionalProperties: schema,
+    propertyNames: schema,
+    allOf: some,
+    anyOf: some,
+    oneOf: some,
+    prefixItems: some,
+    properties: byName,
+    $defs: byName,
+    dependentSchemas: byName,
     patternProperties: fc.dictionary(fc.constantFrom("^a", "b"), schema, { maxKeys: 2 }),
   };
   const few = (model: object, maxKeys: number): fc.Arbitrary<Fields> =>
@@ -120,7 +133,11 @@ describe("for every schema that a plan may have", () => {
 /** Nothing where ajv by itself does not take it, such as one with a property that is named `$id`. */
 function plainAjv(schema: Fields): ((value: unknown) => boolean) | undefined {
   const ajv = new Ajv2020({
-    ...{ strict: false, validateFormats: false, ownProperties: true, logger: false, validateSchema: false },
+    strict: false,
+    validateFormats: false,
+    ownProperties: true,
+    logger: false,
+    validateSchema: false,
     // Without it ajv 8.20 takes an empty array for one that meets `contains`, beside `prefixItems`.
     allErrors: true,
   });

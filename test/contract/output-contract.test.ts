@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import type { OutputContract, OutputProblem } from "../../src/agents/coordination/ports/output-contract.ts";
-import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { problemsOf, step, type Fields } from "../core/plan-scene.ts";
 
 /** Far above what was measured (1 s at the most), so that a busy machine does not matter; what hangs takes for ever. */
@@ -10,7 +10,7 @@ const TOO_LONG = "holding this against the schema takes too long; make the outpu
 let contract: OutputContract;
 
 beforeEach(() => {
-  contract = ajvOutputContract();
+  contract = createAjvOutputContract();
 });
 
 /** As `path: message`. */

@@ -3,7 +3,7 @@ import { readdir } from "node:fs/promises";
 import { basename, dirname, join, sep } from "node:path";
 import { describe, expect, it } from "vitest";
 import { nodeFileCalls, type FileCalls } from "../../src/infra/files/file-calls.ts";
-import { realFiles } from "../../src/infra/files/real-files.ts";
+import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 
 /** A real folder as a file system shows it that does not tell upper from lower case below `top`. */
@@ -50,7 +50,7 @@ describe("where a file system does not tell upper from lower case", () => {
     using folder = tempFolder();
     mkdirSync(folder.file("Src"));
     writeFileSync(folder.file("Src/ReadMe.md"), "text");
-    const files = realFiles(ignoringCase(folder.path));
+    const files = createRealFiles(ignoringCase(folder.path));
     const [root, readme, later] = [
       `file:${folder.path}`,
       `file:${folder.path}/src/readme.md`,
@@ -69,7 +69,7 @@ describe("where a file system does not tell upper from lower case", () => {
     using folder = tempFolder();
     mkdirSync(folder.file("Real"));
     symlinkSync("REAL/Deep", folder.file("Link"));
-    const files = realFiles(ignoringCase(folder.path));
+    const files = createRealFiles(ignoringCase(folder.path));
     const expected = `file:${folder.path}/real/deep/a`;
     expect(await files.locate("LINK/A", folder.path)).toBe(expected);
     expect(await files.locate("real/DEEP/a", folder.path)).toBe(expected);
@@ -78,7 +78,7 @@ describe("where a file system does not tell upper from lower case", () => {
   it("only names in it are folded, not those of the folders above on another", async () => {
     using folder = tempFolder();
     mkdirSync(folder.file("Mount/Some"), { recursive: true });
-    const files = realFiles(ignoringCase(folder.file("Mount")));
+    const files = createRealFiles(ignoringCase(folder.file("Mount")));
     expect(await files.locate("Mount/SOME/File", folder.path)).toBe(`file:${folder.path}/Mount/some/file`);
     expect(await files.locate("Other/File", folder.path)).toBe(`file:${folder.path}/Other/File`);
   });
@@ -87,14 +87,14 @@ describe("where a file system does not tell upper from lower case", () => {
     using folder = tempFolder();
     mkdirSync(folder.file("2024/12"), { recursive: true });
     writeFileSync(folder.file("letters"), "");
-    const files = realFiles(ignoringCase(folder.path));
+    const files = createRealFiles(ignoringCase(folder.path));
     expect(await files.locate("2024/12/A", folder.path)).toBe(`file:${folder.path}/2024/12/a`);
   });
 
   it("a letter whose other case is more than a letter is left as it is", async () => {
     using folder = tempFolder();
     writeFileSync(folder.file("x"), "");
-    const files = realFiles(ignoringCase(folder.path));
+    const files = createRealFiles(ignoringCase(folder.path));
     for (const path of ["İ.TXT", "I\u0307.TXT"])
       expect(await files.locate(path, folder.path)).toBe(`file:${folder.path}/İ.txt`);
     expect(await files.locate("ẞ.TXT", folder.path)).toBe(`file:${folder.path}/ß.txt`);
@@ -105,13 +105,13 @@ describe("where a file system tells upper from lower case", () => {
   it("so do resources", async () => {
     using folder = tempFolder();
     mkdirSync(folder.file("Src"));
-    const files = realFiles(tellingCase());
+    const files = createRealFiles(tellingCase());
     for (const path of ["Src/A", "Src/a", "src/A", "E\u0301", "É"])
       expect(await files.locate(path, folder.path)).toBe(`file:${folder.path}/${path}`);
   });
 
   it("and where nothing tells whether it does, neither here nor above, it is taken to", async () => {
-    const files = realFiles({
+    const files = createRealFiles({
       ...nodeFileCalls,
       lstat: (path) => nodeFileCalls.lstat(path === "/" ? path : "/none/at/all"),
       someNames: () => Promise.reject(new Error("not allowed")),
@@ -124,7 +124,7 @@ describe("where a file system tells upper from lower case", () => {
     writeFileSync(folder.file("name"), "");
     linkSync(folder.file("name"), folder.file("second"));
     // As if `second` were `NAME`: on some machines that cannot be.
-    const linked = realFiles({
+    const linked = createRealFiles({
       ...nodeFileCalls,
       lstat: (path) => nodeFileCalls.lstat(path.endsWith("NAME") ? folder.file("second") : path),
       someNames: () => Promise.resolve(["name", "NAME"]),
@@ -146,7 +146,7 @@ describe("where a file system tells upper from lower case", () => {
       renameSync(folder.file("sub/other"), folder.file("Name"));
       return facts;
     };
-    const files = realFiles({ ...view, lstat });
+    const files = createRealFiles({ ...view, lstat });
     expect(await files.locate("Name", folder.path)).toBe(`file:${folder.path}/name`);
     expect(isChanged).toBe(true);
   });
@@ -155,7 +155,7 @@ describe("where a file system tells upper from lower case", () => {
     using folder = tempFolder();
     writeFileSync(folder.file("Name"), "");
     const asked: string[] = [];
-    const files = realFiles({
+    const files = createRealFiles({
       ...nodeFileCalls,
       lstat: (path) => {
         asked.push(path);

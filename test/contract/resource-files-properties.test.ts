@@ -2,7 +2,7 @@ import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { realFiles } from "../../src/infra/files/real-files.ts";
+import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
 const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 100);
@@ -55,7 +55,7 @@ function systemSays(path: string): { readonly path: string } | { readonly code: 
 
 describe("for all trees of folders, files and links", () => {
   it("a resource is where the system says that the path leads, and none for a loop or a file in the way", async () => {
-    const files = realFiles();
+    const files = createRealFiles();
     const asked = fc.array(fc.array(names, { maxLength: 4 }), { minLength: 5, maxLength: 20 });
     const seen = { path: 0, missing: 0, nowhere: 0 };
     await fc.assert(
@@ -82,7 +82,7 @@ describe("for all trees of folders, files and links", () => {
   });
 
   it("what is made at a resource is what its path leads to then, by every path to it", async () => {
-    const files = realFiles();
+    const files = createRealFiles();
     let made = 0;
     await fc.assert(
       fc.asyncProperty(entries, fc.array(names, { minLength: 1, maxLength: 4 }), async (all, path) => {

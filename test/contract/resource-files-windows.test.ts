@@ -1,7 +1,7 @@
 import { win32 } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { FileCalls, FileFacts } from "../../src/infra/files/file-calls.ts";
-import { realFiles } from "../../src/infra/files/real-files.ts";
+import { createRealFiles } from "../../src/infra/files/real-files.ts";
 
 type Entry = "folder" | "file" | { readonly target: string };
 
@@ -60,7 +60,7 @@ function factsOf(path: string): FileFacts | undefined {
 }
 
 describe("resources on Windows", () => {
-  const files = realFiles(windows);
+  const files = createRealFiles(windows);
   const home = "C:\\Users\\Me";
 
   it.each([

@@ -5,10 +5,10 @@ import { createServer } from "node:net";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { nodeFileCalls, type FileCalls } from "../../src/infra/files/file-calls.ts";
-import { realFiles } from "../../src/infra/files/real-files.ts";
+import { createRealFiles } from "../../src/infra/files/real-files.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 
-const files = realFiles();
+const files = createRealFiles();
 
 /** The resource of the folder: what comes before `/` in those in it. */
 async function rootOf(folder: TempFolder): Promise<string> {
@@ -132,9 +132,9 @@ describe("the resource of a path", () => {
     const root = await rootOf(folder);
     mkdirSync(folder.file("closed"));
     const calls = failing("EACCES", "lstat", folder.file("closed/a"));
-    expect(await realFiles(calls).locate("closed/a/b.txt", folder.path)).toBe(`${root}/closed/a/b.txt`);
+    expect(await createRealFiles(calls).locate("closed/a/b.txt", folder.path)).toBe(`${root}/closed/a/b.txt`);
     symlinkSync("closed/a/../../open", folder.file("short"));
-    expect(await realFiles(calls).locate("short", folder.path)).toBe(`${root}/open`);
+    expect(await createRealFiles(calls).locate("short", folder.path)).toBe(`${root}/open`);
   });
 
   it("is one for names that reach the file system as one", async () => {
@@ -180,10 +180,10 @@ describe("a look at a resource", () => {
     truncateSync(folder.file("file"), BOUNDS.mergeBytesMax + 1);
     utimesSync(folder.file("file"), 1, 1);
     const calls: FileCalls = { ...nodeFileCalls, open: () => Promise.reject(new Error("opened")) };
-    const before = await realFiles(calls).look(resource);
+    const before = await createRealFiles(calls).look(resource);
     expect(before).toMatchObject({ kind: "other", because: "too_large" });
     utimesSync(folder.file("file"), 1, 2);
-    const after = await realFiles(calls).look(resource);
+    const after = await createRealFiles(calls).look(resource);
     expect("version" in after && after.version).toMatch(/^stat:[\d-]{1,123}$/u);
     expect(after).not.toEqual(before);
   });
@@ -197,7 +197,10 @@ describe("a look at a resource", () => {
     const calls: FileCalls = { ...nodeFileCalls, open: () => Promise.reject(new Error("opened")) };
     try {
       for (const resource of [`${root}/fifo`, `${root}/socket`, "file:/dev/null"])
-        expect(await realFiles(calls).look(resource)).toMatchObject({ kind: "other", because: "not_text" });
+        expect(await createRealFiles(calls).look(resource)).toMatchObject({
+          kind: "other",
+          because: "not_text",
+        });
     } finally {
       await new Promise((resolve) => server.close(resolve));
     }
@@ -212,7 +215,7 @@ describe("a look at a resource", () => {
       renameSync(folder.file("fifo"), folder.file("file"));
       return nodeFileCalls.open(path);
     };
-    const look = await realFiles({ ...nodeFileCalls, open }).look(`${root}/file`);
+    const look = await createRealFiles({ ...nodeFileCalls, open }).look(`${root}/file`);
     expect(look).toMatchObject({ kind: "other", because: "not_text" });
   });
 
@@ -223,10 +226,10 @@ describe("a look at a resource", () => {
     symlinkSync("loop", folder.file("loop"));
     const path = `${root}/file`.slice("file:".length);
     for (const call of ["stat", "open"] as const)
-      expect(await realFiles(failing("EACCES", call, path)).look(`${root}/file`)).toEqual({
+      expect(await createRealFiles(failing("EACCES", call, path)).look(`${root}/file`)).toEqual({
         kind: "unreadable",
       });
-    expect(await realFiles(failing("ENOENT", "open", path)).look(`${root}/file`)).toMatchObject({
+    expect(await createRealFiles(failing("ENOENT", "open", path)).look(`${root}/file`)).toMatchObject({
       kind: "absent",
     });
     expect(await files.look(`${root}/loop`)).toEqual({ kind: "unreadable" });
@@ -238,7 +241,7 @@ describe("a look at a resource", () => {
     const writes = ["longer", "s", "other"];
     writeFileSync(folder.file("file"), "first");
     const look = (count: number): Promise<unknown> =>
-      realFiles(
+      createRealFiles(
         changingFile(() => {
           count -= 1;
           const next = writes[count];
@@ -265,7 +268,7 @@ describe("a look at a resource", () => {
       },
     };
     writeFileSync(folder.file("file"), "x");
-    expect(await realFiles(calls).look(`${await rootOf(folder)}/file`)).toEqual({ kind: "unreadable" });
+    expect(await createRealFiles(calls).look(`${await rootOf(folder)}/file`)).toEqual({ kind: "unreadable" });
     expect(open).toBe(0);
   });
 });

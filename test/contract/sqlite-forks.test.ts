@@ -57,7 +57,8 @@ describe("damage to a long log", () => {
       forge(damaged, `update event set type = 'node.failed' where sequence = ${sequence}`);
       const reader = await openTestLedger(damaged, { mode: "read" });
       expect(await reader.workflows.damage(SOURCE, { before: LONG })).toEqual({
-        ...{ sequence, problem: "event_changed" },
+        sequence,
+        problem: "event_changed",
       });
       expect(await reader.workflows.damage(SOURCE, { before: sequence })).toBeUndefined();
       await reader.close();
@@ -150,7 +151,9 @@ describe("verifying forks", () => {
     const path = await forkedLedger(folder);
     forge(path, sql);
     expect(await problemsIn(path)).toContainEqual({
-      ...{ kind: "event_changed", runId, sequence: 0 },
+      kind: "event_changed",
+      runId,
+      sequence: 0,
       message: expect.stringMatching(/0 \(run\.started\) does not match its hash$/) as string,
     });
   });
@@ -248,7 +251,8 @@ describe("damage to the log of a coordination", () => {
     });
     const reader = await openTestLedger(path, { mode: "read" });
     expect(await reader.damage(writer.runId, { before: 1 })).toEqual({
-      ...{ sequence: 0, problem: "event_unreadable" },
+      sequence: 0,
+      problem: "event_unreadable",
     });
     await reader.close();
   });

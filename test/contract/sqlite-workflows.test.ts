@@ -4,7 +4,7 @@ import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { schemaVersion } from "../../src/infra/sqlite/database/migrate.ts";
+import { readSchemaVersion } from "../../src/infra/sqlite/database/migrate.ts";
 import { prepareRunReads } from "../../src/infra/sqlite/database/run-statements.ts";
 import {
   prepareWorkflowReads,
@@ -177,7 +177,7 @@ describe("the statements of workflows", () => {
     const { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries } =
       prepareWorkflowWrites(database);
     const writes = { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries };
-    const runs = prepareRunReads(database, schemaVersion(database));
+    const runs = prepareRunReads(database, readSchemaVersion(database));
     for (const [name, statement] of Object.entries({ ...reads, ...writes, ...runs })) {
       const steps = planOf(database, statement);
       const from = /^SCAN (?!\(subquery)/u;
@@ -201,7 +201,7 @@ describe("the statements of workflows", () => {
     const { deleteEntries } = prepareWorkflowWrites(database);
     const block =
       "SEARCH narrow USING PRIMARY KEY (tenant=? AND scope=? AND lane=? AND bits=? AND block>? AND block<?)";
-    const { runs, openRuns } = prepareRunReads(database, schemaVersion(database));
+    const { runs, openRuns } = prepareRunReads(database, readSchemaVersion(database));
     const plans: readonly [{ readonly source: string }, string][] = [
       [open, "SEARCH run USING INDEX run_open (kind=? AND run_key>?)"],
       [openRuns, "SEARCH run USING INDEX run_open (kind=? AND run_key<?)"],

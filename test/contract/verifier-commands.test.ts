@@ -42,8 +42,13 @@ describe("a check by a program", () => {
     expect(await scene.check(shell(scene, script), { result })).toEqual(verdict("pass"));
     expect(textAt(scene, "file")).toBe(textAt(scene, "stdin"));
     expect(JSON.parse(textAt(scene, "stdin"))).toEqual({
-      ...{ text: result.text, outputs: { a: [1] }, confidence: 0.25 },
-      ...{ coordinationId: "co-1", stepId: "build", attempt: 2, agentId: "coder" },
+      text: result.text,
+      outputs: { a: [1] },
+      confidence: 0.25,
+      coordinationId: "co-1",
+      stepId: "build",
+      attempt: 2,
+      agentId: "coder",
     });
     expect(statSync(scene.outside("file")).mode & 0o777).toBe(0o600);
     expect(textAt(scene, "mode").trim()).toBe("700");
@@ -69,7 +74,11 @@ describe("a check by a program", () => {
     const { PATH, LANG } = process.env;
     const folder = env["HOME"] ?? "none";
     expect(env).toEqual({
-      ...{ PATH, HOME: folder, TMPDIR: folder, OUT: scene.outside(""), MORE: "1" },
+      PATH,
+      HOME: folder,
+      TMPDIR: folder,
+      OUT: scene.outside(""),
+      MORE: "1",
       ...(LANG !== undefined && { LANG }),
     });
     expect(textAt(scene, "pwd").trim().split("/").at(-1)).toBe(folder.split("/").at(-1));
@@ -207,7 +216,9 @@ describe("the end of a program", () => {
       child.unref();`;
     const startMs = performance.now();
     const answer = await scene.check({
-      ...{ kind: "command", command: process.execPath, args: ["-e", daemon] },
+      kind: "command",
+      command: process.execPath,
+      args: ["-e", daemon],
       env: { OUT: scene.outside("") },
     });
     expect(answer).toEqual(verdict("pass"));

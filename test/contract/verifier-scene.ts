@@ -7,7 +7,7 @@ import type { LogFields } from "../../src/agents/coordination/ports/logger.ts";
 import type { ModelClient, ModelRequest } from "../../src/agents/coordination/ports/model-client.ts";
 import type { CheckAnswer, VerifiedResult } from "../../src/agents/coordination/ports/verifier.ts";
 import { systemClock } from "../../src/infra/clock/system-clock.ts";
-import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { createVerifier, type VerifierParts } from "../../src/infra/verify/create-verifier.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 
@@ -42,7 +42,7 @@ export function verifierScene(change: Partial<VerifierParts> = {}): Scene {
   const logged: Scene["logged"] = [];
   const log = (fields: LogFields, message: string): void => void logged.push({ fields, message });
   const parts: VerifierParts = {
-    contract: () => Promise.resolve(ajvOutputContract()),
+    contract: () => Promise.resolve(createAjvOutputContract()),
     allowSelf: false,
     workspaceOf: () => workspace,
     clock: systemClock,
@@ -71,7 +71,10 @@ export function verifierScene(change: Partial<VerifierParts> = {}): Scene {
 }
 
 const RESULT = {
-  ...{ coordinationId: "co-1", stepId: "build", attempt: 2, target: "co-1:7" },
+  coordinationId: "co-1",
+  stepId: "build",
+  attempt: 2,
+  target: "co-1:7",
   agentId: "coder",
   text: "all tests passed",
 };

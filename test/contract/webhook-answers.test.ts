@@ -8,7 +8,7 @@ import {
   type AnswerMessage,
   type CheckedAnswer,
 } from "../../src/infra/webhook/answer-check.ts";
-import { seenIds } from "../../src/infra/webhook/seen-ids.ts";
+import { createSeenIds } from "../../src/infra/webhook/seen-ids.ts";
 import { answerTokenOf, signatureOf } from "../../src/infra/webhook/webhook-signature.ts";
 import { fakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 import { receiver, send, status } from "./webhook-scene.ts";
@@ -353,7 +353,7 @@ describe("an answer that comes again", () => {
 
   it("is remembered within bounds: what is over is forgotten first, then the oldest", () => {
     let nowMs = 0;
-    const seen = seenIds(() => nowMs, 3);
+    const seen = createSeenIds(() => nowMs, 3);
     seen.keep("long", 100);
     seen.keep("short", 10);
     seen.keep("longer", 200);

@@ -8,7 +8,7 @@ import { expect, onTestFinished } from "vitest";
 import type { WebhookConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../src/agents/coordination/ports/human-channel.ts";
-import { webhookChannel, type WebhookParts } from "../../src/infra/webhook/webhook-channel.ts";
+import { createWebhookChannel, type WebhookParts } from "../../src/infra/webhook/webhook-channel.ts";
 import { fakeClock, START_MS, type FakeClock } from "../support/fake-clock.ts";
 
 export const SECRET = "a secret of the operator's";
@@ -127,7 +127,7 @@ export async function send({
   const log: string[] = [];
   const line = (fields: object, message: string): void =>
     void log.push(JSON.stringify({ ...fields, message }));
-  const channel = webhookChannel({
+  const channel = createWebhookChannel({
     name: "ops",
     config: {
       secret: SECRET,

@@ -5,7 +5,7 @@ import {
   type CoordinationId,
   type EpochMs,
 } from "../../src/agents/coordination/contracts/ids.ts";
-import { eventIdIn, type RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
+import { findEventId, type RunOrigin } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
 import type {
   WorkflowDraft,
   WorkflowEvent,
@@ -94,10 +94,15 @@ export function workflowAuthor(name: string, origin?: RunOrigin): WorkflowAuthor
       eventOf({ runId, origin }, length + index, draft),
     );
     return {
-      ...{ runId, events },
+      runId,
+      events,
       ...(origin && length === 0 && { origin }),
       summary: {
-        ...{ kind: "workflow", status, tenant: "acme", workflowId: `wf-${name}`, driver: "driver-1" },
+        kind: "workflow",
+        status,
+        tenant: "acme",
+        workflowId: `wf-${name}`,
+        driver: "driver-1",
         createdAtMs: NOW,
       },
       ...(entries.length > 0 && {
@@ -121,8 +126,8 @@ function eventOf(
   sequence: number,
   draft: WorkflowDraft,
 ): WorkflowEvent {
-  const eventId = eventIdIn(runId, origin, sequence);
-  return { ...draft, ...{ eventId, runId, sequence, timestamp: isoTimestamp(at(sequence)) } };
+  const eventId = findEventId(runId, origin, sequence);
+  return { ...draft, eventId, runId, sequence, timestamp: isoTimestamp(at(sequence)) };
 }
 
 function written({ id, tags }: MemoryEntry): WorkflowDraft {
@@ -133,7 +138,9 @@ export function started(workflowId = "wf"): WorkflowDraft {
   return {
     type: "run.started",
     payload: {
-      ...{ workflowId, inputs: { text: "ünïcode 🜁", list: [1, null, { deep: true }] }, transport: "rest" },
+      workflowId,
+      inputs: { text: "ünïcode 🜁", list: [1, null, { deep: true }] },
+      transport: "rest",
       owner: { tenant: "acme", principal: "ann" },
       definition: definitionOf(workflowId).sha256,
       memoryScope: "notes",
@@ -149,7 +156,11 @@ export const COMPLETED: WorkflowDraft = { type: "run.completed", payload: { outp
 
 export function branchOf(sourceRunId: CoordinationId, name: string, fromSeq: number): RunOrigin {
   return {
-    ...{ mode: "branch", sourceRunId, fromSeq, until: fromSeq, identity: workflowRunId(name) },
+    mode: "branch",
+    sourceRunId,
+    fromSeq,
+    until: fromSeq,
+    identity: workflowRunId(name),
     ids: [{ before: fromSeq, runId: sourceRunId }],
   };
 }

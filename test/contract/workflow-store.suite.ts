@@ -75,7 +75,10 @@ function describeAppend(open: Open): void {
     const later = await tested.ledger.open();
     expect(await readAll(later.workflows, author.runId)).toEqual(expected);
     expect(await later.workflows.entry(author.runId)).toEqual({
-      ...{ runId: author.runId, ordinal: 1, length: 3, summary: more.summary },
+      runId: author.runId,
+      ordinal: 1,
+      length: 3,
+      summary: more.summary,
     });
     await later.close();
   });

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
-  workspaceEtag,
+  formatWorkspaceEtag,
   type WorkspaceScope,
 } from "../../src/agents/coordination/contracts/workflows/workspace.ts";
 import type { WorkspaceAsOf, WorkspaceWritten } from "../../src/agents/coordination/ports/workspace-store.ts";
@@ -41,7 +41,7 @@ function remove(store: WorkflowStore, path: string, { at = OWN, ifMatch }: Put =
 
 function etagOf(written: WorkspaceWritten): string {
   if (written.kind !== "written") throw new Error(`nothing was written: ${written.kind}`);
-  return workspaceEtag(written.entry.version, written.entry.sha256);
+  return formatWorkspaceEtag(written.entry.version, written.entry.sha256);
 }
 
 interface Seen {
@@ -77,7 +77,12 @@ function writes(author: WorkflowAuthor, files: readonly RunWrite[]): WorkflowApp
   const request = author.propose(told);
   const first = request.events[0]?.sequence ?? 0;
   const workspace = files.map(({ path, text, version, at = OWN }, index) => ({
-    ...{ at, path, version, previous: version - 1, sequence: first + index, updatedAt: UPDATED },
+    at,
+    path,
+    version,
+    previous: version - 1,
+    sequence: first + index,
+    updatedAt: UPDATED,
     content: text === null ? null : { contentType: "text/plain", text },
   }));
   return { ...request, workspace };
@@ -123,7 +128,10 @@ function describeFiles(open: Open): void {
       expect(await put(store, "docs/a.md", text)).toEqual({
         kind: "written",
         entry: {
-          ...{ path: "docs/a.md", version: index + 1, contentType: "text/markdown", updatedAt: UPDATED },
+          path: "docs/a.md",
+          version: index + 1,
+          contentType: "text/markdown",
+          updatedAt: UPDATED,
           sha256: hash("sha256", text),
         },
       });
@@ -153,7 +161,9 @@ function describeFiles(open: Open): void {
     expect(listed?.map(({ kind }) => kind)).toEqual(["file", "file", "file"]);
     await remove(store, "B");
     expect(await store.workspace.list(OWN, { withRemoved: true })).toContainEqual({
-      ...{ kind: "removed", path: "B", version: 2 },
+      kind: "removed",
+      path: "B",
+      version: 2,
     });
   });
 

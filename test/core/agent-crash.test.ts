@@ -82,7 +82,11 @@ function tools(it: World): Partial<ToolCaller> {
 
 function host(it: World, pid: number, faults?: AppendFaults): WorkflowScene {
   return workflowScene({
-    ...{ ledger: it.ledger, clock: it.clock, pid, chat: model(it), tools: tools(it) },
+    ledger: it.ledger,
+    clock: it.clock,
+    pid,
+    chat: model(it),
+    tools: tools(it),
     ...(faults && { faults }),
     agents: { installed: AGENTS, mcpServers: { well: "https://tools.example/mcp" } },
   });
@@ -254,7 +258,11 @@ test("a run keeps the agent that it began with, whatever is installed when its n
   );
   await begin(first);
   const second = workflowScene({
-    ...{ ledger: it.ledger, clock: it.clock, pid: 2, chat: model(it), tools: tools(it) },
+    ledger: it.ledger,
+    clock: it.clock,
+    pid: 2,
+    chat: model(it),
+    tools: tools(it),
     agents: {
       installed: [installed("vendor.crash.second")],
       mcpServers: { well: "https://tools.example/mcp" },
@@ -298,7 +306,9 @@ describe("running an agent from within the process", () => {
   test("stops waiting when nobody waits any more, and lets the run go on", async () => {
     const it = world();
     const scene = workflowScene({
-      ...{ ledger: it.ledger, clock: it.clock, agents: { installed: AGENTS } },
+      ledger: it.ledger,
+      clock: it.clock,
+      agents: { installed: AGENTS },
       chat: { complete: () => new Promise(() => undefined) },
     });
     const waiting = new AbortController();
@@ -317,7 +327,10 @@ test("a node that is tried again is another invocation, and the one that failed 
     settings: { maxRetries: 1 },
   });
   const scene = workflowScene({
-    ...{ ledger: it.ledger, clock: it.clock, definitions: [definition], agents: { installed: AGENTS } },
+    ledger: it.ledger,
+    clock: it.clock,
+    definitions: [definition],
+    agents: { installed: AGENTS },
     chat: {
       complete: () =>
         Promise.resolve(

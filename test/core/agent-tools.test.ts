@@ -12,7 +12,7 @@ import type {
 } from "../../src/agents/coordination/ports/outbound.ts";
 import { NO_AGENTS } from "../../src/agents/coordination/runtime/workflow-host/records/agent-parts.ts";
 import {
-  gateTool,
+  findToolDenial,
   type GatedTool,
 } from "../../src/agents/coordination/runtime/workflow-host/agents/tool-gate.ts";
 import { createToolRates } from "../../src/agents/coordination/runtime/workflow-host/agents/tool-rates.ts";
@@ -28,8 +28,10 @@ const SAID = { kind: "answered", finishReason: "stop", model: "m", provider: "p"
 function buyer(toolAllowlist: readonly string[], agentId = AGENT): InstalledAgent {
   const manifest = { agentId, persona: "Buyer", modelClass: "general", systemPrompt: "Buy." };
   const parsed = readInstalledAgent({
-    ...{ manifest: { ...manifest, toolAllowlist }, systemPrompt: "Buy." },
-    ...{ packName: "p", packVersion: "1.0.0" },
+    manifest: { ...manifest, toolAllowlist },
+    systemPrompt: "Buy.",
+    packName: "p",
+    packVersion: "1.0.0",
   });
   if (!parsed.ok) throw new Error(JSON.stringify(parsed.problems));
   return parsed.value;
@@ -97,7 +99,8 @@ describe("the gate of a tool", () => {
   ];
   const gate = (toolScopes: Readonly<Record<string, readonly string[]>>, burst = 10) => {
     const toolRates = createToolRates(fakeClock(), { perMinute: 1, burst });
-    return (tool: GatedTool) => gateTool({ agentHost: { ...NO_AGENTS, toolScopes }, toolRates }, run, tool);
+    return (tool: GatedTool) =>
+      findToolDenial({ agentHost: { ...NO_AGENTS, toolScopes }, toolRates }, run, tool);
   };
 
   test("asks for the scopes of each name of it, whichever it is called by", () => {
@@ -173,7 +176,8 @@ test("a task that a model, or who asked it, wrote does not say on which host ano
   const runId = await scene.run("", { agent: { agentId: AGENT, source: "chat-mention" }, inputs });
   expect(asked).toEqual([]);
   expect(await scene.snapshot(runId)).toMatchObject({
-    ...{ status: "completed", outputs: { result: "bought", agentId: "vendor.test.third" } },
+    status: "completed",
+    outputs: { result: "bought", agentId: "vendor.test.third" },
   });
 });
 
@@ -205,7 +209,8 @@ describe("what is nested so deep that it cannot be written", () => {
     const runId = await scene.run("", { agent: { agentId: AGENT, source: "run-api" } });
     await scene.clock.advance(10_000);
     expect(await scene.snapshot(runId)).toMatchObject({
-      ...{ status: "failed", error: { code: "value_not_recordable" } },
+      status: "failed",
+      error: { code: "value_not_recordable" },
     });
     expect(scene.types(runId).filter((type) => type === "agent.invocation.completed")).toHaveLength(1);
     return [counts.model, counts.tool];

@@ -36,9 +36,13 @@ export function change(
     else throw new Error(`${tool} does not fit ${name}`);
   };
   return {
-    ...{ session, tool, callKey: `call-${calls}`, reads: [] },
+    session,
+    tool,
+    callKey: `call-${calls}`,
+    reads: [],
     targets: changes.map(({ name, propose, replaces }): WriteTarget => ({
-      ...{ propose, replaces },
+      propose,
+      replaces,
       at: { path: name, folder: files.folder },
     })),
     rewrite: (merged) => ({ merged }),
@@ -58,7 +62,8 @@ type Files = Parameters<typeof change>[0];
 /** Writes the whole of one file, or of several. */
 export function write(files: Files, session: SessionKey, texts: Readonly<Record<string, string>>): ToolCall {
   const changes = Object.entries(texts).map(([name, text]): Change => ({
-    ...{ name, replaces: true },
+    name,
+    replaces: true,
     propose: () => ({ kind: "text", text }),
   }));
   return change(files, session, { tool: "write", changes });

@@ -24,14 +24,14 @@ describe("a child's contested write where the host can ask nobody", () => {
     expect(answer.conflictId).toBe("co-1:conflict-1");
     expect(s.events("coordination.escalated")).toMatchObject([
       {
-        ...{
-          escalationId: "escalation-1",
-          cause: "conflict",
-          kind: "approval",
-          stepId: "step-2",
-          askedBy: b,
-        },
-        ...{ answers: ["approve", "deny"], conflictId: "co-1:conflict-1", onExpiry: "deny" },
+        escalationId: "escalation-1",
+        cause: "conflict",
+        kind: "approval",
+        stepId: "step-2",
+        askedBy: b,
+        answers: ["approve", "deny"],
+        conflictId: "co-1:conflict-1",
+        onExpiry: "deny",
       },
     ]);
     const [{ deadlineAtMs } = { deadlineAtMs: 0 }] = s.events("coordination.escalated");

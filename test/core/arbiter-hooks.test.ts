@@ -21,7 +21,8 @@ function plugin(
   const asked: PluginContest[] = [];
   const deadlines: EpochMs[] = [];
   return {
-    ...{ asked, deadlines },
+    asked,
+    deadlines,
     hasAny: () => true,
     arbitrate: async (contest, deadlineAtMs) => {
       asked.push(contest);
@@ -71,12 +72,10 @@ describe("a plugin that rules on contested writes", () => {
     const priority = "normal";
     expect(hooks.asked).toEqual([
       {
-        ...{
-          coordinationId: "co-1",
-          resource: s.resource("notes.md"),
-          cause: "overlap",
-          strategy: "owner_wins",
-        },
+        coordinationId: "co-1",
+        resource: s.resource("notes.md"),
+        cause: "overlap",
+        strategy: "owner_wins",
         tool: "write",
         requester: { stepId: "step-2", priority, agentId: "main" },
         holders: [{ stepId: "step-1", priority, agentId: "main", expiresAtMs: s.clock.now() + LEASE_MS }],

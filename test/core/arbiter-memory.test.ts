@@ -38,7 +38,12 @@ describe("what sessions have seen", () => {
 
 describe("calls under way", () => {
   const call = (key: string, resource: string, token = 1): CallUnderWay => ({
-    ...{ callKey: key, tool: "write", atMs: at(0), mayTouchAnything: false, seenOrder: 0, looks: [] },
+    callKey: key,
+    tool: "write",
+    atMs: at(0),
+    mayTouchAnything: false,
+    seenOrder: 0,
+    looks: [],
     participant: { session: session(key) } as Participant,
     changes: [{ resource, replaces: true, isNew: true, token, before: "absent", text: key }],
   });

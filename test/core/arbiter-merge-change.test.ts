@@ -7,7 +7,7 @@ import {
   type MergedChange,
 } from "../../src/agents/coordination/runtime/arbiter/merge-change.ts";
 import type { Proposed } from "../../src/agents/coordination/runtime/arbiter/write-call.ts";
-import { lineMerge } from "../../src/infra/merge/line-merge.ts";
+import { createLineMerge } from "../../src/infra/merge/line-merge.ts";
 import { versionOf } from "./arbiter-scene.ts";
 
 const BASE = "one\n-\ntwo\n";
@@ -15,7 +15,7 @@ const KEPT = new Map([[versionOf(BASE).slice("sha256:".length), BASE]]);
 
 const parts = {
   content: { get: (sha256: string) => Promise.resolve(KEPT.get(sha256)) },
-  textMerge: () => Promise.resolve(lineMerge()),
+  textMerge: () => Promise.resolve(createLineMerge()),
   refOf: (text: string) => ({ sha256: hash("sha256", text), bytes: text.length }),
 };
 
@@ -29,7 +29,10 @@ const edits =
 
 async function said(change: Partial<Mergeable>): Promise<string | undefined> {
   const merged: MergedChange = await mergeChange(parts, {
-    ...{ propose: writes("x\n"), look: text(BASE), base: versionOf(BASE), isBeingWritten: false },
+    propose: writes("x\n"),
+    look: text(BASE),
+    base: versionOf(BASE),
+    isBeingWritten: false,
     ...change,
   });
   if (merged.evidence.kind === "obstacle") {

@@ -213,7 +213,13 @@ export async function scene(options: SceneOptions = {}): Promise<Scene> {
   const { put, text, remove, folder } = files;
   return {
     ...it,
-    ...{ put, text, remove, folder, store, ask, runs },
+    put,
+    text,
+    remove,
+    folder,
+    store,
+    ask,
+    runs,
     get coordinator() {
       return coordinator;
     },
@@ -292,7 +298,9 @@ function hashed(request: SpawnRequest): SpawnRequest {
 
 function planOf(steps: readonly Fields[], fields: Fields): Fields {
   return {
-    ...{ coordinationId: "plan-1", objective: "try it", ownerSession: OWNER },
+    coordinationId: "plan-1",
+    objective: "try it",
+    ownerSession: OWNER,
     conflictPolicy: {},
     failurePolicy: { retryBudget: 5, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     defaults: { retry: { budget: 0 } },

@@ -83,7 +83,10 @@ async function race(seed: number, conflicts: { readonly strategy?: "merge_if_saf
     const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
     const outside: Host = { ...rest, clock };
     const coordinator = startCoordinator({
-      ...{ store: slowed(store, order), host: outside, name, conflicts },
+      store: slowed(store, order),
+      host: outside,
+      name,
+      conflicts,
       files: { ...files, files: slowedFiles(files.files, order) },
     });
     gateways.push({ coordinator, store, host: outside });
@@ -92,7 +95,11 @@ async function race(seed: number, conflicts: { readonly strategy?: "merge_if_saf
   const at = (index: number): Gateway => (index === 0 ? first : second);
   const arbiter: Race["arbiter"] = (index) => at(index).coordinator.arbiter;
   return {
-    ...{ files, gateways, order, clock, arbiter },
+    files,
+    gateways,
+    order,
+    clock,
+    arbiter,
     claims: () => first.store.claims({ after: 0, limit: 100 }),
     sees: async (index, session) => {
       const call = read(files, session, "notes.md");

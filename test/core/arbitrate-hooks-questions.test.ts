@@ -30,7 +30,10 @@ function asking(): Scene {
 
 const answered = (answer: "approve" | "deny"): Command => ({
   type: "answerEscalation",
-  ...{ escalationId: "escalation-1", answer, by: { kind: "operator" }, through: "cli" },
+  escalationId: "escalation-1",
+  answer,
+  by: { kind: "operator" },
+  through: "cli",
 });
 
 describe("the log of a question about a write", () => {

@@ -8,7 +8,7 @@ import {
   conflictStrategySchema,
   type ConflictStrategy,
 } from "../../src/agents/coordination/contracts/plan.ts";
-import { resolutionByRules } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
+import { draftResolutionByRules } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
 import {
   asks,
   atWork,
@@ -33,17 +33,18 @@ const rule = (hook: PluginRuling, strategy: ConflictStrategy = "owner_wins") =>
 describe("what a plugin ruled", () => {
   it.each(conflictStrategySchema.options)("takes the place of %s", (strategy) => {
     expect(rule(FOR_ME, strategy)).toMatchObject({
-      ...{ kind: "granted", winner: ME, rule: "hook", because: "plugin:guard" },
+      kind: "granted",
+      winner: ME,
+      rule: "hook",
+      because: "plugin:guard",
       losers: [{ stepId: "step-2" }, { stepId: "step-3" }],
     });
     expect(rule(FOR_THEM, strategy)).toMatchObject({
-      ...{
-        kind: "refused",
-        winner: { stepId: "step-2" },
-        losers: [ME],
-        rule: "hook",
-        because: "plugin:guard",
-      },
+      kind: "refused",
+      winner: { stepId: "step-2" },
+      losers: [ME],
+      rule: "hook",
+      because: "plugin:guard",
     });
   });
 
@@ -91,7 +92,7 @@ describe("a contest that a plugin ruled on", () => {
     for (const hook of [FOR_ME, FOR_THEM, { award: "holder", failed: true } as const]) {
       const scene = asked(hook);
       const [conflict] = openOf(scene).conflicts;
-      expect(conflict && resolutionByRules(conflict)?.payload).toEqual(conflict?.resolution);
+      expect(conflict && draftResolutionByRules(conflict)?.payload).toEqual(conflict?.resolution);
     }
   });
 

@@ -10,12 +10,12 @@ import {
   createMockModel,
   type MockAnswer,
 } from "../../src/agents/coordination/runtime/workflow-host/records/mock-model.ts";
-import { askedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
+import { modelAskedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
 import { envelopeOf, recordedEnvelope } from "../../src/agents/coordination/workflow/envelope-kind.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
 import type { ModelAsk } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";
 
 const SOURCE = "run-source" as CoordinationId;
@@ -51,12 +51,17 @@ const known = (() => {
     eventAt(FORK, 0, {
       type: "run.started",
       payload: {
-        ...{ workflowId: "w", inputs: {}, transport: "rest", definition: "0".repeat(64), memoryScope: "s" },
+        workflowId: "w",
+        inputs: {},
+        transport: "rest",
+        definition: "0".repeat(64),
+        memoryScope: "s",
         owner: { tenant: "t", principal: "p" },
       },
     }),
     eventAt(FORK, 1, {
-      ...{ type: "node.started", nodeId: "call" },
+      type: "node.started",
+      nodeId: "call",
       payload: { nodeId: "call", typeId: "core.ai.callPrompt", attempt: 0 },
     }),
   ]);
@@ -66,16 +71,18 @@ const known = (() => {
 const REQUEST: ModelAsk = { provider: "mock", messages: [{ role: "user", content: "?" }], maxTokens: 10 };
 const completed: Draft = { type: "node.completed", nodeId: "call", payload: { nodeId: "call", outputs: {} } };
 const failed = (code: string): Draft => ({
-  ...{ type: "node.failed", nodeId: "call" },
+  type: "node.failed",
+  nodeId: "call",
   payload: { nodeId: "call", error: { code, message: "why" } },
 });
 const refusal: Draft = {
-  ...{ type: "envelope.refusal", nodeId: "call" },
+  type: "envelope.refusal",
+  nodeId: "call",
   payload: { nodeId: "call", provider: "mock", model: "mock" },
 };
 const askedFor = (request: ModelAsk): Draft => {
   const model = { provider: "mock", model: request.model ?? "mock" };
-  const asked = askedOf({ sha256 }, request, model) ?? expect.fail("it has a key");
+  const asked = modelAskedOf({ sha256 }, request, model) ?? expect.fail("it has a key");
   const payload = { nodeId: "call", ...model, requestDigest: asked.digest };
   return { type: "coordination.model_asked", nodeId: "call", payload };
 };
@@ -97,8 +104,9 @@ async function play(
   if (says) mock.program("t", nodeId, [says]);
   const asked: string[] = [];
   const parts: AskAgainParts = {
-    ...{ sha256, settings },
-    contract: () => Promise.resolve(ajvOutputContract()),
+    sha256,
+    settings,
+    contract: () => Promise.resolve(createAjvOutputContract()),
     chat: () => Promise.reject(new Error("no live model is asked")),
     mockModel: {
       answer: (at, given) => {
@@ -136,7 +144,11 @@ describe("a replay that asks a model again", () => {
     const { told } = await play(recorded, { says });
     expect(told.map(({ type }) => type)).toEqual(["replay.divergedAtRefusal", "node.failed", "run.failed"]);
     expect(told[0]?.payload).toEqual({
-      ...{ sourceRunId: SOURCE, nodeId: "call", originalEnvelopeKind, replayEnvelopeKind, originalEventId },
+      sourceRunId: SOURCE,
+      nodeId: "call",
+      originalEnvelopeKind,
+      replayEnvelopeKind,
+      originalEventId,
       atSequence: Number(originalEventId.split(":")[1]),
     });
     expect(told[2]?.payload).toMatchObject({
@@ -161,7 +173,7 @@ describe("a replay that asks a model again", () => {
 
   test("takes the recorded outcome of a request that names no model, whichever answers by now", async () => {
     const { provider: _, ...live } = REQUEST;
-    const asked = askedOf({ sha256 }, live, { provider: "host-of-then", model: "model-of-then" });
+    const asked = modelAskedOf({ sha256 }, live, { provider: "host-of-then", model: "model-of-then" });
     const payload = { nodeId: "call", provider: "host-of-then", model: "model-of-then" };
     const told = { ...payload, requestDigest: asked?.digest ?? "" };
     const recorded: Draft[] = [

@@ -20,7 +20,7 @@ import {
   conflictStrategySchema,
   type ConflictStrategy,
 } from "../../src/agents/coordination/contracts/plan.ts";
-import { covers } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { isCovering } from "../../src/agents/coordination/contracts/resource-names.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
@@ -209,9 +209,7 @@ function commandsOf(state: OpenCoordination, act: Act, moment: Moment): Command[
     }
     case "change": {
       const { resource, version } = act;
-      return [
-        { type: "recordChange", ...{ stepId: whoIs(act.step), resource, version, tool: "write", token: 1 } },
-      ];
+      return [{ type: "recordChange", stepId: whoIs(act.step), resource, version, tool: "write", token: 1 }];
     }
     case "end":
       return [act.well ? complete(act.step) : fail(act.step)];
@@ -243,7 +241,10 @@ function requestOf(state: OpenCoordination, act: Request, moment: Moment): Reque
     if (act.foreign) against.push(foreigner(moment));
     if (against.length === 0) return asked;
     const me: Contestant = {
-      ...{ stepId: step, priority: "normal", claimedSequence: asked.held ?? token, declared: act.declared },
+      stepId: step,
+      priority: "normal",
+      claimedSequence: asked.held ?? token,
+      declared: act.declared,
       ...(held && { expiresAtMs: held.expiresAtMs }),
     };
     return { ...asked, contest: contestOf(act, [...against, me], moment) };
@@ -269,7 +270,10 @@ function contestOf(
     ? ({ kind: "clean", base: "a", current: "b", merged: "c" } as const)
     : ({ kind: "obstacle", obstacle: "overlapping_changes" } as const);
   return {
-    ...{ cause: "overlap", strategy, from: "default", claims },
+    cause: "overlap",
+    strategy,
+    from: "default",
+    claims,
     ...(strategy === "merge_if_safe" && { merge }),
     ...(people && { reviewByMs: addMs(now, 30_000) }),
   };
@@ -286,7 +290,10 @@ function othersOn(
     .toArray()
     .filter((claim) => claim.stepId !== step && claim.expiresAtMs > now && overlaps(claim.resource, resource))
     .map(({ stepId: holder, priority, token, expiresAtMs }) => ({
-      ...{ stepId: holder, priority, claimedSequence: token, expiresAtMs },
+      stepId: holder,
+      priority,
+      claimedSequence: token,
+      expiresAtMs,
     }));
   const change = state.changes.get(resource);
   if (!change || change.stepId === step || live.some((claim) => claim.stepId === change.stepId)) return live;
@@ -295,7 +302,7 @@ function othersOn(
 }
 
 export function overlaps(one: string, other: string): boolean {
-  return covers(one, other) || covers(other, one);
+  return isCovering(one, other) || isCovering(other, one);
 }
 
 function foreigner({ now }: Moment): Contestant {

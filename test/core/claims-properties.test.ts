@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { RequestResources } from "../../src/agents/coordination/contracts/commands.ts";
 import { OWNER_STEP_ID, addMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { nextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { findNextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import { holdingOf, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
@@ -211,7 +211,7 @@ describe("for every history of claims", () => {
   it("a question that is overdue is closed, nothing is planned before the deadline, and something at it", () => {
     holds(({ steps }) => {
       for (const { after } of steps) {
-        const due = nextDeadline(after);
+        const due = findNextDeadline(after);
         if (after.kind !== "open" || due === undefined) continue;
         expect(planDispatch(after, addMs(due, -1))).toEqual([]);
         const effects = planDispatch(after, due);

@@ -73,7 +73,11 @@ export const change = (
   rest: Partial<FactPayloads["resource.changed"]> = {},
 ): Command => ({
   type: "recordChange",
-  ...{ stepId: stepId(step), resource: NOTES, version, tool: "write", token: 1 },
+  stepId: stepId(step),
+  resource: NOTES,
+  version,
+  tool: "write",
+  token: 1,
   ...rest,
 });
 

@@ -6,13 +6,13 @@ import type { ConflictStrategy } from "../../src/agents/coordination/contracts/p
 import { contestOf } from "../../src/agents/coordination/dispatch/conflict-facts.ts";
 import type { Assessed } from "../../src/agents/coordination/runtime/arbiter/assessed-target.ts";
 import {
-  givenUpSentence,
+  describeGivenUpAttempt,
   recordRefusedSentence,
-  refusalSentence,
-  reviewText,
-  undeterminedReview,
-  undeterminedSentence,
-  underWaySentence,
+  describeRefusal,
+  createReviewText,
+  createUndeterminedReview,
+  describeUndetermined,
+  describeCallUnderWay,
 } from "../../src/agents/coordination/runtime/arbiter/conflict-sentence.ts";
 import type { Participant } from "../../src/agents/coordination/runtime/arbiter/participants.ts";
 import { atWork } from "./claims-scene.ts";
@@ -22,7 +22,10 @@ const SINCE = Date.UTC(2026, 0, 2, 10, 0, 0) as EpochMs;
 const UNTIL = Date.UTC(2026, 0, 2, 10, 5, 0) as EpochMs;
 
 const contestant = (stepId: string, rest: Partial<Contestant> = {}): Contestant => ({
-  ...{ stepId: stepId as StepId, priority: "normal", claimedSequence: 1, ...rest },
+  stepId: stepId as StepId,
+  priority: "normal",
+  claimedSequence: 1,
+  ...rest,
 });
 
 interface Given {
@@ -44,8 +47,13 @@ function assessed({ against, strategy = "owner_wins", cause = "overlap", ...rest
     request: { resource, token: 9, expiresAtMs: UNTIL, contest },
     ruling: arbitrate(contestOf(me.stepId, contest)),
     holders: held.map(({ stepId, claimedSequence: token }) => ({
-      ...{ resource, stepId, token, runId: "co-1" as CoordinationId, priority: "normal" },
-      ...{ acquiredAtMs: SINCE, expiresAtMs: UNTIL },
+      resource,
+      stepId,
+      token,
+      runId: "co-1" as CoordinationId,
+      priority: "normal",
+      acquiredAtMs: SINCE,
+      expiresAtMs: UNTIL,
     })),
     delegated: [],
     look: undefined,
@@ -53,7 +61,7 @@ function assessed({ against, strategy = "owner_wins", cause = "overlap", ...rest
 }
 
 const sentence = (given: Given, conflictId?: string): string =>
-  refusalSentence(assessed(given), state, conflictId);
+  describeRefusal(assessed(given), state, conflictId);
 const holder = (stepId: string, rest: Partial<Contestant> = {}): Contestant =>
   contestant(stepId, { expiresAtMs: UNTIL, ...rest });
 
@@ -124,24 +132,24 @@ describe("other sentences", () => {
       changes: [],
       looks: [],
     };
-    expect(underWaySentence("file:/repo/notes.md", call)).toMatch(
+    expect(describeCallUnderWay("file:/repo/notes.md", call)).toMatch(
       /\/repo\/notes\.md is being changed just now by step-2.* \(write, since 2026-01-02T10:00:00Z\)\. Try again in a moment\.$/u,
     );
-    expect(undeterminedSentence("exec", { because: "undeclared" })).toContain(
+    expect(describeUndetermined("exec", { because: "undeclared" })).toContain(
       "what exec would change cannot be told",
     );
-    expect(undeterminedSentence("crm", { because: "extractor_failed", extractor: 'a"b' })).toContain(
+    expect(describeUndetermined("crm", { because: "extractor_failed", extractor: 'a"b' })).toContain(
       'the extractor "a\\"b" of another plugin failed',
     );
     expect(recordRefusedSentence("too many")).toBe("Coordination refused this call: too many.");
-    expect(givenUpSentence("step-2")).toContain("attempt of step step-2 was given up");
+    expect(describeGivenUpAttempt("step-2")).toContain("attempt of step step-2 was given up");
   });
 });
 
 describe("what a person is asked", () => {
   /** Only owners' calls can be asked about. */
   const asked = (...given: readonly Given[]): { readonly title: string; readonly description: string } =>
-    reviewText(
+    createReviewText(
       given.map((one) => assessed({ strategy: "manual_review", requester: "@owner", ...one })),
       state,
     );
@@ -178,7 +186,7 @@ describe("what a person is asked", () => {
     expect(title).toContain("file-0");
     expect(description.length).toBeLessThanOrEqual(512);
     expect(description).toContain("their claims end");
-    const unchecked = undeterminedReview("x".repeat(200));
+    const unchecked = createUndeterminedReview("x".repeat(200));
     expect(unchecked.title.length).toBeLessThanOrEqual(80);
     expect(unchecked.description.length).toBeLessThanOrEqual(512);
   });

@@ -140,8 +140,11 @@ describe("a change", () => {
   it("that cannot be told is recorded each time", () => {
     const scene = atWork(1);
     const unknown: Command = {
-      ...{ type: "recordUndetermined", stepId: stepId(1), tool: "exec" },
-      ...{ because: "undeclared", action: "denied" },
+      type: "recordUndetermined",
+      stepId: stepId(1),
+      tool: "exec",
+      because: "undeclared",
+      action: "denied",
     };
     expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);
     expect(saidOf(scene.when(unknown))).toEqual(["write.undetermined"]);

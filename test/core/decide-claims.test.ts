@@ -40,7 +40,9 @@ describe("a resource that nobody else wants", () => {
     ]);
     expect(payloadsOf(scene.log, "claim.acquired")).toEqual([
       {
-        ...{ stepId: "step-1", resource: NOTES, token: 7 },
+        stepId: "step-1",
+        resource: NOTES,
+        token: 7,
         priority: "normal",
         ...until(LEASE_MS),
         base: "sha256:1",
@@ -165,8 +167,12 @@ describe("a contested resource that is granted", () => {
     ]);
     expect(payloadsOf(scene.log, "conflict.resolved")).toEqual([
       {
-        ...{ conflictId: conflictId(1), strategy: "owner_wins", winner: "step-1", losers: ["step-2"] },
-        ...{ rule: "ownership", because: "declared-owner" },
+        conflictId: conflictId(1),
+        strategy: "owner_wins",
+        winner: "step-1",
+        losers: ["step-2"],
+        rule: "ownership",
+        because: "declared-owner",
       },
     ]);
     expect(payloadsOf(scene.log, "claim.released")).toEqual([
@@ -230,15 +236,25 @@ describe("a contested resource that is refused", () => {
     expect(saidOf(scene.when(request(1, asked), 9_000))).toEqual(["conflict.detected", "conflict.resolved"]);
     expect(payloadsOf(scene.log, "conflict.detected")).toEqual([
       {
-        ...{ conflictId: conflictId(1), resource: NOTES, claims: OVERLAP.claims },
+        conflictId: conflictId(1),
+        resource: NOTES,
+        claims: OVERLAP.claims,
         contest: {
-          ...{ requester: "step-1", cause: "overlap", strategy: "owner_wins", from: "plan" },
-          ...{ atMs: at(9_000), base: "a", current: "b" },
+          requester: "step-1",
+          cause: "overlap",
+          strategy: "owner_wins",
+          from: "plan",
+          atMs: at(9_000),
+          base: "a",
+          current: "b",
         },
       },
     ]);
     expect(payloadsOf(scene.log, "conflict.resolved")[0]).toMatchObject({
-      ...{ winner: "step-2", losers: ["step-1"], rule: "lease", because: "lease-holder" },
+      winner: "step-2",
+      losers: ["step-1"],
+      rule: "lease",
+      because: "lease-holder",
     });
     expect(tokensOf(scene)).toEqual([3]);
   });

@@ -50,7 +50,10 @@ describe("a step that its planner doubts", () => {
       ...["interrupt.requested", "node.suspended"],
     ]);
     expect(scene.last("core.workflowChain.confidence-escalated").payload).toMatchObject({
-      ...{ confidence: 0.3, floor: 0.5, escalationKind: "escalate", workerId: "a" },
+      confidence: 0.3,
+      floor: 0.5,
+      escalationKind: "escalate",
+      workerId: "a",
     });
     expect(scene.last("interrupt.requested").payload).toMatchObject({
       kind: "approval",

@@ -67,8 +67,13 @@ describe("a plan that plugins decide about", () => {
     expect(asked).toEqual([
       {
         decision: {
-          ...{ kind: "plan", agentId: "main", sourceSession: OWNER, coordinationId: "plan-1" },
-          ...{ steps: 3, agents, confidence: 0.9 },
+          kind: "plan",
+          agentId: "main",
+          sourceSession: OWNER,
+          coordinationId: "plan-1",
+          steps: 3,
+          agents,
+          confidence: 0.9,
         },
         deadlineAtMs: s.clock.now() + 10_000,
       },
@@ -143,7 +148,8 @@ describe("a plan that plugins decide about", () => {
       kind: "refused",
       problems: [
         {
-          ...{ path: "(root)", code: "DENIED_BY_PLUGIN" },
+          path: "(root)",
+          code: "DENIED_BY_PLUGIN",
           message: "a plugin that decides about plans failed",
         },
       ],

@@ -59,7 +59,11 @@ describe("an answer about a held result", () => {
       ...["step.completed", "core.workflowChain.event"],
     ]);
     expect(scene.last("step.completed").payload).toEqual({
-      ...{ stepId: "a", attempt: 1, via: "gate", output: contentRef("out"), released: "approved" },
+      stepId: "a",
+      attempt: 1,
+      via: "gate",
+      output: contentRef("out"),
+      released: "approved",
     });
     expect(scene.last("escalation.answered").payload).toMatchObject({
       answer: "approve",
@@ -150,8 +154,11 @@ describe("of several answers", () => {
     const later = answer("deny", { by: { kind: "operator", id: "bob" }, through: "cli" });
     expect(scene.says(later)).toBe("QUESTION_CLOSED escalation.answered");
     expect(scene.last("escalation.answered").payload).toEqual({
-      ...{ escalationId: "escalation-1", answer: "deny", refused: "closed" },
-      ...{ by: { kind: "operator", id: "bob" }, through: "cli" },
+      escalationId: "escalation-1",
+      answer: "deny",
+      refused: "closed",
+      by: { kind: "operator", id: "bob" },
+      through: "cli",
     });
     expect(scene.open.steps).toBe((state as typeof scene.open).steps);
     expect(question(scene).answered).toMatchObject({ answer: "approve", by: PERSON });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command, SettleReview } from "../../src/agents/coordination/contracts/commands.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import { nextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { findNextDeadline, planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import {
   answer,
   asks,
@@ -82,8 +82,11 @@ describe("a contest that people rule on", () => {
     expect(saidOf(scene.when(request(1, unasked)))).toEqual(["conflict.detected", "conflict.resolved"]);
     expect(resolutions(scene)).toEqual([
       {
-        ...{ conflictId: conflictId(1), strategy: "manual_review", losers: ["step-1"] },
-        ...{ because: "manual-review", rule: "strategy" },
+        conflictId: conflictId(1),
+        strategy: "manual_review",
+        losers: ["step-1"],
+        because: "manual-review",
+        rule: "strategy",
       },
     ]);
     expect(openOf(scene).reviews.size).toBe(0);
@@ -122,8 +125,12 @@ describe("an answer of people", () => {
     ]);
     expect(resolutions(scene)).toEqual([
       {
-        ...{ conflictId: conflictId(1), strategy: "manual_review", winner: "step-1", losers: ["step-2"] },
-        ...{ because: "approved", rule: "people" },
+        conflictId: conflictId(1),
+        strategy: "manual_review",
+        winner: "step-1",
+        losers: ["step-2"],
+        because: "approved",
+        rule: "people",
       },
     ]);
     expect(tokensOf(scene)).toEqual([4]);
@@ -271,18 +278,22 @@ describe("looking after questions", () => {
 
   it("it is the next deadline where it is first, and hides no other one", () => {
     const first = atWork(2, HELD_BY_2, request(1, reviewed(1, at(10_000))));
-    expect(nextDeadline(first.state)).toBe(at(10_000 + GRACE_MS));
-    expect(nextDeadline(first.state, at(10_000 + GRACE_MS))).toBe(at(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000));
+    expect(findNextDeadline(first.state)).toBe(at(10_000 + GRACE_MS));
+    expect(findNextDeadline(first.state, at(10_000 + GRACE_MS))).toBe(
+      at(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000),
+    );
     const last = atWork(2, HELD_BY_2, request(1, reviewed(1, at(500_000))));
     const overdue = at(TIMEOUT_MS + ACKNOWLEDGE_MS + 1_000);
-    expect(nextDeadline(last.state)).toBe(overdue);
-    expect(nextDeadline(last.state, at(TIMEOUT_MS + ACKNOWLEDGE_MS + 9_000))).toBe(at(500_000 + GRACE_MS));
+    expect(findNextDeadline(last.state)).toBe(overdue);
+    expect(findNextDeadline(last.state, at(TIMEOUT_MS + ACKNOWLEDGE_MS + 9_000))).toBe(
+      at(500_000 + GRACE_MS),
+    );
   });
 
   it("it does not keep an idle coordination from its end, nor is it left out where the end comes later", () => {
     const idle = atWork(2, HELD_BY_2, request(OWNER_STEP_ID, reviewed(OWNER_STEP_ID)), complete(1));
     idle.when(complete(2), 10_000);
-    expect(nextDeadline(idle.state)).toBe(at(10_000 + SETTLE_MS));
+    expect(findNextDeadline(idle.state)).toBe(at(10_000 + SETTLE_MS));
     const kinds = planDispatch(idle.state, at(10_000 + SETTLE_MS)).map(({ kind }) => kind);
     expect(kinds).toEqual(["endCoordination"]);
     // Whether the owner is still at work is not known here: the end may be put off, and the question is closed then.
@@ -295,7 +306,7 @@ describe("looking after questions", () => {
       complete(1),
     );
     early.when(complete(2), 15_000);
-    expect(nextDeadline(early.state)).toBe(at(1_000 + GRACE_MS));
+    expect(findNextDeadline(early.state)).toBe(at(1_000 + GRACE_MS));
     expect(closing(early, 1_000 + GRACE_MS)).toEqual([conflictId(1)]);
   });
 
@@ -315,12 +326,12 @@ describe("looking after questions", () => {
       dispatch("b"),
       goWrong("b"),
     );
-    const retryAtMs = nextDeadline(scene.state);
+    const retryAtMs = findNextDeadline(scene.state);
     if (retryAtMs === undefined) throw new Error("b is not tried again");
     scene.then(request(a, reviewed(a, at(2_000))));
-    expect(nextDeadline(scene.state)).toBe(at(2_000 + GRACE_MS));
+    expect(findNextDeadline(scene.state)).toBe(at(2_000 + GRACE_MS));
     expect(scene.plans(2_000 + GRACE_MS)).toEqual(["closeReview"]);
-    expect(nextDeadline(scene.state, at(2_000 + GRACE_MS))).toBe(retryAtMs);
+    expect(findNextDeadline(scene.state, at(2_000 + GRACE_MS))).toBe(retryAtMs);
     expect(scene.plans(retryAtMs - at(0))).toEqual(["closeReview", "runStep b 2"]);
   });
 });

@@ -8,20 +8,20 @@ import {
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
 import {
-  nextDeadline,
+  findNextDeadline,
   planDispatch,
   planRecovery,
 } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import {
-  outcomeCommand,
+  commandFromOutcome,
   ruleOnObservation,
 } from "../../src/agents/coordination/dispatch/rule-on-observation.ts";
-import { unopened } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened } from "../../src/agents/coordination/ledger/state.ts";
 import {
-  childName,
+  nameOfChild,
   referencesOf,
   summarize,
-  traceName,
+  formatTraceName,
 } from "../../src/agents/coordination/ledger/summary.ts";
 import {
   ack,
@@ -51,10 +51,10 @@ const OVERDUE_MS = 1_000 + TIMEOUT_MS + ACKNOWLEDGE_MS;
 
 describe("planDispatch", () => {
   it.each([
-    ["an unopened coordination", unopened(RUN)],
+    ["an unopened coordination", createUnopened(RUN)],
     ["an ended coordination", given(OPEN, SETTLE).state],
   ])("plans nothing for %s, ever", (_, state) => {
-    expect(nextDeadline(state)).toBeUndefined();
+    expect(findNextDeadline(state)).toBeUndefined();
     expect(planDispatch(state, at(1e12))).toEqual([]);
     expect(planRecovery(state, at(0))).toEqual([]);
   });
@@ -62,7 +62,7 @@ describe("planDispatch", () => {
   it("asks about a spawn that was not acknowledged in time", () => {
     const { state } = dispatchedScene;
     const due = at(1_000 + ACKNOWLEDGE_MS);
-    expect(nextDeadline(state)).toBe(due);
+    expect(findNextDeadline(state)).toBe(due);
     expect(planDispatch(state, at(999 + ACKNOWLEDGE_MS))).toEqual([]);
     expect(planDispatch(state, due)).toEqual([
       { kind: "askHost", effectId: "co-1:step-1:1:ask", stepId: "step-1", attempt: 1 },
@@ -71,14 +71,14 @@ describe("planDispatch", () => {
 
   it("asks about a child whose deadline has passed", () => {
     const { state } = runningScene;
-    expect(nextDeadline(state)).toBe(at(OVERDUE_MS));
+    expect(findNextDeadline(state)).toBe(at(OVERDUE_MS));
     expect(planDispatch(state, at(OVERDUE_MS - 1))).toEqual([]);
     expect(planDispatch(state, at(OVERDUE_MS))).toHaveLength(1);
   });
 
   it("ends a coordination without open steps after a quiet time", () => {
     const { state } = given(OPEN, spawn("a"), fail(1));
-    expect(nextDeadline(state)).toBe(at(2_000 + SETTLE_MS));
+    expect(findNextDeadline(state)).toBe(at(2_000 + SETTLE_MS));
     expect(planDispatch(state, at(1_999 + SETTLE_MS))).toEqual([]);
     expect(planDispatch(state, at(2_000 + SETTLE_MS))).toEqual([
       { kind: "endCoordination", effectId: "co-1:end" },
@@ -87,7 +87,7 @@ describe("planDispatch", () => {
 
   it("looks at each open step by its own time, and at the earliest first", () => {
     const { state } = given(OPEN, spawn("a"), ack(1), spawn("b", { timeoutMs: 1 }), spawn("c"));
-    expect(nextDeadline(state)).toBe(at(3_000 + ACKNOWLEDGE_MS));
+    expect(findNextDeadline(state)).toBe(at(3_000 + ACKNOWLEDGE_MS));
     const planned = planDispatch(state, at(4_000 + ACKNOWLEDGE_MS));
     expect(planned.map((effect) => effect.effectId)).toEqual(["co-1:step-2:1:ask", "co-1:step-3:1:ask"]);
   });
@@ -101,7 +101,7 @@ describe("planDispatch", () => {
   });
 
   it("has a deadline for a step that is not dispatched yet", () => {
-    expect(nextDeadline(waiting().state)).toBeDefined();
+    expect(findNextDeadline(waiting().state)).toBeDefined();
   });
 });
 
@@ -233,11 +233,13 @@ describe("ruleOnObservation", () => {
     (outcome) => {
       const about = { stepId: stepId(1), attempt: 1 };
       const message = `${"x".repeat(BOUNDS.errorMessageCharsMax - 1)}🜁 and more`;
-      const command = outcomeCommand(about, { outcome, message }, "hook") as Command & { type: "failStep" };
+      const command = commandFromOutcome(about, { outcome, message }, "hook") as Command & {
+        type: "failStep";
+      };
       expect(command.error.message.length).toBeLessThanOrEqual(BOUNDS.errorMessageCharsMax);
       expect(command.error.message.isWellFormed()).toBe(true);
       expect(command).toMatchObject({ type: "failStep", cancelled: outcome === "cancelled" });
-      const silent = outcomeCommand(about, { outcome }, "hook") as Command & { type: "failStep" };
+      const silent = commandFromOutcome(about, { outcome }, "hook") as Command & { type: "failStep" };
       expect(silent.error.message).toMatch(/^the child run/u);
     },
   );
@@ -274,7 +276,7 @@ describe("envelopeOf", () => {
   });
 
   it("is nothing for a step that the ledger does not know", () => {
-    expect(envelopeOf(unopened(RUN), stepId(1))).toBeUndefined();
+    expect(envelopeOf(createUnopened(RUN), stepId(1))).toBeUndefined();
     expect(envelopeOf(given(OPEN).state, stepId(1))).toBeUndefined();
   });
 });
@@ -351,13 +353,13 @@ describe("what is kept beside the log", () => {
   it("is a reference for the trace and one for each child, and no other", () => {
     const { log } = given(OPEN, spawn("a"), ack(1), complete(1), SETTLE);
     expect(log.flatMap(referencesOf)).toEqual([
-      { name: traceName(OWNER, "trace-1") },
-      { name: childName(childKey(1)), stepId: "step-1" },
+      { name: formatTraceName(OWNER, "trace-1") },
+      { name: nameOfChild(childKey(1)), stepId: "step-1" },
     ]);
     expect(given({ ...OPEN, trace: {} } as typeof OPEN).log.flatMap(referencesOf)).toEqual([]);
   });
 
   it("never takes a trace for a child", () => {
-    expect(traceName(OWNER, "x")).not.toBe(childName(OWNER));
+    expect(formatTraceName(OWNER, "x")).not.toBe(nameOfChild(OWNER));
   });
 });

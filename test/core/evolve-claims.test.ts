@@ -2,12 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { Contestant } from "../../src/agents/coordination/contracts/arbitration.ts";
 import type { ClaimChange } from "../../src/agents/coordination/contracts/claim-entry.ts";
 import { OWNER_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
-import { covers, isFile } from "../../src/agents/coordination/contracts/resource-names.ts";
+import { isCovering, isFile } from "../../src/agents/coordination/contracts/resource-names.ts";
 import { isFact, type FactDraft } from "../../src/agents/coordination/contracts/run-event.ts";
 import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { holdingOf } from "../../src/agents/coordination/ledger/state.ts";
 import { CONFLICTS_NAME } from "../../src/agents/coordination/contracts/coordination-summary.ts";
-import { changedName, referencesOf } from "../../src/agents/coordination/ledger/summary.ts";
+import { nameOfChanged, referencesOf } from "../../src/agents/coordination/ledger/summary.ts";
 import {
   asks,
   atWork,
@@ -153,7 +153,10 @@ describe("changes", () => {
     scene.when(change(1, "c", { resource: REPORT }), 30_000);
     expect(openOf(scene).changes.toJS()).toEqual({
       [NOTES]: {
-        ...{ stepId: "step-2", version: "b", token: 7, atMs: at(20_000) },
+        stepId: "step-2",
+        version: "b",
+        token: 7,
+        atMs: at(20_000),
         other: { stepId: "step-1", version: "a", token: 1, atMs: at(10_000) },
       },
       [REPORT]: { stepId: "step-1", version: "c", token: 1, atMs: at(30_000) },
@@ -186,8 +189,13 @@ describe("what is kept beside the log", () => {
     const changes: ClaimChange[] = scene.log.flatMap(claimChangesOf);
     expect(changes).toEqual([
       {
-        ...{ kind: "acquired", token: 3, resource: NOTES, stepId: "step-1", priority: "normal" },
-        ...{ acquiredAtMs: at(5_000), expiresAtMs: at(60_000) },
+        kind: "acquired",
+        token: 3,
+        resource: NOTES,
+        stepId: "step-1",
+        priority: "normal",
+        acquiredAtMs: at(5_000),
+        expiresAtMs: at(60_000),
       },
       { kind: "renewed", token: 3, expiresAtMs: at(90_000) },
       { kind: "released", token: 3 },
@@ -197,7 +205,7 @@ describe("what is kept beside the log", () => {
   it("names who changed a resource last, and that there were conflicts", () => {
     const names = scene.log.flatMap(referencesOf).filter(({ name }) => !/^(?:trace|child):/u.test(name));
     expect(names).toEqual([
-      { name: changedName(NOTES), stepId: "step-1" },
+      { name: nameOfChanged(NOTES), stepId: "step-1" },
       { name: CONFLICTS_NAME, stepId: "step-2" },
     ]);
   });
@@ -246,7 +254,7 @@ describe("a claim on one resource", () => {
     ["file:/", "file:/repo"],
     ["queue:build", "queue:build"],
   ])("%s holds for %s", (held, resource) => {
-    expect(covers(held, resource)).toBe(true);
+    expect(isCovering(held, resource)).toBe(true);
   });
 
   it.each([
@@ -256,7 +264,7 @@ describe("a claim on one resource", () => {
     ["session:agent:main", "session:agent:main:main"],
     ["file:/repo", "queue:/repo/a"],
   ])("%s does not hold for %s", (held, resource) => {
-    expect(covers(held, resource)).toBe(false);
+    expect(isCovering(held, resource)).toBe(false);
   });
 
   it("is one on a file by its name", () => {

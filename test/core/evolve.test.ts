@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId, EventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { FactDraft, RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { unopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
 import {
   ack,
   at,
@@ -174,7 +174,7 @@ describe("a state", () => {
   it("is never changed by what comes after it", () => {
     const { log } = given(OPEN, spawn("a"), ack(1), spawn("b"), complete(1), fail(2), SETTLE);
     const texts: string[] = [];
-    const states: Coordination[] = [unopened(RUN)];
+    const states: Coordination[] = [createUnopened(RUN)];
     const text = (state: Coordination): string =>
       JSON.stringify(state, (_, value: unknown) => (value instanceof Map ? [...value] : value));
     for (const event of log) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import {
-  nextDeadline,
+  findNextDeadline,
   planDispatch,
   planRecovery,
 } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
@@ -47,13 +47,11 @@ const notices = (scene: PlanScene, ms?: number): string[] =>
     );
 const noticed = (number: number, notice: number, outcome: "delivered" | "failed" = "delivered"): Command => ({
   type: "recordNotice",
-  ...{
-    escalationId: `escalation-${number}`,
-    notice,
-    channel: notify[notice]?.channel ?? "chat",
-    outcome,
-    tries: 1,
-  },
+  escalationId: `escalation-${number}`,
+  notice,
+  channel: notify[notice]?.channel ?? "chat",
+  outcome,
+  tries: 1,
 });
 
 describe("telling people", () => {
@@ -65,7 +63,7 @@ describe("telling people", () => {
     scene.then(noticed(2, 0, "failed"), noticed(1, 1), noticed(2, 1));
     expect(notices(scene)).toEqual([]);
     const reminded = question(scene).askedAtMs - at(0) + 10_000;
-    expect(nextDeadline(scene.state)).toBe(at(reminded));
+    expect(findNextDeadline(scene.state)).toBe(at(reminded));
     expect(notices(scene, reminded)).toEqual(["chat escalation-1 2"]);
   });
 
@@ -121,11 +119,11 @@ describe("checks of a held result", () => {
   it("are something to do now, and not something that hides what is due later", () => {
     const scene = held(CHECKING_TWICE);
     const { changedAtMs } = scene.open;
-    expect(nextDeadline(scene.state)).toBe(changedAtMs);
-    expect(nextDeadline(scene.state, changedAtMs)).toBeUndefined();
+    expect(findNextDeadline(scene.state)).toBe(changedAtMs);
+    expect(findNextDeadline(scene.state, changedAtMs)).toBeUndefined();
     scene.then(ask());
     const { deadlineAtMs } = question(scene);
-    expect(nextDeadline(scene.state, at(scene.nowMs))).toBe(deadlineAtMs);
+    expect(findNextDeadline(scene.state, at(scene.nowMs))).toBe(deadlineAtMs);
   });
 });
 
@@ -133,7 +131,7 @@ describe("a deadline of a question", () => {
   it("is when it is looked at next, and then it expires once", () => {
     const scene = held(DOUBTING, 100);
     const { deadlineAtMs } = question(scene);
-    expect(nextDeadline(scene.state)).toBe(deadlineAtMs);
+    expect(findNextDeadline(scene.state)).toBe(deadlineAtMs);
     const ms = deadlineAtMs - at(0);
     expect(scene.plans(ms - 1)).toEqual([]);
     expect(scene.plans(ms)).toEqual(["expireQuestion"]);
@@ -143,13 +141,13 @@ describe("a deadline of a question", () => {
 
   it("of observed spawns is looked at though no step is open", () => {
     const scene = spawned(DOUBTING).then(ask(), complete(1));
-    expect(nextDeadline(scene.state)).toBe(question(scene).deadlineAtMs);
+    expect(findNextDeadline(scene.state)).toBe(question(scene).deadlineAtMs);
     expect(scene.plans(question(scene).deadlineAtMs - at(0))).toEqual(["expireQuestion"]);
   });
 
   it("of what was cancelled is not waited for", () => {
     const scene = spawned(DOUBTING).then(ask(), complete(1), cancel());
-    expect(nextDeadline(scene.state)).toBeLessThanOrEqual(at(scene.nowMs + 3_000));
+    expect(findNextDeadline(scene.state)).toBeLessThanOrEqual(at(scene.nowMs + 3_000));
   });
 });
 
@@ -159,7 +157,7 @@ describe("an open question or telling", () => {
     expect(scene.plans(1_000_000)).toEqual([]);
     scene.then(answer("answer", { text: contentRef("t") }));
     expect(scene.plans(1_000_000)).toEqual(["tellSession"]);
-    expect(nextDeadline(scene.state)).toBe(at(scene.nowMs));
+    expect(findNextDeadline(scene.state)).toBe(at(scene.nowMs));
     scene.then(told("answer:escalation-1"));
     expect(scene.plans(scene.nowMs + 2_999)).toEqual([]);
     expect(scene.plans(scene.nowMs + 3_000)).toEqual(["endCoordination"]);

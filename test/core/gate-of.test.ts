@@ -3,8 +3,8 @@ import { parsePluginConfig } from "../../src/agents/coordination/contracts/confi
 import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
-  doubtIn,
-  gatedBy,
+  findDoubt,
+  createGating,
   gateOf,
   isStrict,
 } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
@@ -23,8 +23,14 @@ const of = (config: GatesConfig, verify?: object, plugins: readonly string[] = [
 describe("the configuration of gates", () => {
   it("has the floors and thresholds of OpenWOP where nothing is said", () => {
     expect(DEFAULTS).toMatchObject({
-      ...{ enabled: true, decisionFloor: 0.5, confidenceThreshold: 0.7, criticThreshold: 0.7 },
-      ...{ requireConfidence: false, allowSelfVerification: false, revisionsMax: 2, verifyMs: 120_000 },
+      enabled: true,
+      decisionFloor: 0.5,
+      confidenceThreshold: 0.7,
+      criticThreshold: 0.7,
+      requireConfidence: false,
+      allowSelfVerification: false,
+      revisionsMax: 2,
+      verifyMs: 120_000,
     });
   });
 
@@ -68,22 +74,25 @@ describe("a plan's own confidence", () => {
 
 describe("whether people are to begin what its planner doubts", () => {
   it("is asked below the floor, not at it, and not where nothing is said", () => {
-    expect(doubtIn(DEFAULTS, 0.4999)).toEqual({ confidence: 4_999, floor: 5_000 });
-    expect(doubtIn(DEFAULTS, 0.49999999)).toEqual({ confidence: 4_999, floor: 5_000 });
-    expect(doubtIn(DEFAULTS, 0.5)).toBeUndefined();
-    expect(doubtIn(DEFAULTS, undefined)).toBeUndefined();
-    expect(doubtIn(DEFAULTS, 0)).toEqual({ confidence: 0, floor: 5_000 });
+    expect(findDoubt(DEFAULTS, 0.4999)).toEqual({ confidence: 4_999, floor: 5_000 });
+    expect(findDoubt(DEFAULTS, 0.49999999)).toEqual({ confidence: 4_999, floor: 5_000 });
+    expect(findDoubt(DEFAULTS, 0.5)).toBeUndefined();
+    expect(findDoubt(DEFAULTS, undefined)).toBeUndefined();
+    expect(findDoubt(DEFAULTS, 0)).toEqual({ confidence: 0, floor: 5_000 });
   });
 
   it("is asked by the operator's stricter floor", () => {
     const strict = configured({ decisionFloor: 0.9 });
-    expect(doubtIn(strict, 0.8999)).toEqual({ confidence: 8_999, floor: 9_000 });
-    expect(doubtIn(strict, 0.9)).toBeUndefined();
-    expect(doubtIn(configured({ decisionFloor: 1 }), 0.99999)).toEqual({ confidence: 9_999, floor: 10_000 });
+    expect(findDoubt(strict, 0.8999)).toEqual({ confidence: 8_999, floor: 9_000 });
+    expect(findDoubt(strict, 0.9)).toBeUndefined();
+    expect(findDoubt(configured({ decisionFloor: 1 }), 0.99999)).toEqual({
+      confidence: 9_999,
+      floor: 10_000,
+    });
   });
 
   it("is not asked where gates are off", () => {
-    expect(doubtIn(configured({ enabled: false }), 0)).toBeUndefined();
+    expect(findDoubt(configured({ enabled: false }), 0)).toBeUndefined();
   });
 });
 
@@ -100,11 +109,17 @@ describe("what holds the results of an agent", () => {
 
   it("has the operator's words for the agent in place of those for all", () => {
     const config = configured({
-      ...{ confidenceThreshold: 0.9, requireConfidence: true, verifiers: { lint: LINT } },
+      confidenceThreshold: 0.9,
+      requireConfidence: true,
+      verifiers: { lint: LINT },
       agents: { main: { checks: ["lint"], confidenceThreshold: 0.3, requireConfidence: false } },
     });
     expect(of(config)).toEqual({
-      ...{ threshold: 3_000, checks: ["lint"], criticThreshold: 7_000, revisionsMax: 2, verifyMs: 120_000 },
+      threshold: 3_000,
+      checks: ["lint"],
+      criticThreshold: 7_000,
+      revisionsMax: 2,
+      verifyMs: 120_000,
     });
     const other = gateOf(config, { agentId: "other" as AgentId, runner: "subagent", plugins: [] });
     expect(other).toEqual({ threshold: 9_000, requireConfidence: true });
@@ -158,7 +173,7 @@ describe("what holds the results of an agent", () => {
       step("a", [], { verify: { checks: { shape: { kind: "pattern", pattern: "x" } } }, confidence: 0.2 }),
       step("b"),
     ]);
-    const gated = gatedBy(gateParts());
+    const gated = createGating(gateParts());
     expect(gated(stepOf(graph, "a"), "subagent")).toEqual({
       gate: expect.objectContaining({ checks: ["shape"] }) as unknown,
       decision: { confidence: 2_000, floor: 5_000 },

@@ -51,8 +51,12 @@ describe("a question of an agent", () => {
   it("is asked with who asks and what, and takes an answer or a refusal", () => {
     const scene = asked();
     expect(question(scene)).toMatchObject({
-      ...{ cause: "agent", kind: "clarification", askedBy: childKey(1), question: contentRef("question") },
-      ...{ answers: ["answer", "deny"], onExpiry: "deny" },
+      cause: "agent",
+      kind: "clarification",
+      askedBy: childKey(1),
+      question: contentRef("question"),
+      answers: ["answer", "deny"],
+      onExpiry: "deny",
     });
     expect(scene.last("interrupt.requested").payload).toMatchObject({ kind: "clarification" });
     expect(JSON.stringify(scene.last("interrupt.requested").payload)).not.toContain(
@@ -182,7 +186,9 @@ describe("an interrupt in OpenWOP", () => {
   it("never carries a text", () => {
     const scene = spawned(DOUBTING).then(ask(), answer("answer"));
     expect(scene.last("interrupt.resolved").payload).toEqual({
-      ...{ nodeId: "orchestrator", interruptId: "escalation-1", kind: "clarification" },
+      nodeId: "orchestrator",
+      interruptId: "escalation-1",
+      kind: "clarification",
       resumeValue: { action: "answer" },
     });
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
-import { hostAgentId } from "../../src/agents/coordination/contracts/host-agent-id.ts";
+import { parseHostAgentId } from "../../src/agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 
@@ -60,8 +60,8 @@ describe("the host's form of an agent's id", () => {
     ["!!", "main"],
     ["x".repeat(100), "x".repeat(64)],
   ])("of %j is %j, and is that of itself", (spelling, id) => {
-    expect(hostAgentId(spelling)).toBe(id);
-    expect(hostAgentId(id)).toBe(id);
+    expect(parseHostAgentId(spelling)).toBe(id);
+    expect(parseHostAgentId(id)).toBe(id);
   });
 });
 

@@ -103,11 +103,9 @@ describe("a spawn of a model", () => {
     const scene = spawned(CHECKING);
     const text = (name: string): Command => ({
       type: "withholdText",
-      ...{
-        stepId: "step-1" as never,
-        attempt: 1,
-        text: { ...contentRef("w"), sha256: name.padStart(64, "0") },
-      },
+      stepId: "step-1" as never,
+      attempt: 1,
+      text: { ...contentRef("w"), sha256: name.padStart(64, "0") },
     });
     scene.then(text("1"));
     expect(scene.says(text("1"))).toBe("replay");

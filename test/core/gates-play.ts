@@ -13,7 +13,7 @@ import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contra
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import {
-  nextDeadline,
+  findNextDeadline,
   planDispatch,
   type Effect,
 } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
@@ -22,7 +22,7 @@ import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import {
   childOf,
   sessionOf,
-  unopened,
+  createUnopened,
   type Coordination,
   type OpenCoordination,
   type Step,
@@ -51,7 +51,7 @@ export interface History {
 export function play(setup: Setup): History {
   const played: Played[] = [];
   const log: RunEvent[] = [];
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   let now = at(0);
   const submit = (command: Command): void => {
     const before = state;
@@ -90,7 +90,7 @@ function timeOf(situation: Situation, each: Move): EpochMs {
 
 /** Some time, or up to a moment before, at or after what is due next. */
 function later(state: OpenCoordination, now: EpochMs, { a, b }: Move): EpochMs {
-  const due = nextDeadline(state, now);
+  const due = findNextDeadline(state, now);
   if (a % 3 === 0 || due === undefined) return addMs(now, [1, 1_000, 10_000, 61_000][b % 4] ?? 1);
   return addMs(due, (b % 3) - 1);
 }
@@ -173,7 +173,10 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     ...stated(b),
   })),
   fail: outcome((of) => ({
-    ...{ type: "failStep", ...of, via: "runner", cancelled: false },
+    type: "failStep",
+    ...of,
+    via: "runner",
+    cancelled: false,
     error: { code: "child_failed", message: "no" },
   })),
   timeOut: outcome((of) => ({ type: "timeOutStep", ...of, via: "deadline" })),
@@ -214,7 +217,9 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     const session = each.c % 4 === 1 ? question?.askedBy : OWNER;
     return {
       type: "answerEscalation",
-      ...{ escalationId: question?.escalationId ?? "escalation-9", answer, through: "chat" },
+      escalationId: question?.escalationId ?? "escalation-9",
+      answer,
+      through: "chat",
       by: { kind: each.c === 11 ? "plugin" : "person", ...(session && { session }) },
       ...(hasText && { text: contentRef("text") }),
     };
@@ -224,13 +229,11 @@ const MAKERS: Readonly<Record<MoveKind, Maker>> = {
     const session = step && sessionOf(step.phase);
     const question = { sha256: (each.b % 3).toString().repeat(64), bytes: 1 };
     return {
-      ...{
-        type: "askPeople",
-        askedBy: session ?? OWNER,
-        question,
-        openMax: 1 + (each.c % 3),
-        hasDefault: each.b % 2 === 0,
-      },
+      type: "askPeople",
+      askedBy: session ?? OWNER,
+      question,
+      openMax: 1 + (each.c % 3),
+      hasDefault: each.b % 2 === 0,
       kind: each.c % 2 === 0 ? "approval" : "clarification",
       ...(step && session && { stepId: step.spec.stepId }),
       ...(each.c > 8 && { answerMs: 5_000 }),
@@ -293,12 +296,17 @@ function commandOf(situation: Situation, each: Move): Command | undefined {
 
 const dispatching = (step: Step, attempt: number): Command => ({
   type: "dispatchStep",
-  ...{ stepId: step.spec.stepId, attempt, targetSession: sessionFor(step, attempt) },
+  stepId: step.spec.stepId,
+  attempt,
+  targetSession: sessionFor(step, attempt),
 });
 
 const acknowledging = (of: ReturnType<typeof about>, childSessionKey: SessionKey): Command => ({
   type: "acknowledgeStep",
-  ...{ ...of, childSessionKey, childRunId: `run-${of.stepId}-${of.attempt}`, via: "hook" },
+  ...of,
+  childSessionKey,
+  childRunId: `run-${of.stepId}-${of.attempt}`,
+  via: "hook",
 });
 
 /** What the result is held for; or another event. */
@@ -313,9 +321,12 @@ function finding(step: Step, each: Move): Command {
   const share = [undefined, 6_999, 7_000, 10_000][(each.d + each.b) % 4];
   return {
     type: "recordFinding",
-    ...{ ...about(step, each), target: targetFor(step, each) },
+    ...about(step, each),
+    target: targetFor(step, each),
     finding: {
-      ...{ check, verdict, agentId: `check:${check}` },
+      check,
+      verdict,
+      agentId: `check:${check}`,
       ...(share !== undefined && { confidence: share }),
       ...(each.d % 4 === 3 && { self: true as const }),
       ...(each.b % 2 === 0 && { criteria: ["style"] }),

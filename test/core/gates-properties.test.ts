@@ -4,14 +4,14 @@ import { addMs, type EpochMs } from "../../src/agents/coordination/contracts/ids
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import {
-  nextDeadline,
+  findNextDeadline,
   planDispatch,
   planRecovery,
 } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import {
-  unopened,
+  createUnopened,
   type Coordination,
   type OpenCoordination,
 } from "../../src/agents/coordination/ledger/state.ts";
@@ -142,7 +142,7 @@ describe("for every history of verdicts, answers, deadlines and crashes", () => 
     holds(
       async ({ log, state }) => {
         if (state.kind === "unopened") return;
-        let before: Coordination = unopened(RUN);
+        let before: Coordination = createUnopened(RUN);
         for (const [index, event] of log.entries()) {
           before = evolve(before, event);
           if (!isFact(event) || before.kind === "unopened") continue;
@@ -218,7 +218,7 @@ describe("for every state, what is planned", () => {
       ({ played }) => {
         for (const { before, now } of played) {
           if (before.kind !== "open" || planDispatch(before, now).length > 0) continue;
-          const due = nextDeadline(before);
+          const due = findNextDeadline(before);
           if (due !== undefined) expect(due).toBeGreaterThan(now);
           for (const ms of [1, 999, 49_999, 119_999, 400_000])
             if (due === undefined || now + ms < due) expect(planDispatch(before, addMs(now, ms))).toEqual([]);
@@ -274,7 +274,7 @@ function overdue(state: OpenCoordination, now: EpochMs) {
 function nextOf(state: OpenCoordination, now: EpochMs): EpochMs {
   const held = [...state.held].map((stepId) => verifyByOf(state, stepId));
   const deadlines = atWork(state).map(({ deadlineAtMs }) => deadlineAtMs);
-  const due = [nextDeadline(state, now), ...held, ...deadlines].filter(
+  const due = [findNextDeadline(state, now), ...held, ...deadlines].filter(
     (each) => each !== undefined && each > now,
   );
   expect(due, "nothing is due, and nothing has ended").not.toEqual([]);

@@ -85,7 +85,10 @@ const kind: fc.Arbitrary<MoveKind> = fc.oneof(
 );
 const move: fc.Arbitrary<Move> = fc.record({
   kind,
-  ...{ a: nat, b: nat, c: nat, d: nat },
+  a: nat,
+  b: nat,
+  c: nat,
+  d: nat,
   aim: fc.constantFrom(...AIMS),
   times: fc.constantFrom(1, 1, 2),
   crash: fc.nat({ max: 4 }).map((pick) => pick === 0),

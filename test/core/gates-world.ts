@@ -13,8 +13,8 @@ import type {
   NoticeOutcome,
 } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
-import { placeholderFor } from "../../src/agents/coordination/gates/placeholder.ts";
-import { withholds } from "../../src/agents/coordination/gates/withholds.ts";
+import { formatPlaceholder } from "../../src/agents/coordination/gates/placeholder.ts";
+import { mustWithhold } from "../../src/agents/coordination/gates/withholds.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER, spawnOf, type World } from "../support/fake-clock-host.ts";
 
@@ -114,8 +114,8 @@ export async function spawnChild(it: World, coordinator: Coordinator, task = "t"
     session,
     says: async (text) => {
       const gated = await coordinator.heldSessions.gated(session);
-      const isHeld = gated && (gated.isStrict || withholds(gated.gate, text, gated.reported));
-      const shown = isHeld ? placeholderFor(it.texts.add(session, text).sha256) : text;
+      const isHeld = gated && (gated.isStrict || mustWithhold(gated.gate, text, gated.reported));
+      const shown = isHeld ? formatPlaceholder(it.texts.add(session, text).sha256) : text;
       it.texts.keeping(session, coordinator.heldSessions.keep(session, shown));
       await settled();
       return shown;

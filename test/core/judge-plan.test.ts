@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { gaveUpText } from "../../src/agents/coordination/runtime/held-results/gave-up.ts";
+import { formatUnmetCriteria } from "../../src/agents/coordination/runtime/held-results/gave-up.ts";
 import { judgePlan } from "../../src/agents/coordination/runtime/held-results/judge-plan.ts";
 import { world } from "../support/fake-clock-host.ts";
 import { done, failing, scriptedRunner } from "../support/scripted-runner.ts";
@@ -93,10 +93,10 @@ describe("how far a plan reached what it is for", () => {
 
   it("tells the owner of many that are not met in a bounded sentence", () => {
     const unmet = Array.from({ length: 64 }, (_, index) => ({ key: `criterion-${index}`, met: false }));
-    const text = gaveUpText([{ key: "met", met: true }, ...unmet]);
+    const text = formatUnmetCriteria([{ key: "met", met: true }, ...unmet]);
     expect(text).toMatch(/^gave up: criterion-0, .*criterion-19 and 44 more not met$/u);
-    expect(gaveUpText([{ key: "met", met: true }])).toBe("");
-    expect(gaveUpText(undefined)).toBe("");
+    expect(formatUnmetCriteria([{ key: "met", met: true }])).toBe("");
+    expect(formatUnmetCriteria(undefined)).toBe("");
   });
 
   it("is all met by a plan that succeeds, and none of it by one that fails", async () => {

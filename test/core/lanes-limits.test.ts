@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isFull, laneRoom } from "../../src/agents/coordination/lanes/lane-room.ts";
-import { mayHold } from "../../src/agents/coordination/lanes/may-hold.ts";
+import { isFull, computeLaneRoom } from "../../src/agents/coordination/lanes/lane-room.ts";
+import { canHoldPlace } from "../../src/agents/coordination/lanes/may-hold.ts";
 import {
   ruleOnSpawn,
   type OpenSpawns,
@@ -21,7 +21,7 @@ describe("given caps per session and per agent", () => {
     [{ perSessionMax: 2, perAgentMax: 3 }, { ofSession: 1, ofAgent: 3 }, false],
     [{ perSessionMax: 2, perAgentMax: 3 }, { ofSession: 2, ofAgent: 2 }, false],
   ])("with %j and %j held, another place may be held: %s", (caps, held, answer) => {
-    expect(mayHold(caps, held)).toBe(answer);
+    expect(canHoldPlace(caps, held)).toBe(answer);
   });
 });
 
@@ -39,14 +39,14 @@ describe("given a lane with a bounded queue", () => {
     [{ waiting: 1, queueMax: 1, wasFull: true }, 0],
     [{ waiting: 0, queueMax: 1, wasFull: true }, 1],
   ])("%j has room for %i", (backlog, room) => {
-    expect(laneRoom(backlog)).toBe(room);
+    expect(computeLaneRoom(backlog)).toBe(room);
   });
 
   it("N3: a lane that was full and has emptied has all its room, whatever its size", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 10_000 }), (queueMax) => {
         expect(isFull({ waiting: queueMax, queueMax, wasFull: false })).toBe(true);
-        expect(laneRoom({ waiting: 0, queueMax, wasFull: true })).toBe(queueMax);
+        expect(computeLaneRoom({ waiting: 0, queueMax, wasFull: true })).toBe(queueMax);
       }),
       { numRuns: RUNS },
     );

@@ -1,10 +1,13 @@
 import { hash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { canonicalJson, canonicalProblem } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import {
+  formatCanonicalJson,
+  findCanonicalProblem,
+} from "../../src/agents/coordination/contracts/canonical-json.ts";
 import {
   LLM_CACHE_KEY_RECIPE,
-  llmCacheKeyText,
+  createLlmCacheKeyText,
   readSemanticRequest,
   type SemanticRequest,
 } from "../../src/agents/coordination/openwop/llm-cache-key.ts";
@@ -78,7 +81,7 @@ const VECTORS: readonly (readonly [what: string, input: Json, digest: string])[]
 
 function textOf(input: Json): string {
   const request = readSemanticRequest(input);
-  const made = request && llmCacheKeyText(request);
+  const made = request && createLlmCacheKeyText(request);
   return made?.ok ? made.text : expect.fail("it has no key");
 }
 
@@ -109,7 +112,7 @@ describe("the key of a request to a model", () => {
     ])
       expect(readSemanticRequest(wrong)).toBeUndefined();
     const torn = readSemanticRequest(asking("\ud800"));
-    expect(torn && llmCacheKeyText(torn)).toMatchObject({ ok: false });
+    expect(torn && createLlmCacheKeyText(torn)).toMatchObject({ ok: false });
   });
 });
 
@@ -126,16 +129,16 @@ const requests: fc.Arbitrary<SemanticRequest> = fc.record(
     provider: fc.string({ minLength: 1, unit: "binary" }),
     model: fc.string({ minLength: 1, unit: "binary" }),
     messages: fc.array(fc.record({ role: text, content: text }), { maxLength: 4 }),
-    ...{
-      tools,
-      temperature: share,
-      topP: share,
-      topK: fc.nat(),
-      maxOutputTokens: fc.nat(),
-      seed: fc.integer(),
-    },
-    ...{ stop: fc.array(text, { minLength: 1, maxLength: 3 }), responseFormat: record },
-    ...{ safetySettings: record, providerOptions: record },
+    tools,
+    temperature: share,
+    topP: share,
+    topK: fc.nat(),
+    maxOutputTokens: fc.nat(),
+    seed: fc.integer(),
+    stop: fc.array(text, { minLength: 1, maxLength: 3 }),
+    responseFormat: record,
+    safetySettings: record,
+    providerOptions: record,
   },
   { requiredKeys: ["provider", "model", "messages"] },
 );
@@ -163,19 +166,24 @@ describe("of every request the key", () => {
 
   test("is another one with every field that is another one", () => {
     const other: Readonly<Record<string, unknown>> = {
-      ...{ provider: "@p", model: "@m", messages: [{ role: "@", content: "@" }], tools: named("@other") },
-      ...{ temperature: 0.123, topP: 0.123, topK: 123_456, maxOutputTokens: 123_456, seed: 123_456 },
-      ...{
-        stop: ["@other"],
-        responseFormat: { "@": 1 },
-        safetySettings: { "@": 1 },
-        providerOptions: { "@": 1 },
-      },
+      provider: "@p",
+      model: "@m",
+      messages: [{ role: "@", content: "@" }],
+      tools: named("@other"),
+      temperature: 0.123,
+      topP: 0.123,
+      topK: 123_456,
+      maxOutputTokens: 123_456,
+      seed: 123_456,
+      stop: ["@other"],
+      responseFormat: { "@": 1 },
+      safetySettings: { "@": 1 },
+      providerOptions: { "@": 1 },
     };
     fc.assert(
       fc.property(requests, fc.constantFrom(...Object.keys(other)), (request, field) => {
-        const had = canonicalJson(request[field as keyof SemanticRequest]);
-        fc.pre(had !== canonicalJson(other[field]));
+        const had = formatCanonicalJson(request[field as keyof SemanticRequest]);
+        fc.pre(had !== formatCanonicalJson(other[field]));
         expect(textOf({ ...request, [field]: other[field] })).not.toBe(textOf({ ...request }));
       }),
     );
@@ -204,36 +212,37 @@ describe("canonical JSON", () => {
       "\u00f6": 7,
       "10": 8,
     };
-    expect(Object.keys(JSON.parse(canonicalJson(value)) as object)).toHaveLength(8);
-    expect(canonicalJson(value)).toBe(
+    expect(Object.keys(JSON.parse(formatCanonicalJson(value)) as object)).toHaveLength(8);
+    expect(formatCanonicalJson(value)).toBe(
       '{"\\r":2,"1":4,"10":8,"\u0080":6,"\u00f6":7,"\u20ac":1,"\ud83d\ude00":5,"\ufb33":3}',
     );
   });
 
   test("writes numbers as ECMAScript does, and takes them as they come", () => {
     const numbers = [333333333.3333333, 1e30, 4.5, 2e-3, 0.000000000000000000000000001, -0, 0.0];
-    expect(canonicalJson(numbers)).toBe("[333333333.3333333,1e+30,4.5,0.002,1e-27,0,0]");
+    expect(formatCanonicalJson(numbers)).toBe("[333333333.3333333,1e+30,4.5,0.002,1e-27,0,0]");
   });
 
   test("leaves out what is undefined, and keeps a member by any name", () => {
     const odd = JSON.parse('{"__proto__": {"a": 1}, "b": null}') as Json;
-    expect(canonicalJson({ ...odd, c: undefined })).toBe('{"__proto__":{"a":1},"b":null}');
+    expect(formatCanonicalJson({ ...odd, c: undefined })).toBe('{"__proto__":{"a":1},"b":null}');
   });
 
   test("tells what has no text", () => {
-    expect(canonicalProblem({ a: ["\udc00"] })).toContain("surrogate");
-    expect(canonicalProblem([Number.NaN])).toContain("finite");
-    expect(canonicalProblem({ "\ud800": 1 })).toContain("surrogate");
-    expect(canonicalProblem({ a: [1, "\ud83d\ude00", null] })).toBeUndefined();
+    expect(findCanonicalProblem({ a: ["\udc00"] })).toContain("surrogate");
+    expect(findCanonicalProblem([Number.NaN])).toContain("finite");
+    expect(findCanonicalProblem({ "\ud800": 1 })).toContain("surrogate");
+    expect(findCanonicalProblem({ a: [1, "\ud83d\ude00", null] })).toBeUndefined();
   });
 
   test("is the same for equal values, and another one for others", () => {
     fc.assert(
       fc.property(json, json, (one, other) => {
-        expect(canonicalJson(reversed(one))).toBe(canonicalJson(one));
+        expect(formatCanonicalJson(reversed(one))).toBe(formatCanonicalJson(one));
         const isSame =
-          JSON.stringify(JSON.parse(canonicalJson(one))) === JSON.stringify(JSON.parse(canonicalJson(other)));
-        expect(canonicalJson(one) === canonicalJson(other)).toBe(isSame);
+          JSON.stringify(JSON.parse(formatCanonicalJson(one))) ===
+          JSON.stringify(JSON.parse(formatCanonicalJson(other)));
+        expect(formatCanonicalJson(one) === formatCanonicalJson(other)).toBe(isSame);
       }),
     );
   });

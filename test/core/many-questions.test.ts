@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { questionNamed } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
+import { parseQuestionId } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import { isTellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER, world } from "../support/fake-clock-host.ts";
@@ -25,7 +25,10 @@ describe("a thousand open questions", () => {
     const ids: string[] = [];
     for (let number = 0; number < MANY; number += 1) {
       const asked = await coordinator.ask({
-        ...{ askedBy: OWNER, agentId: "main", kind: "approval", question: `May I do ${number}?` },
+        askedBy: OWNER,
+        agentId: "main",
+        kind: "approval",
+        question: `May I do ${number}?`,
         answerMs: HOUR_MS,
       });
       if (asked.kind === "refused") throw new Error(asked.reason);
@@ -49,7 +52,7 @@ describe("a thousand open questions", () => {
     expect(new Set(closed.map(({ escalationId }) => escalationId)).size).toBe(MANY);
     expect(
       closed.filter(({ resolution }) => resolution === "approved").map(({ escalationId }) => escalationId),
-    ).toEqual(ids.filter(isAnswered).map((id) => questionNamed(id)?.escalationId));
+    ).toEqual(ids.filter(isAnswered).map((id) => parseQuestionId(id)?.escalationId));
     expect(closed.filter(({ resolution }) => resolution === "expired")).toHaveLength(666);
     const told = it.plans.orders.filter(({ idempotencyKey }) => isTellingKey(idempotencyKey));
     expect(told).toHaveLength(MANY);

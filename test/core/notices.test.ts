@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { noticesFor, unsentNotices } from "../../src/agents/coordination/escalation/notices.ts";
+import { scheduleNotices, listUnsentNotices } from "../../src/agents/coordination/escalation/notices.ts";
 import { at } from "./scene.ts";
 
 const notify = [
@@ -10,7 +10,7 @@ const notify = [
 
 describe("who is told of a question", () => {
   it("is told at first, again as a reminder, and then somebody else", () => {
-    expect(noticesFor({ notify }, at(10), at(60_000))).toEqual([
+    expect(scheduleNotices({ notify }, at(10), at(60_000))).toEqual([
       { channel: "chat", atMs: at(10) },
       { channel: "chat", atMs: at(1_010) },
       { channel: "webhook:desk", atMs: at(5_010) },
@@ -18,25 +18,27 @@ describe("who is told of a question", () => {
   });
 
   it("is told before the deadline or not at all", () => {
-    expect(noticesFor({ notify }, at(0), at(1_000))).toEqual([{ channel: "chat", atMs: at(0) }]);
-    expect(noticesFor({ notify }, at(0), at(1_001))).toHaveLength(2);
-    expect(noticesFor({ notify }, at(0), at(0))).toEqual([]);
-    expect(noticesFor({}, at(0), at(1_000))).toEqual([]);
+    expect(scheduleNotices({ notify }, at(0), at(1_000))).toEqual([{ channel: "chat", atMs: at(0) }]);
+    expect(scheduleNotices({ notify }, at(0), at(1_001))).toHaveLength(2);
+    expect(scheduleNotices({ notify }, at(0), at(0))).toEqual([]);
+    expect(scheduleNotices({}, at(0), at(1_000))).toEqual([]);
   });
 
   it("is told so often and no more", () => {
     const many = Array.from({ length: 40 }, () => ({ channel: "chat", afterMs: 0 }));
-    expect(noticesFor({ notify: many }, at(0), at(1))).toHaveLength(16);
+    expect(scheduleNotices({ notify: many }, at(0), at(1))).toHaveLength(16);
   });
 
   it("that is known already, also as failed, is not told again", () => {
-    const notices = noticesFor({ notify }, at(0), at(60_000));
-    expect(unsentNotices({ notices }).map(({ notice }) => notice)).toEqual([0, 1, 2]);
+    const notices = scheduleNotices({ notify }, at(0), at(60_000));
+    expect(listUnsentNotices({ notices }).map(({ notice }) => notice)).toEqual([0, 1, 2]);
     const notified = new Map([
       [0, "failed"],
       [2, "delivered"],
     ]);
-    expect(unsentNotices({ notices, notified })).toEqual([{ channel: "chat", atMs: at(1_000), notice: 1 }]);
-    expect(unsentNotices({})).toEqual([]);
+    expect(listUnsentNotices({ notices, notified })).toEqual([
+      { channel: "chat", atMs: at(1_000), notice: 1 },
+    ]);
+    expect(listUnsentNotices({})).toEqual([]);
   });
 });

@@ -47,8 +47,13 @@ describe("people", () => {
       noticeId: `${PLAN_ID}:escalation-1:0`,
       notice: 0,
       question: {
-        ...{ questionId: `${PLAN_ID}:escalation-1`, cause: "confidence", kind: "approval", stepId: "a" },
-        ...{ answers: ["approve", "deny"], onExpiry: "deny", confidence: { measured: 0.2, floor: 0.5 } },
+        questionId: `${PLAN_ID}:escalation-1`,
+        cause: "confidence",
+        kind: "approval",
+        stepId: "a",
+        answers: ["approve", "deny"],
+        onExpiry: "deny",
+        confidence: { measured: 0.2, floor: 0.5 },
         title: "Its planner is not sure that step a should begin. Let it begin?",
       },
     });
@@ -91,7 +96,9 @@ describe("people", () => {
     expect(await run.fates()).toMatchObject({ a: "waiting", b: "completed", c: "completed" });
     await run.coordinator.answer({
       questionId: `${PLAN_ID}:escalation-1`,
-      ...{ answer: "approve", by: { kind: "operator" }, through: "cli" },
+      answer: "approve",
+      by: { kind: "operator" },
+      through: "cli",
     });
     await quiet(it);
     expect(await run.fates()).toMatchObject({ a: "completed" });
@@ -106,7 +113,9 @@ describe("people", () => {
     const quick = await asked();
     await quick.run.coordinator.answer({
       questionId: `${PLAN_ID}:escalation-1`,
-      ...{ answer: "approve", by: { kind: "operator" }, through: "cli" },
+      answer: "approve",
+      by: { kind: "operator" },
+      through: "cli",
     });
     await quick.it.clock.advance(2 * REMIND_MS);
     expect(quick.notices).toHaveLength(1);

@@ -9,7 +9,7 @@ const admitting: Admitting = {
   ownerSession: "agent:main:main" as SessionKey,
   runnerOf: (agent) => (agent.startsWith("acp-") ? "acp_stdio" : "subagent"),
   refOf,
-  gated: () => ({}),
+  gateStep: () => ({}),
 };
 
 describe("plannedStepsOf", () => {
@@ -35,11 +35,24 @@ describe("plannedStepsOf", () => {
     const steps = plannedStepsOf(graph, admitting);
     expect(steps.map(({ stepId }) => stepId)).toEqual(["a", "c", "b"]);
     expect(steps[2]).toEqual({
-      ...{ stepId: "b", name: "b", agentId: "acp-x", runner: "acp_stdio", sourceSession: "agent:main:main" },
-      ...{ lane: "control", priority: "high", deliveryMode: "at_least_once", timeoutMs: 9, retryBudget: 1 },
-      ...{ input: refOf("task"), collect: false, call: {} },
+      stepId: "b",
+      name: "b",
+      agentId: "acp-x",
+      runner: "acp_stdio",
+      sourceSession: "agent:main:main",
+      lane: "control",
+      priority: "high",
+      deliveryMode: "at_least_once",
+      timeoutMs: 9,
+      retryBudget: 1,
+      input: refOf("task"),
+      collect: false,
+      call: {},
       planned: {
-        ...{ dependsOn: ["a", "c"], fanIn: 1, backoffMs: 4, criticalPathMs: 9 },
+        dependsOn: ["a", "c"],
+        fanIn: 1,
+        backoffMs: 4,
+        criticalPathMs: 9,
         budget: { costMicroUsd: 2_000_000 },
       },
     });
@@ -53,7 +66,7 @@ describe("plannedStepsOf", () => {
     const gate = { threshold: 7_000 };
     const [a, b] = plannedStepsOf(graph, {
       ...admitting,
-      gated: () => ({ gate, decision: { confidence: 4_000, floor: 5_000 } }),
+      gateStep: () => ({ gate, decision: { confidence: 4_000, floor: 5_000 } }),
       carried: new Map([["a" as StepId, kept]]),
     });
     expect(a).toMatchObject({ stepId: "a", carried: kept });
@@ -71,7 +84,7 @@ describe("plannedStepsOf", () => {
     const decision = { confidence: 4_000, floor: 5_000 };
     const [a, b] = plannedStepsOf(graph, {
       ...admitting,
-      gated: ({ stepId, confidence }, runner) => {
+      gateStep: ({ stepId, confidence }, runner) => {
         asked.push([stepId, confidence, runner]);
         return confidence === undefined ? {} : { gate, decision };
       },

@@ -13,7 +13,12 @@ function fill(input: unknown, outputs: Readonly<Record<string, Json>>): Filled {
 }
 
 const A = {
-  ...{ text: "hello", count: 7, none: null, yes: true, list: [{ name: "x" }, [1, 2]], map: { k: "v" } },
+  text: "hello",
+  count: 7,
+  none: null,
+  yes: true,
+  list: [{ name: "x" }, [1, 2]],
+  map: { k: "v" },
   ...JSON.parse('{"own": {"hasOwnProperty": 1}}'),
 } as Record<string, Json>;
 
@@ -86,7 +91,8 @@ describe("fillInput", () => {
     ["in one text", { x: "{{steps.a.outputs.big}} ".repeat(1_000) }, "input.x"],
   ])("ends at the bound of an input, %s", (_, input, path) => {
     expect(fill(input, { a: { big: "x".repeat(BOUNDS.outputCharsMax - 100) } })).toEqual({
-      ...{ kind: "unfillable", path },
+      kind: "unfillable",
+      path,
       message: expect.stringContaining(`more than ${BOUNDS.filledInputCharsMax} characters`) as string,
     });
   });

@@ -6,11 +6,11 @@ import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { planDispatch } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import type { LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
-import { carriedIn, createForkSources } from "../../src/agents/coordination/runtime/log/carried-results.ts";
-import { problemsOfFork } from "../../src/agents/coordination/runtime/verify-fork.ts";
+import { listCarried, createForkSources } from "../../src/agents/coordination/runtime/log/carried-results.ts";
+import { findProblemsOfFork } from "../../src/agents/coordination/runtime/verify-fork.ts";
 import { planHistories, playPlan, type RandomPlan } from "./planned-arbitraries.ts";
 import { admit } from "./planned-scene.ts";
 import { RUN, START } from "./scene.ts";
@@ -23,7 +23,7 @@ function forkOf(
   log: readonly RunEvent[],
   { opening, steps }: RandomPlan,
 ): { log: RunEvent[]; state: Coordination } {
-  const carried = carriedIn(fold(RUN, log));
+  const carried = listCarried(fold(RUN, log));
   const forkedFrom = { coordinationId: RUN, sequence: log.length };
   const own = steps.map(({ carried: _, decision, ...spec }) => {
     const result = carried.get(spec.stepId);
@@ -33,7 +33,7 @@ function forkOf(
     { ...(opening as Command & { type: "openCoordination" }), forkedFrom },
     admit(...own),
   ];
-  const forked: { log: RunEvent[]; state: Coordination } = { log: [], state: unopened(FORK) };
+  const forked: { log: RunEvent[]; state: Coordination } = { log: [], state: createUnopened(FORK) };
   for (const command of commands) {
     const recorded = record(forked.state, factsOf(decide(forked.state, command, START)), START);
     forked.log.push(...recorded.events);
@@ -122,8 +122,8 @@ describe("a fork of any history of a plan, from any index", () => {
           const sources = createForkSources({ store: { read: readingOf(log) } });
           const steps = [...state.steps.values()].map(({ spec }) => ({ ...spec, sequence: 0 }));
           const forkedFrom = { coordinationId: RUN, sequence: place };
-          const problems = await problemsOfFork(sources, { runId: FORK, forkedFrom, steps });
-          const there = carriedIn(fold(RUN, log.slice(0, place)));
+          const problems = await findProblemsOfFork(sources, { runId: FORK, forkedFrom, steps });
+          const there = listCarried(fold(RUN, log.slice(0, place)));
           const differing = steps.filter(
             ({ stepId, carried }) => carried?.eventId !== there.get(stepId)?.eventId,
           );

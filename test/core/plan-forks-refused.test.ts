@@ -7,7 +7,7 @@ import {
 import type { ForkRequest } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { replayCoordination } from "../../src/agents/coordination/runtime/replay-coordination.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { unopened } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened } from "../../src/agents/coordination/ledger/state.ts";
 import { createForkSources } from "../../src/agents/coordination/runtime/log/carried-results.ts";
 import { forkPlan } from "../../src/agents/coordination/runtime/plans/fork-plan.ts";
 import type { RunLog } from "../../src/agents/coordination/runtime/log/run-log.ts";
@@ -179,11 +179,13 @@ describe("a fork is refused, and nothing is recorded,", () => {
     await fork(it, { from: placeOf(it, "step.completed", "b") });
     const { ledger, clock, plans, settings } = it.it;
     const store = ledger.open(clock);
-    const states = [unopened(FORK), fold(FORK, logOf(it, FORK))];
-    const runs = { state: () => Promise.resolve(states.shift() ?? unopened(FORK)) } as unknown as RunLog;
+    const states = [createUnopened(FORK), fold(FORK, logOf(it, FORK))];
+    const runs = {
+      state: () => Promise.resolve(states.shift() ?? createUnopened(FORK)),
+    } as unknown as RunLog;
     const { refOf } = planParts(plans);
     const forks = createForkSources({ store });
-    const parts = { ...gateParts(), ...{ content: store, store, forks, refOf, runs, settings } };
+    const parts = { ...gateParts(), content: store, store, forks, refOf, runs, settings };
     const refused = { kind: "refused", problems: [] } as const;
     const asked = await forkPlan(
       { ...parts, newCoordinationId: () => FORK },

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import { parsePlan } from "../../src/agents/coordination/contracts/plan.ts";
-import { backoffMs, backoffRange } from "../../src/agents/coordination/plan/backoff.ts";
+import { computeBackoffMs, computeBackoffRange } from "../../src/agents/coordination/plan/backoff.ts";
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";
 import { compilePlan } from "../../src/agents/coordination/plan/compile-plan.ts";
 import type { StepGraph } from "../../src/agents/coordination/plan/step-graph.ts";
@@ -105,7 +105,8 @@ describe("for every acyclic plan", () => {
     fc.assert(
       fc.property(bound, ([nodes, user, source]) => {
         const named = nodes.map(({ after }, index) => ({
-          ...{ id: `s${index}`, fields: {} },
+          id: `s${index}`,
+          fields: {},
           after: after.map((each) => `s${nodes.findIndex(({ id }) => id === each)}`),
         }));
         const steps = stepsOf(named).map((each, index) =>
@@ -228,13 +229,13 @@ describe("backoffMs", () => {
   it("is the same for the same seed and attempt, and within bounds that never fall", () => {
     fc.assert(
       fc.property(rules, fc.integer({ min: 1, max: 101 }), fc.string(), (rule, attempt, seed) => {
-        const { minMs, maxMs } = backoffRange(rule, attempt);
-        const waitMs = backoffMs(rule, attempt, seed);
-        expect(waitMs).toBe(backoffMs(rule, attempt, seed));
+        const { minMs, maxMs } = computeBackoffRange(rule, attempt);
+        const waitMs = computeBackoffMs(rule, attempt, seed);
+        expect(waitMs).toBe(computeBackoffMs(rule, attempt, seed));
         expect(Number.isSafeInteger(waitMs)).toBe(true);
         expect(waitMs).toBeGreaterThanOrEqual(minMs);
         expect(waitMs).toBeLessThanOrEqual(maxMs);
-        const next = backoffRange(rule, attempt + 1);
+        const next = computeBackoffRange(rule, attempt + 1);
         expect(next.minMs).toBeGreaterThanOrEqual(minMs);
         expect(next.maxMs).toBeGreaterThanOrEqual(maxMs);
         expect(maxMs).toBeLessThanOrEqual(Math.max(rule.backoffMs, BOUNDS.backoffMsMax));
@@ -245,14 +246,14 @@ describe("backoffMs", () => {
 
   it("doubles up to an hour", () => {
     const ranges = [1, 2, 3, 12, 13, 100].map(
-      (attempt) => backoffRange({ budget: 100, backoffMs: 1_000 }, attempt).maxMs,
+      (attempt) => computeBackoffRange({ budget: 100, backoffMs: 1_000 }, attempt).maxMs,
     );
     expect(ranges).toEqual([1_000, 2_000, 4_000, 2_048_000, 3_600_000, 3_600_000]);
   });
 
   it("spreads steps that failed together over the whole range", () => {
     const waits = Array.from({ length: 1_000 }, (_, index) =>
-      backoffMs({ budget: 1, backoffMs: 1_000 }, 1, `7:step-${index}`),
+      computeBackoffMs({ budget: 1, backoffMs: 1_000 }, 1, `7:step-${index}`),
     );
     const quarters = [500, 625, 750, 875].map(
       (from) => waits.filter((each) => each >= from && each < from + 125).length,
@@ -261,7 +262,7 @@ describe("backoffMs", () => {
   });
 
   it("is what it was in the first release (a recorded seed is replayed)", () => {
-    expect([1, 2, 3].map((attempt) => backoffMs({ budget: 3, backoffMs: 1_000 }, attempt, "seed")))
+    expect([1, 2, 3].map((attempt) => computeBackoffMs({ budget: 3, backoffMs: 1_000 }, attempt, "seed")))
       .toMatchInlineSnapshot(`
       [
         913,

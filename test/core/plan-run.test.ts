@@ -3,7 +3,7 @@ import type { CoordinationId } from "../../src/agents/coordination/contracts/ids
 import { createCoordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
-import { pQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { createPQueueLanes } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER, world } from "../support/fake-clock-host.ts";
 import { planParts } from "../support/plan-parts.ts";
@@ -242,15 +242,20 @@ describe("a plan of a child", () => {
     const store = it.ledger.open(it.clock);
     const limits = { control: 2, data: 1, escalation: 1, queueMax: 10, agingMs: 60_000 };
     const coordinator = createCoordinator({
-      ...{ store, content: store, ...planParts(runner), ...arbitrationParts(), ...gateParts() },
-      ...{ clock: it.clock, runner: it.host },
+      store,
+      content: store,
+      ...planParts(runner),
+      ...arbitrationParts(),
+      ...gateParts(),
+      clock: it.clock,
+      runner: it.host,
       logger: {
         debug: () => undefined,
         info: () => undefined,
         warn: () => undefined,
         error: () => undefined,
       },
-      lanes: pQueueLanes(limits, it.clock),
+      lanes: createPQueueLanes(limits, it.clock),
       gate: createSpawnGate({ clock: it.clock, limits: { spawnsMax: 10 } }),
       settings: it.settings,
       newCoordinationId: () => "co-1" as CoordinationId,

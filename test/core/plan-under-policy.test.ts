@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { strategyFor } from "../../src/agents/coordination/arbitration/strategy-for.ts";
+import { chooseStrategy } from "../../src/agents/coordination/arbitration/strategy-for.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import { gatesSchema } from "../../src/agents/coordination/contracts/config/gates-config.ts";
@@ -13,7 +13,7 @@ import {
   planUnderPolicy,
   type OperatorRules,
 } from "../../src/agents/coordination/replay/plan-under-policy.ts";
-import { strategyUnder } from "../../src/agents/coordination/replay/under-policy.ts";
+import { chooseStrategyUnderPolicy } from "../../src/agents/coordination/replay/under-policy.ts";
 import { plan, retries, step, type Fields } from "./planned-world.ts";
 
 const planOf = (steps: readonly Fields[], fields: Fields = {}): CoordinationPlan => {
@@ -24,7 +24,9 @@ const planOf = (steps: readonly Fields[], fields: Fields = {}): CoordinationPlan
 
 const operators = (given: object = {}): GatesConfig => gatesSchema.parse(given);
 const rules = (gates: object = {}): OperatorRules => ({
-  ...{ gates: operators(gates), escalateMs: 3_600_000, requireDifferentApprover: false },
+  gates: operators(gates),
+  escalateMs: 3_600_000,
+  requireDifferentApprover: false,
 });
 
 const stepIdsOf = ({ steps }: CoordinationPlan): Set<StepId> => new Set(steps.map(({ stepId }) => stepId));
@@ -93,7 +95,9 @@ describe("a plan under a policy", () => {
     });
     expect(failurePolicy).toEqual({ ...given.failurePolicy, escalationPolicy: "hitl" });
     expect(conflictPolicy).toEqual({
-      ...{ strategy: "manual_review", overrides: [], highRisk: ["file:/etc/**"] },
+      strategy: "manual_review",
+      overrides: [],
+      highRisk: ["file:/etc/**"],
     });
   });
 
@@ -116,10 +120,10 @@ describe("a plan under a policy", () => {
       fc.property(conflicts, conflicts, resources, (plans, policys, resource) => {
         const ruled = planOf([step("a")], { conflictPolicy: plans });
         const policy = parseReplayPolicy({ conflicts: policys });
-        const applied = strategyFor(resource, { operator, plan: ruled.conflictPolicy });
+        const applied = chooseStrategy(resource, { operator, plan: ruled.conflictPolicy });
         const forked = planUnderPolicy({ plan: ruled, anew: stepIdsOf(ruled) }, policy, rules());
-        expect(strategyFor(resource, { operator, plan: forked.conflictPolicy }).strategy).toBe(
-          strategyUnder(resource, applied, { policy, plan: ruled }).strategy,
+        expect(chooseStrategy(resource, { operator, plan: forked.conflictPolicy }).strategy).toBe(
+          chooseStrategyUnderPolicy(resource, applied, { policy, plan: ruled }).strategy,
         );
       }),
       { numRuns: 2_000 },

@@ -14,7 +14,7 @@ import type { Decision } from "../../src/agents/coordination/dispatch/decision.t
 import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import type { RunStep } from "../../src/agents/coordination/dispatch/plan-effects.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { childKey, contentRef, RUN, spawn, START } from "./scene.ts";
 import {
   commandForGate,
@@ -329,7 +329,7 @@ function commandAtWork(move: PlanMove & { readonly pick: number }, state: Coordi
 }
 
 export function playPlan({ plan, moves: some }: PlanHistory): PlannedHistory {
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   let now: EpochMs = START;
   const log: RunEvent[] = [];
   const steps: PlannedHistory["steps"][number][] = [];

@@ -131,7 +131,8 @@ describe("a verdict or an answer that comes twice", () => {
   it("is refused, with whoever was first, and recorded", () => {
     const scene = SITUATIONS.asked().then(answer());
     expect(scene.when(answer(1, "deny"))).toMatchObject({
-      ...{ kind: "refused", code: "QUESTION_CLOSED" },
+      kind: "refused",
+      code: "QUESTION_CLOSED",
       reason: "the question is closed already: approved through cli",
       facts: [{ type: "escalation.answered", payload: { answer: "deny", refused: "closed" } }],
     });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { nextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { at, OWNER } from "./scene.ts";
 import {
   admit,
@@ -30,7 +30,10 @@ describe("telling the owner", () => {
     expect(scene.plans()).toEqual(["endCoordination"]);
     scene.then(SETTLE_PLAN);
     expect(scene.step(DELIVERY).spec).toMatchObject({
-      ...{ lane: "control", runner: "owner", sourceSession: OWNER, deliveryMode: "at_least_once" },
+      lane: "control",
+      runner: "owner",
+      sourceSession: OWNER,
+      deliveryMode: "at_least_once",
     });
     expect(scene.plans()).toEqual([`runStep ${DELIVERY} 1`]);
     expect(scene.says(SETTLE_PLAN)).toBe("STEPS_OPEN");
@@ -121,7 +124,7 @@ describe("what became of telling the owner", () => {
       scene.passes(10_000);
       scene.then(SETTLE_PLAN, dispatch(DELIVERY), goWrong(DELIVERY, 1, "spawn_refused"));
       const { retryAtMs } = scene.last("step.failed").payload;
-      expect(nextDeadline(scene.state)).toBe(retryAtMs);
+      expect(findNextDeadline(scene.state)).toBe(retryAtMs);
       expect(scene.plans()).toEqual([]);
       expect(scene.plans(retryAtMs! - at(0))).toEqual([`runStep ${DELIVERY} 2`]);
     }

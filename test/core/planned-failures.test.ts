@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { FACT_PAYLOADS } from "../../src/agents/coordination/contracts/facts.ts";
-import { nextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
-import { backoffMs, backoffRange } from "../../src/agents/coordination/plan/backoff.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { computeBackoffMs, computeBackoffRange } from "../../src/agents/coordination/plan/backoff.ts";
 import { at, contentRef } from "./scene.ts";
 import {
   admit,
@@ -115,10 +115,10 @@ describe("a retry", () => {
     }
     scene.then(dispatch("a", attempt), goWrong("a", attempt));
     const rule = { budget: 5, backoffMs: BACKOFF_MS };
-    const { minMs, maxMs } = backoffRange(rule, attempt);
+    const { minMs, maxMs } = computeBackoffRange(rule, attempt);
     const { retryAtMs } = scene.last("step.failed").payload;
     const waitMs = retryAtMs! - at(scene.nowMs);
-    expect(waitMs).toBe(backoffMs(rule, attempt, "seed:a"));
+    expect(waitMs).toBe(computeBackoffMs(rule, attempt, "seed:a"));
     expect(waitMs).toBeGreaterThanOrEqual(minMs);
     expect(waitMs).toBeLessThanOrEqual(maxMs);
   });
@@ -127,7 +127,7 @@ describe("a retry", () => {
     const scene = failing({ retryBudget: 1 });
     const { retryAtMs } = scene.last("step.failed").payload;
     const dueMs = retryAtMs! - at(0);
-    expect(nextDeadline(scene.state)).toBe(retryAtMs);
+    expect(findNextDeadline(scene.state)).toBe(retryAtMs);
     expect(scene.plans(dueMs - 1)).toEqual(["runStep b 1"]);
     expect(scene.plans(dueMs)).toEqual(["runStep a 2", "runStep b 1"]);
     expect(scene.says(dispatch("a", 2), dueMs - 1)).toBe("NOT_READY");
@@ -181,11 +181,16 @@ describe("escalationPolicy hitl", () => {
     const answerByMs = at(scene.nowMs + ESCALATE_MS);
     expect(scene.step("a").phase).toMatchObject({ status: "blocked", cause: "failed", answerByMs });
     expect(scene.last("coordination.escalated").payload).toEqual({
-      ...{ escalationId: "escalation-1", stepId: "a", cause: "retries_exhausted", kind: "approval" },
-      ...{ deadlineAtMs: answerByMs, answers: ["approve", "deny"], onExpiry: "deny" },
+      escalationId: "escalation-1",
+      stepId: "a",
+      cause: "retries_exhausted",
+      kind: "approval",
+      deadlineAtMs: answerByMs,
+      answers: ["approve", "deny"],
+      onExpiry: "deny",
     });
     expect(scene.plans()).toEqual(["runStep b 1"]);
-    expect(nextDeadline(scene.state)).toBe(answerByMs);
+    expect(findNextDeadline(scene.state)).toBe(answerByMs);
   });
 
   it("says that time was the cause where it was", () => {
@@ -266,7 +271,7 @@ describe("a deadline", () => {
   it("of the plan lets nothing begin and nothing be tried again, and skips what waits", () => {
     const scene = diamond({ plan: { deadlineAtMs: at(20_000) } }, { retryBudget: 5 });
     scene.then(...begun("a"));
-    expect(nextDeadline(scene.state)).toBe(at(20_000));
+    expect(findNextDeadline(scene.state)).toBe(at(20_000));
     expect(scene.plans(20_000)).toEqual(["skipSteps b,c"]);
     expect(scene.says(dispatch("b"), 20_000)).toBe("PLAN_STOPPED");
     expect(scene.says(skip("b", "c"), 20_000)).toBe("step.skipped step.skipped");
@@ -290,7 +295,10 @@ describe("a stray", () => {
     expect(scene.says(SETTLE_PLAN)).toBe("STEPS_OPEN");
     scene.then(stopped("a"));
     expect(scene.last("step.child_stopped").payload).toMatchObject({
-      ...{ stepId: "a", attempt: 1, childSessionKey: sessionOfAttempt("a"), outcome: "stopped" },
+      stepId: "a",
+      attempt: 1,
+      childSessionKey: sessionOfAttempt("a"),
+      outcome: "stopped",
     });
     expect(scene.plans()).toEqual(["endCoordination"]);
   });
@@ -322,7 +330,10 @@ describe("D3: a late outcome", () => {
     expect(scene.says(goWrong("a"))).toBe("STALE_ATTEMPT step.outcome_refused");
     expect(scene.step("a").phase).toBe(phase);
     expect(scene.last("step.outcome_refused").payload).toEqual({
-      ...{ stepId: "a", attempt: 1, outcome: "failed", because: "stale_attempt" },
+      stepId: "a",
+      attempt: 1,
+      outcome: "failed",
+      because: "stale_attempt",
     });
     scene.then(finish("a", 2));
     expect(scene.says(goWrong("a", 2))).toBe("STEP_ENDED step.outcome_refused");

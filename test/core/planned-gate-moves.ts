@@ -69,7 +69,9 @@ export const strayMoves = (
       ([stepId, attempt, sequence, check]) =>
         ({
           type: "recordFinding",
-          ...{ stepId, attempt, target: eventIdAt(RUN, sequence) },
+          stepId,
+          attempt,
+          target: eventIdAt(RUN, sequence),
           finding: { check, agentId: "agent:critic", verdict: "pass" },
         }) as Command,
     ),

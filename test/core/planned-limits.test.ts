@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { nextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
+import { findNextDeadline } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { at, childKey, MAIN, spawn, type stepId } from "./scene.ts";
 import {
   admit,
@@ -161,12 +161,16 @@ describe("the budget of a plan", () => {
     expect(scene.says(dispatch("b"))).toBe("BUDGET_SPENT");
     scene.then(TRIP);
     expect(scene.last("coordination.escalated").payload).toEqual({
-      ...{ escalationId: "escalation-1", cause: "budget", kind: "approval" },
-      ...{ deadlineAtMs: at(scene.nowMs + ESCALATE_MS), answers: ["approve", "deny"], onExpiry: "deny" },
+      escalationId: "escalation-1",
+      cause: "budget",
+      kind: "approval",
+      deadlineAtMs: at(scene.nowMs + ESCALATE_MS),
+      answers: ["approve", "deny"],
+      onExpiry: "deny",
     });
     expect(scene.plans()).toEqual([]);
     expect(scene.says(TRIP)).toBe("replay");
-    expect(nextDeadline(scene.state)).toBe(at(scene.nowMs - 1_000 + ESCALATE_MS));
+    expect(findNextDeadline(scene.state)).toBe(at(scene.nowMs - 1_000 + ESCALATE_MS));
   });
 
   it.each([
@@ -240,7 +244,7 @@ describe("the budget of a plan", () => {
     expect(scene.says(spawnedBy("a", "1"))).toBe("step.admitted step.dispatched");
     expect(scene.when(spawnedBy("a", "2"))).toMatchObject({
       code: "BUDGET_SPENT",
-      reason: "the plan may spawn no more; finish without another subagent",
+      reason: "the spawn budget of the plan is spent; finish without another subagent",
     });
     expect(scene.open.plan.spent.spawns).toBe(2);
     expect(scene.step("a").spent).toMatchObject({ spawns: 2 });

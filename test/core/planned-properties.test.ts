@@ -8,7 +8,7 @@ import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordinatio
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
 import {
-  nextDeadline,
+  findNextDeadline,
   planDispatch,
   planRecovery,
 } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
@@ -250,7 +250,7 @@ describe("for every state of a plan, what is planned", () => {
     holds(({ state, nowMs }) => {
       if (state.kind !== "ended") return;
       expect(planDispatch(state, addMs(nowMs, 1e9))).toEqual([]);
-      expect(nextDeadline(state)).toBeUndefined();
+      expect(findNextDeadline(state)).toBeUndefined();
     }));
 
   it("is nothing before the next deadline where it is nothing now, and that one lies ahead", () =>
@@ -258,7 +258,7 @@ describe("for every state of a plan, what is planned", () => {
       ({ steps }) => {
         for (const { after, now } of steps) {
           if (after.kind !== "open" || planDispatch(after, now).length > 0) continue;
-          const due = nextDeadline(after);
+          const due = findNextDeadline(after);
           if (due !== undefined) expect(due).toBeGreaterThan(now);
           for (const ms of later) {
             const at = addMs(now, ms);
@@ -273,7 +273,7 @@ describe("for every state of a plan, what is planned", () => {
     holds(({ state, nowMs }) => {
       if (state.kind !== "open" || !isPlanned(state)) return;
       const isMoving = planDispatch(state, nowMs).length > 0 || state.plan.running.size > 0;
-      expect(isMoving || nextDeadline(state) !== undefined).toBe(true);
+      expect(isMoving || findNextDeadline(state) !== undefined).toBe(true);
     }));
 
   it("histories reach every situation that there is", () => {
@@ -371,7 +371,7 @@ function runThrough(
     if (chosen) scene.when(chosen, scene.nowMs);
     else {
       expect(timed.size + scene.open.openQuestions.size).toBeGreaterThan(0);
-      scene.passes((nextDeadline(scene.state) ?? (0 as EpochMs)) - scene.open.createdAtMs);
+      scene.passes((findNextDeadline(scene.state) ?? (0 as EpochMs)) - scene.open.createdAtMs);
     }
   }
   const { status } = scene.last("coordination.terminal").payload;

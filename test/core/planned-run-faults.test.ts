@@ -89,7 +89,7 @@ describe("an attempt that runs out of time", () => {
     const words = { outcome: "completed", outputs: { n: 1 } } as const;
     expect(await run.coordinator.report(one!.childSessionKey, words)).toMatchObject({
       kind: "refused",
-      reason: "attempt 1 is not attempt 2 of step a",
+      reason: "attempt 1 of step a is not the current attempt, which is 2",
     });
     expect(await run.coordinator.report(two!.childSessionKey, words)).toMatchObject({ kind: "recorded" });
     expect(run.events("step.outcome_refused")[0]?.payload).toMatchObject({ because: "stale_attempt" });

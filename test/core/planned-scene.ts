@@ -17,7 +17,7 @@ import type { Decision } from "../../src/agents/coordination/dispatch/decision.t
 import { planDispatch, type Effect } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { isPlanned, type PlannedCoordination } from "../../src/agents/coordination/dispatch/plan-rules.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination, type Step } from "../../src/agents/coordination/ledger/state.ts";
 import { at, contentRef, MAIN, OPEN, OWNER, RUN } from "./scene.ts";
 
 type Opening = FactPayloads["coordination.created"];
@@ -185,7 +185,8 @@ export const answer = (
   escalationId: `escalation-${number}`,
   answer: given,
   ...(given === "answer" && { text: contentRef("theirs") }),
-  ...{ by, through: "cli" },
+  by,
+  through: "cli",
 });
 export const ask = (
   session: SessionKey,
@@ -259,7 +260,7 @@ export function said(decision: Decision): string {
 }
 
 export function planScene(...commands: readonly Command[]): PlanScene {
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   let nowMs = 0;
   const log: RunEvent[] = [];
   const scene: PlanScene = {

@@ -6,12 +6,12 @@ import { addMs, type EpochMs } from "../../src/agents/coordination/contracts/ids
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { envelopeOf } from "../../src/agents/coordination/dispatch/envelope-of.ts";
 import {
-  nextDeadline,
+  findNextDeadline,
   planDispatch,
   planRecovery,
 } from "../../src/agents/coordination/dispatch/plan-dispatch.ts";
 import { evolve, fold } from "../../src/agents/coordination/ledger/evolve.ts";
-import { isEnded, unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { isEnded, createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { histories, play, RUN, type Move, type Played } from "../support/arbitraries.ts";
@@ -66,7 +66,7 @@ describe("for every history of commands", () => {
       const stored = log.map((event) => decodeEvent(JSON.parse(JSON.stringify(event))));
       expect(stored).toStrictEqual(log);
       expect(fold(RUN, stored)).toStrictEqual(state);
-      let piecewise: Coordination = unopened(RUN);
+      let piecewise: Coordination = createUnopened(RUN);
       for (const event of stored) piecewise = evolve(piecewise, event);
       expect(piecewise).toStrictEqual(state);
     }));
@@ -181,7 +181,7 @@ describe("for every history of commands", () => {
   it("nothing is planned before the next deadline, something is at it, and what is open has one", () =>
     holds(({ steps }) => {
       for (const { after } of steps) {
-        const due = nextDeadline(after);
+        const due = findNextDeadline(after);
         expect(due !== undefined).toBe(after.kind === "open");
         if (due === undefined) continue;
         const before = planDispatch(after, addMs(due, -1));

@@ -21,7 +21,9 @@ async function doubted(): Promise<{ readonly it: World; readonly run: PlanRun }>
 }
 
 const eve = (rest: Partial<AnswerRequest> = {}): AnswerRequest => ({
-  ...{ questionId: QUESTION, answer: "approve", ...EVE },
+  questionId: QUESTION,
+  answer: "approve",
+  ...EVE,
   ...rest,
 });
 
@@ -33,7 +35,11 @@ function refusalsIn({ logged }: World): unknown[] {
 }
 
 const LINE = {
-  ...{ level: "warn", question: QUESTION, by: "person", id: "telegram:eve", through: "chat" },
+  level: "warn",
+  question: QUESTION,
+  by: "person",
+  id: "telegram:eve",
+  through: "chat",
 };
 
 describe("an answer that does not count is in the gateway's log", () => {
@@ -46,7 +52,8 @@ describe("an answer that does not count is in the gateway's log", () => {
     const recorded = eventsIn(it, "escalation.answered").length;
     const late = await run.coordinator.answer(eve({ answer: "answer", text: SECRET }));
     expect(late).toEqual({
-      ...{ kind: "refused", code: "QUESTION_CLOSED" },
+      kind: "refused",
+      code: "QUESTION_CLOSED",
       reason:
         "the question is closed already: denied; its coordination has ended as failed, so that this answer changes nothing",
     });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { DELIVERY_STEP_ID, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { decodeEvent, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import type { ReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
-import { counterfactual, type WhatIf } from "../../src/agents/coordination/replay/what-if.ts";
+import { createCounterfactual, type WhatIf } from "../../src/agents/coordination/replay/what-if.ts";
 import { fold } from "../../src/agents/coordination/ledger/evolve.ts";
 import type { Coordination, Step } from "../../src/agents/coordination/ledger/state.ts";
 import { replayOf, replayOn } from "../../src/agents/coordination/replay/replay-log.ts";
@@ -58,7 +58,7 @@ const idOf = (log: readonly RunEvent[]): CoordinationId => log[0]?.runId ?? RUN;
 
 /** Nothing where no decision is left from there on. */
 function whatIf(log: readonly RunEvent[], policy: ReplayPolicy, from = 0): WhatIf | undefined {
-  const other = counterfactual({ policy });
+  const other = createCounterfactual({ policy });
   let decisions = 0;
   const onDecided = (decided: Parameters<typeof other.take>[0]): void => {
     decisions += 1;

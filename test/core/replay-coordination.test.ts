@@ -6,9 +6,9 @@ import { parseReplayPolicy } from "../../src/agents/coordination/contracts/confi
 import { decodeEvent, isFact, type RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
-import { strategyUnder } from "../../src/agents/coordination/replay/under-policy.ts";
+import { chooseStrategyUnderPolicy } from "../../src/agents/coordination/replay/under-policy.ts";
 import {
   replayCoordination,
   type ReplayedCoordination,
@@ -32,14 +32,29 @@ function replay(log: readonly RunEvent[], query?: ReplayQuery): Promise<Replayed
 }
 
 const move = (kind: Move["kind"], rest: Partial<Move> = {}): Move => ({
-  ...{ kind, a: 0, b: 0, c: 0, d: 1, aim: "right", times: 1, crash: false },
+  kind,
+  a: 0,
+  b: 0,
+  c: 0,
+  d: 1,
+  aim: "right",
+  times: 1,
+  crash: false,
   ...rest,
 });
 
 /** A plan of three steps in a row whose first one fails, is tried again, and completes. */
 const RETRIED: Setup = {
-  ...{ isPlan: true, gates: [0, 0, 0], doubts: [false, false, false], doubtsAll: false, chained: true },
-  ...{ retryBudget: 1, asksPeople: true, failsFast: false, deadline: false, different: false },
+  isPlan: true,
+  gates: [0, 0, 0],
+  doubts: [false, false, false],
+  doubtsAll: false,
+  chained: true,
+  retryBudget: 1,
+  asksPeople: true,
+  failsFast: false,
+  deadline: false,
+  different: false,
   criteria: false,
   moves: [
     move("dispatch"),
@@ -54,7 +69,7 @@ const RETRIED: Setup = {
 };
 
 function played(commands: readonly Command[], timeOf: (index: number) => EpochMs) {
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   const events: RunEvent[] = [];
   for (const [index, command] of commands.entries()) {
     const recorded = record(state, factsOf(decide(state, command, timeOf(index))), timeOf(index));
@@ -91,7 +106,9 @@ describe("a replay of a coordination", () => {
     expect(long.length).toBeGreaterThan(1_600);
     const { difference, decisions, to } = await replay(long);
     expect({ difference, decisions, to }).toEqual({
-      ...{ difference: undefined, decisions: 421, to: long.length },
+      difference: undefined,
+      decisions: 421,
+      to: long.length,
     });
     const { to: stopped } = await replay(long, { to: 1_000 });
     expect(stopped).toBeGreaterThanOrEqual(1_000);
@@ -117,7 +134,8 @@ describe("a replay of a coordination", () => {
     );
     const { difference } = await replay(gated);
     expect(difference).toMatchObject({
-      ...{ type: "step.completed", kind: "decision" },
+      type: "step.completed",
+      kind: "decision",
       why: "result.held is decided, step.completed is recorded",
     });
   });
@@ -180,7 +198,9 @@ describe("a policy", () => {
         failurePolicy: { timeoutPolicy: "fail_fast" },
       }),
     ).toEqual({
-      ...{ conflicts: { strategy: "priority_wins" }, requireDifferentApprover: true, escalateMs: 60_000 },
+      conflicts: { strategy: "priority_wins" },
+      requireDifferentApprover: true,
+      escalateMs: 60_000,
       failurePolicy: { timeoutPolicy: "fail_fast" },
     });
   });
@@ -200,15 +220,16 @@ describe("a policy", () => {
     };
     const byDefault = { strategy: "owner_wins", from: "default" } as const;
     const byPlan = { strategy: "merge_if_safe", from: "plan" } as const;
-    expect(strategyUnder("queue:production", byDefault, under)).toEqual({
-      ...{ strategy: "manual_review", from: "high_risk" },
+    expect(chooseStrategyUnderPolicy("queue:production", byDefault, under)).toEqual({
+      strategy: "manual_review",
+      from: "high_risk",
     });
-    expect(strategyUnder("file:/a", byDefault, under)).toEqual({
+    expect(chooseStrategyUnderPolicy("file:/a", byDefault, under)).toEqual({
       strategy: "priority_wins",
       from: "default",
     });
-    expect(strategyUnder("file:/a", byPlan, under)).toEqual(byPlan);
-    expect(strategyUnder("file:/a", byPlan, { policy: { gates: {} } })).toEqual(byPlan);
+    expect(chooseStrategyUnderPolicy("file:/a", byPlan, under)).toEqual(byPlan);
+    expect(chooseStrategyUnderPolicy("file:/a", byPlan, { policy: { gates: {} } })).toEqual(byPlan);
   });
 
   it("with a longer backoff begins nothing before its time, and tells that it does not", async () => {
@@ -223,11 +244,17 @@ describe("a policy", () => {
 
   it("that asks a plan's own text where it is kept: what a step says of its retries stays", async () => {
     const steps = ["a", "b", "c"].map((stepId) => ({
-      ...{ stepId, agent: "main", task: "x" },
+      stepId,
+      agent: "main",
+      task: "x",
       retry: { budget: 1 },
     }));
     const plan = {
-      ...{ coordinationId: RUN, objective: "o", ownerSession: "agent:main:main", steps, conflictPolicy: {} },
+      coordinationId: RUN,
+      objective: "o",
+      ownerSession: "agent:main:main",
+      steps,
+      conflictPolicy: {},
       failurePolicy: { retryBudget: 1, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
     };
     const events = log();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Answerer, AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { answersTo, refusalOf } from "../../src/agents/coordination/escalation/rule-on-answer.ts";
+import { listAnswers, findAnswerRefusal } from "../../src/agents/coordination/escalation/rule-on-answer.ts";
 import { at } from "./scene.ts";
 
 const CHILD = "agent:main:subagent:1" as SessionKey;
@@ -15,14 +15,14 @@ const GIVEN = { answer: "approve", by: { kind: "person" } as Answerer, hasText: 
 
 describe("an answer", () => {
   it("counts until the deadline, and no longer at it", () => {
-    expect(refusalOf(ASKED, { ...GIVEN, now: at(999) })).toBeUndefined();
-    expect(refusalOf(ASKED, { ...GIVEN, now: at(1_000) })).toBe("expired");
+    expect(findAnswerRefusal(ASKED, { ...GIVEN, now: at(999) })).toBeUndefined();
+    expect(findAnswerRefusal(ASKED, { ...GIVEN, now: at(1_000) })).toBe("expired");
   });
 
   it("to a closed question does not count, whatever else is wrong with it", () => {
     const closed = { ...ASKED, closed: {} };
-    expect(refusalOf(closed, GIVEN)).toBe("closed");
-    expect(refusalOf(closed, { ...GIVEN, now: at(9_000), hasText: true })).toBe("closed");
+    expect(findAnswerRefusal(closed, GIVEN)).toBe("closed");
+    expect(findAnswerRefusal(closed, { ...GIVEN, now: at(9_000), hasText: true })).toBe("closed");
   });
 
   it.each([
@@ -33,35 +33,37 @@ describe("an answer", () => {
     ["approve", true, "not_an_answer"],
     ["deny", true, "not_an_answer"],
   ] as const)("%s with a text (%j) is %j", (answer, hasText, refusal) => {
-    expect(refusalOf(ASKED, { ...GIVEN, answer, hasText })).toBe(refusal);
+    expect(findAnswerRefusal(ASKED, { ...GIVEN, answer, hasText })).toBe(refusal);
   });
 
   it("of a kind that the question does not take does not count", () => {
     const clarifying = { ...ASKED, answers: ["answer", "deny"] as AnswerKind[] };
-    expect(refusalOf(clarifying, GIVEN)).toBe("not_an_answer");
+    expect(findAnswerRefusal(clarifying, GIVEN)).toBe("not_an_answer");
     const deciding = { ...ASKED, answers: ["approve", "deny"] as AnswerKind[] };
-    expect(refusalOf(deciding, { ...GIVEN, answer: "answer", hasText: true })).toBe("not_an_answer");
+    expect(findAnswerRefusal(deciding, { ...GIVEN, answer: "answer", hasText: true })).toBe("not_an_answer");
   });
 
   it("to a question of 0.1.0 is an approval or a refusal", () => {
-    expect(answersTo({ answers: undefined })).toEqual(["approve", "deny"]);
+    expect(listAnswers({ answers: undefined })).toEqual(["approve", "deny"]);
     const { answers: _, ...before } = ASKED;
-    expect(refusalOf(before, GIVEN)).toBeUndefined();
-    expect(refusalOf(before, { ...GIVEN, answer: "answer", hasText: true })).toBe("not_an_answer");
+    expect(findAnswerRefusal(before, GIVEN)).toBeUndefined();
+    expect(findAnswerRefusal(before, { ...GIVEN, answer: "answer", hasText: true })).toBe("not_an_answer");
   });
 
   it("from the session that asked counts only where nobody else is demanded", () => {
     const own: Answerer = { kind: "person", session: CHILD };
-    expect(refusalOf(ASKED, { ...GIVEN, by: own })).toBeUndefined();
+    expect(findAnswerRefusal(ASKED, { ...GIVEN, by: own })).toBeUndefined();
     const strict = { ...ASKED, requireDifferentApprover: true as const };
-    expect(refusalOf(strict, { ...GIVEN, by: own })).toBe("same_session");
-    expect(refusalOf(strict, { ...GIVEN, by: { kind: "person", session: OTHER } })).toBeUndefined();
-    expect(refusalOf(strict, { ...GIVEN, by: { kind: "operator" } })).toBeUndefined();
+    expect(findAnswerRefusal(strict, { ...GIVEN, by: own })).toBe("same_session");
+    expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "person", session: OTHER } })).toBeUndefined();
+    expect(findAnswerRefusal(strict, { ...GIVEN, by: { kind: "operator" } })).toBeUndefined();
   });
 
   it("to a question that no session asked is nobody's own", () => {
     const { askedBy: _, ...ownerless } = { ...ASKED, requireDifferentApprover: true as const };
-    expect(refusalOf(ownerless, { ...GIVEN, by: { kind: "person", session: CHILD } })).toBeUndefined();
-    expect(refusalOf(ownerless, { ...GIVEN, by: { kind: "person" } })).toBeUndefined();
+    expect(
+      findAnswerRefusal(ownerless, { ...GIVEN, by: { kind: "person", session: CHILD } }),
+    ).toBeUndefined();
+    expect(findAnswerRefusal(ownerless, { ...GIVEN, by: { kind: "person" } })).toBeUndefined();
   });
 });

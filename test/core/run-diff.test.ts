@@ -10,7 +10,10 @@ type Draft = Omit<LoggedEvent, "eventId" | "runId" | "sequence"> & { readonly ca
 
 function runOf(runId: string, drafts: readonly Draft[], isComplete = true): ComparedRun {
   const events = drafts.map(({ causedBy, ...draft }, sequence) => ({
-    ...{ eventId: `${runId}:${sequence}`, runId, sequence, timestamp: `${runId} ${sequence}` },
+    eventId: `${runId}:${sequence}`,
+    runId,
+    sequence,
+    timestamp: `${runId} ${sequence}`,
     ...draft,
     ...(causedBy !== undefined && { causationId: `${runId}:${causedBy}` }),
   }));
@@ -26,7 +29,8 @@ const changed = (name: string, next: unknown): Draft => ({
   payload: { name, next },
 });
 const done = (nodeId: string, outputs: object = {}): Draft => ({
-  ...{ type: "node.completed", nodeId },
+  type: "node.completed",
+  nodeId,
   payload: { nodeId, outputs, durationMs: 1 },
 });
 const completed = (outputs: object = {}): Draft => ({ type: "run.completed", payload: { outputs } });
@@ -45,7 +49,11 @@ describe("the difference of two runs", () => {
         { type: "run.completed", payload: { outputs: {}, durationMs } },
       ]);
     expect(diffRuns(log("run-1", 5), log("run-22", 7))).toEqual({
-      ...{ a: "run-1", b: "run-22", divergedAtSeq: null, eventDiffs: [], stateDiff: {} },
+      a: "run-1",
+      b: "run-22",
+      divergedAtSeq: null,
+      eventDiffs: [],
+      stateDiff: {},
     });
   });
 
@@ -135,14 +143,17 @@ describe("of any two runs", () => {
     fc.assert(
       fc.property(logs, logs, (one, other) => {
         expect(diffRuns(runOf("run-a", one), runOf("run-b", one))).toMatchObject({
-          ...{ divergedAtSeq: null, eventDiffs: [], stateDiff: {} },
+          divergedAtSeq: null,
+          eventDiffs: [],
+          stateDiff: {},
         });
         const there = diffRuns(runOf("run-a", one), runOf("run-b", other));
         const back = diffRuns(runOf("run-b", other), runOf("run-a", one));
         const turned = { added: "removed", removed: "added", changed: "changed" } as const;
         expect(back.eventDiffs).toEqual(
           there.eventDiffs.map(({ seq, op, aEvent, bEvent }) => ({
-            ...{ seq, op: turned[op] },
+            seq,
+            op: turned[op],
             ...(bEvent && { aEvent: bEvent }),
             ...(aEvent && { bEvent: aEvent }),
           })),

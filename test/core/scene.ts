@@ -12,7 +12,7 @@ import type { FactDraft, RunEvent } from "../../src/agents/coordination/contract
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 
 export const RUN = "co-1" as CoordinationId;
 export const OWNER = "agent:main:main" as SessionKey;
@@ -98,7 +98,7 @@ export interface Scene {
 
 /** A coordination to which these commands have happened, each a second after the one before. */
 export function given(...commands: readonly Command[]): Scene {
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   const log: RunEvent[] = [];
   let clock = 0;
   const happened = (facts: readonly FactDraft[], ms: number): void => {

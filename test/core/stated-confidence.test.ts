@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  basisPointsBelow,
-  confidenceFrom,
-  statedConfidence,
+  convertToBasisPointsDown,
+  parseConfidence,
+  readStatedConfidence,
 } from "../../src/agents/coordination/gates/stated-confidence.ts";
 
 const UNREADABLE = { confidenceUnreadable: true };
@@ -21,7 +21,7 @@ describe("what an agent states on the last line of its answer", () => {
     ['{"confidence":0.9}\n{"confidence":0.2}', 2_000],
     ['{"confidence":0.9,"confidence":0.2}', 2_000],
   ])("%j is %i", (text, confidence) => {
-    expect(statedConfidence(text)).toEqual({ confidence });
+    expect(readStatedConfidence(text)).toEqual({ confidence });
   });
 
   it.each([
@@ -43,7 +43,7 @@ describe("what an agent states on the last line of its answer", () => {
     '{"outcome":"ok","confidence":0.9} and so on',
     "{'confidence':0.9, \"confidence\":1}",
   ])("%j states something that is no confidence", (text) => {
-    expect(statedConfidence(text)).toEqual(UNREADABLE);
+    expect(readStatedConfidence(text)).toEqual(UNREADABLE);
   });
 
   it.each([
@@ -59,7 +59,7 @@ describe("what an agent states on the last line of its answer", () => {
     '{"confidence":0.9}\nThat was all.',
     '"confidence"',
   ])("%j states nothing", (text) => {
-    expect(statedConfidence(text)).toEqual({});
+    expect(readStatedConfidence(text)).toEqual({});
   });
 
   it.each([
@@ -67,20 +67,20 @@ describe("what an agent states on the last line of its answer", () => {
     '```json\n{\n  "outcome": "ok",\n  "confidence": 0.1\n}\n```',
     'Here it is:\n\n```json\n{\n  "outcome": "ok",\n  "confidence": 0.1\n}\n```',
   ])("%j states it over several lines, as its outputs do", (text) => {
-    expect(statedConfidence(text)).toEqual({ confidence: 1_000 });
+    expect(readStatedConfidence(text)).toEqual({ confidence: 1_000 });
   });
 
   it("in one line that is too long to read states something that is no confidence", () => {
     const text = `{"a":"${"x".repeat(1_000_000)}","confidence":0.1}`;
     const begun = performance.now();
-    expect(statedConfidence(text)).toEqual(UNREADABLE);
+    expect(readStatedConfidence(text)).toEqual(UNREADABLE);
     expect(performance.now() - begun).toBeLessThan(100);
   });
 
   it("a last line of spaces and fences takes no time that grows with its square", () => {
     const begun = performance.now();
-    statedConfidence(`${" `".repeat(500_000)}x`);
-    statedConfidence(`${" ".repeat(1_000_000)}x`);
+    readStatedConfidence(`${" `".repeat(500_000)}x`);
+    readStatedConfidence(`${" ".repeat(1_000_000)}x`);
     expect(performance.now() - begun).toBeLessThan(100);
   });
 
@@ -93,7 +93,7 @@ describe("what an agent states on the last line of its answer", () => {
           fc.json().map((json) => `{"confidence":${json}}`),
         ),
         (text) => {
-          const { confidence } = statedConfidence(text);
+          const { confidence } = readStatedConfidence(text);
           if (confidence === undefined) return;
           expect(Number.isInteger(confidence) && confidence >= 0 && confidence <= 10_000).toBe(true);
         },
@@ -106,13 +106,13 @@ describe("a confidence that came as a value", () => {
   it.each([Number.NaN, Infinity, -Infinity, -0.0001, 1.0001, "0.9", "", null, undefined, true, [0.9], {}])(
     "%j is none",
     (value) => {
-      expect(confidenceFrom(value)).toEqual(UNREADABLE);
+      expect(parseConfidence(value)).toEqual(UNREADABLE);
     },
   );
 
   it("from 0 to 1 counts", () => {
-    expect(confidenceFrom(0)).toEqual({ confidence: 0 });
-    expect(confidenceFrom(1)).toEqual({ confidence: 10_000 });
+    expect(parseConfidence(0)).toEqual({ confidence: 0 });
+    expect(parseConfidence(1)).toEqual({ confidence: 10_000 });
   });
 });
 
@@ -127,14 +127,16 @@ describe("a share in basis points", () => {
     [0.5, 5_000],
     [1 / 3, 3_333],
   ])("%d is %i: rounded down, without what binary fractions add", (share, expected) => {
-    expect(basisPointsBelow(share)).toBe(expected);
+    expect(convertToBasisPointsDown(share)).toBe(expected);
   });
 
   it("that has four decimals is that number, and more is never rounded up", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 10_000 }), fc.integer({ min: 0, max: 999 }), (whole, rest) => {
-        expect(basisPointsBelow(whole / 10_000)).toBe(whole);
-        expect(basisPointsBelow(Math.min(1, (whole + rest / 1_000) / 10_000))).toBe(Math.min(10_000, whole));
+        expect(convertToBasisPointsDown(whole / 10_000)).toBe(whole);
+        expect(convertToBasisPointsDown(Math.min(1, (whole + rest / 1_000) / 10_000))).toBe(
+          Math.min(10_000, whole),
+        );
       }),
     );
   });

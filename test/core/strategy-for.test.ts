@@ -1,6 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { strategyFor, type OperatorPolicy } from "../../src/agents/coordination/arbitration/strategy-for.ts";
+import {
+  chooseStrategy,
+  type OperatorPolicy,
+} from "../../src/agents/coordination/arbitration/strategy-for.ts";
 import {
   conflictStrategySchema,
   type ArbiterPolicy,
@@ -123,7 +126,7 @@ const CASES: readonly Case[] = [
 
 describe("which strategy holds", () => {
   it.each(CASES)("where $when", ({ operator, plan, holds }) => {
-    const { strategy, from } = strategyFor(NOTES, { operator, ...(plan && { plan }) });
+    const { strategy, from } = chooseStrategy(NOTES, { operator, ...(plan && { plan }) });
     expect(`${strategy} ${from}`).toBe(holds);
   });
 });
@@ -143,8 +146,8 @@ describe("for every two policies", () => {
   it("what is for people without a plan is for people with every plan", () => {
     fc.assert(
       fc.property(policies, policies, (operator, plan) => {
-        const alone = strategyFor(NOTES, { operator });
-        const together = strategyFor(NOTES, { operator, plan });
+        const alone = chooseStrategy(NOTES, { operator });
+        const together = chooseStrategy(NOTES, { operator, plan });
         if (alone.strategy === "manual_review") expect(together.strategy).toBe("manual_review");
       }),
       { numRuns: RUNS },
@@ -154,8 +157,8 @@ describe("for every two policies", () => {
   it("where an exception of the operator fits, a plan can only ask for people", () => {
     fc.assert(
       fc.property(policies, policies, (operator, plan) => {
-        const alone = strategyFor(NOTES, { operator });
-        const together = strategyFor(NOTES, { operator, plan });
+        const alone = chooseStrategy(NOTES, { operator });
+        const together = chooseStrategy(NOTES, { operator, plan });
         if (alone.from !== "operator") return;
         expect([alone, { strategy: "manual_review", from: "high_risk" }]).toContainEqual(together);
       }),
@@ -169,7 +172,7 @@ describe("for every two policies", () => {
         const [first, second] = isPlans ? [operator, plan] : [plan, operator];
         const risk = { ...second, highRisk: ["/repo/*"] };
         const given = isPlans ? { operator: first, plan: risk } : { operator: risk, plan: first };
-        expect(strategyFor(NOTES, given)).toEqual({ strategy: "manual_review", from: "high_risk" });
+        expect(chooseStrategy(NOTES, given)).toEqual({ strategy: "manual_review", from: "high_risk" });
       }),
       { numRuns: RUNS },
     );

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import { isTellingKey, tellingKey } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
+import { isTellingKey, keyOfTelling } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER, world, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
@@ -33,8 +33,10 @@ async function ruled(
   const [asked] = eventsIn(it, "coordination.escalated");
   expect(asked?.payload).toMatchObject({ cause: "confidence", askedBy: child.session });
   await coordinator.answer({
-    ...{ questionId: `co-1:${asked?.payload.escalationId ?? ""}`, answer },
-    ...{ by: { kind: "person" }, through: "chat" },
+    questionId: `co-1:${asked?.payload.escalationId ?? ""}`,
+    answer,
+    by: { kind: "person" },
+    through: "chat",
   });
   await quiet(it);
   return { it, coordinator, orders: () => [...runner.orders] };
@@ -150,7 +152,7 @@ describe("the parent of a result that was kept back", () => {
 
 describe("the key of a telling", () => {
   it("is the same for the same telling, and is known again in the runs of the host", () => {
-    const key = tellingKey("co-1" as CoordinationId, "answer:escalation-1");
+    const key = keyOfTelling("co-1" as CoordinationId, "answer:escalation-1");
     expect(key).toBe("co-1:answer:escalation-1:told");
     expect(isTellingKey(key)).toBe(true);
     expect(isTellingKey("co-1:step-1:1")).toBe(false);

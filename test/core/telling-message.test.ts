@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import type { Telling } from "../../src/agents/coordination/ledger/state.ts";
 import {
   answerSentence,
-  tellingMessage,
-  textIn,
+  formatTelling,
+  parseTextOutput,
 } from "../../src/agents/coordination/runtime/questions/telling-message.ts";
-import { revisionMessage } from "../../src/agents/coordination/runtime/attempts/revision-message.ts";
+import { formatRevision } from "../../src/agents/coordination/runtime/attempts/revision-message.ts";
 import { answer, ask, CHECKING, contentRef, DOUBTING, question, spawned, verdict } from "./gates-scene.ts";
 import { expire, type PlanScene } from "./planned-scene.ts";
 import { at, complete } from "./scene.ts";
@@ -24,7 +24,7 @@ const tellingOf = (scene: PlanScene): Telling => {
 
 const told = (scene: PlanScene, parts = NOTHING): Promise<string> => {
   if (scene.state.kind !== "open") throw new Error("not open");
-  return tellingMessage(parts, scene.state, tellingOf(scene));
+  return formatTelling(parts, scene.state, tellingOf(scene));
 };
 
 const heldWith = (gate = DOUBTING): PlanScene =>
@@ -154,15 +154,15 @@ describe("a text that people gave", () => {
     ['{"n":1}', '{"n":1}'],
     ['{"text":1}', '{"text":1}'],
   ])("%s reads %s", (json, expected) => {
-    expect(textIn(json)).toBe(expected);
+    expect(parseTextOutput(json)).toBe(expected);
   });
 });
 
 describe("what an agent is told whose result is to be revised", () => {
   it("is the keys of what was not met, and what the result was where it does not remember", () => {
-    expect(revisionMessage(["style", "tests"])).toContain("- style\n- tests");
-    expect(revisionMessage([])).toContain("- (not named)");
-    expect(revisionMessage(["style"], '{"n":1}')).toContain('as data:\n{"n":1}');
-    expect(revisionMessage(["style"])).not.toContain("as data");
+    expect(formatRevision(["style", "tests"])).toContain("- style\n- tests");
+    expect(formatRevision([])).toContain("- (not named)");
+    expect(formatRevision(["style"], '{"n":1}')).toContain('as data:\n{"n":1}');
+    expect(formatRevision(["style"])).not.toContain("as data");
   });
 });

@@ -68,7 +68,12 @@ export const only = <T extends WorkflowEvent["type"]>(at: WorkflowScene, runId: 
 };
 
 export const saying = (text: string, more: Partial<ChatAnswer> = {}): ChatAnswer => ({
-  ...{ kind: "answered", text, finishReason: "stop", model: "m", provider: "p", usage: {} },
+  kind: "answered",
+  text,
+  finishReason: "stop",
+  model: "m",
+  provider: "p",
+  usage: {},
   ...more,
 });
 export const verdictOf = (verdict: string, criteria: readonly string[], confidence = 0.9): string =>

@@ -6,11 +6,11 @@ import type {
   VerificationFailure,
 } from "../../src/agents/coordination/contracts/verification.ts";
 import {
-  holds,
-  verifierGate,
+  mustHold,
+  ruleOnVerdicts,
   type ResultVerdict,
 } from "../../src/agents/coordination/gates/verifier-gate.ts";
-import { withholds } from "../../src/agents/coordination/gates/withholds.ts";
+import { mustWithhold } from "../../src/agents/coordination/gates/withholds.ts";
 
 const GATE: Gate = { threshold: 7_000, checks: ["a", "b"], criticThreshold: 6_000, revisionsMax: 1 };
 
@@ -38,7 +38,7 @@ function ruled({
   revisions = 0,
   gate = GATE,
 }: Given): ResultVerdict {
-  return verifierGate(gate, {
+  return ruleOnVerdicts(gate, {
     stated: {
       ...(confidence !== undefined && { confidence }),
       ...(unreadable && { confidenceUnreadable: true }),
@@ -98,13 +98,19 @@ describe("the verdicts on a result", () => {
     const findings = [found("a", "pass", { confidence: 6_000 }), found("b", "pass")];
     expect(ruled({ findings, confidence: 7_000 })).toEqual({ outcome: "pass" });
     expect(ruled({ findings, confidence: 6_999 })).toEqual({
-      ...{ outcome: "hold", cause: "confidence", of: "result" },
-      ...{ measured: 6_999, required: 7_000 },
+      outcome: "hold",
+      cause: "confidence",
+      of: "result",
+      measured: 6_999,
+      required: 7_000,
     });
     const unsure = [found("a", "pass", { confidence: 9_000 }), found("b", "pass", { confidence: 5_999 })];
     expect(ruled({ findings: unsure, confidence: 10_000 })).toEqual({
-      ...{ outcome: "hold", cause: "confidence", of: "verdict" },
-      ...{ measured: 5_999, required: 6_000 },
+      outcome: "hold",
+      cause: "confidence",
+      of: "verdict",
+      measured: 5_999,
+      required: 6_000,
     });
     expect(ruled({ findings: unsure, confidence: 0 })).toMatchObject({ of: "result", measured: 0 });
   });
@@ -168,12 +174,12 @@ describe("the verdicts on a result", () => {
 
 describe("a result is held at all", () => {
   it("where there is a check, a low or unreadable confidence, or none where one is demanded", () => {
-    expect(holds(GATE, { confidence: 10_000 })).toBe(true);
-    expect(holds({ threshold: 7_000 }, { confidence: 7_000 })).toBe(false);
-    expect(holds({ threshold: 7_000, checks: [] }, { confidence: 6_999 })).toBe(true);
-    expect(holds({ threshold: 7_000 }, {})).toBe(false);
-    expect(holds({ threshold: 7_000, requireConfidence: true }, {})).toBe(true);
-    expect(holds({ threshold: 0 }, { confidenceUnreadable: true })).toBe(true);
+    expect(mustHold(GATE, { confidence: 10_000 })).toBe(true);
+    expect(mustHold({ threshold: 7_000 }, { confidence: 7_000 })).toBe(false);
+    expect(mustHold({ threshold: 7_000, checks: [] }, { confidence: 6_999 })).toBe(true);
+    expect(mustHold({ threshold: 7_000 }, {})).toBe(false);
+    expect(mustHold({ threshold: 7_000, requireConfidence: true }, {})).toBe(true);
+    expect(mustHold({ threshold: 0 }, { confidenceUnreadable: true })).toBe(true);
   });
 });
 
@@ -181,14 +187,14 @@ describe("what an agent just said is kept back", () => {
   const gate: Gate = { threshold: 7_000 };
 
   it("by what it reported before, else by what it states", () => {
-    expect(withholds(gate, '{"confidence":0.9}', undefined)).toBe(false);
-    expect(withholds(gate, '{"confidence":0.1}', undefined)).toBe(true);
-    expect(withholds(gate, '{"confidence":0.9}', { confidence: 1_000 })).toBe(true);
-    expect(withholds(gate, '{"confidence":0.1}', { confidence: 9_000 })).toBe(false);
-    expect(withholds(gate, '{"confidence":0.1}', {})).toBe(true);
+    expect(mustWithhold(gate, '{"confidence":0.9}', undefined)).toBe(false);
+    expect(mustWithhold(gate, '{"confidence":0.1}', undefined)).toBe(true);
+    expect(mustWithhold(gate, '{"confidence":0.9}', { confidence: 1_000 })).toBe(true);
+    expect(mustWithhold(gate, '{"confidence":0.1}', { confidence: 9_000 })).toBe(false);
+    expect(mustWithhold(gate, '{"confidence":0.1}', {})).toBe(true);
   });
 
   it("where it was cut short within its confidence", () => {
-    expect(withholds(gate, 'done\n{"confidence":', undefined)).toBe(true);
+    expect(mustWithhold(gate, 'done\n{"confidence":', undefined)).toBe(true);
   });
 });

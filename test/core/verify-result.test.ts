@@ -32,14 +32,24 @@ describe("a check of a held result", () => {
       key: "lint",
       check: LINT,
       result: {
-        ...{ coordinationId: PLAN_ID, stepId: "a", attempt: 1, agentId: "main", target: decided?.eventId },
-        ...{ text: '{"n":1}', outputs: { n: 1 } },
+        coordinationId: PLAN_ID,
+        stepId: "a",
+        attempt: 1,
+        agentId: "main",
+        target: decided?.eventId,
+        text: '{"n":1}',
+        outputs: { n: 1 },
       },
     });
     expect(request?.deadlineAtMs).toBe(it.run.events("result.held")[0]?.payload.verifyByMs);
     expect(it.run.events("result.verified")[0]?.payload).toEqual({
-      ...{ stepId: "a", attempt: 1, check: "lint", agentId: "check:lint", verdict: "pass" },
-      ...{ criteria: ["style"], confidence: 7_000 },
+      stepId: "a",
+      attempt: 1,
+      check: "lint",
+      agentId: "check:lint",
+      verdict: "pass",
+      criteria: ["style"],
+      confidence: 7_000,
     });
     expect((await it.run.view()).status).toBe("success");
     await it.run.close();

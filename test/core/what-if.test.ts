@@ -4,7 +4,7 @@ import type { ReplayPolicy } from "../../src/agents/coordination/contracts/confi
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { factsOf } from "../../src/agents/coordination/replay/decide-again.ts";
 import {
   replayCoordination,
@@ -15,7 +15,7 @@ import { ack, at, childKey, complete, contentRef, OPEN, RUN, spawn, stepId } fro
 
 /** A second passes with each of them. */
 function logOf(commands: readonly Command[]): RunEvent[] {
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   return commands.flatMap((command, index) => {
     const now = at(index * 1_000);
     const facts = factsOf(decide(state, command, now));
@@ -43,7 +43,11 @@ const GATE = { threshold: 7_000 };
 const opening = { ...OPEN, questions: { answerMs: 600_000 } } as Command;
 const reported = (step: number, confidence: number): Command => ({
   type: "reportStep",
-  ...{ stepId: stepId(step), attempt: 1, outcome: "completed", output: contentRef("r"), confidence },
+  stepId: stepId(step),
+  attempt: 1,
+  outcome: "completed",
+  output: contentRef("r"),
+  confidence,
 });
 
 describe("what would have happened", () => {
@@ -88,7 +92,10 @@ describe("what would have happened", () => {
       finish("a", 1, { output: contentRef("own"), stated: { confidence: 4_000 } }),
       {
         type: "answerEscalation",
-        ...{ escalationId: "escalation-1", answer: "answer", text: contentRef("theirs"), through: "cli" },
+        escalationId: "escalation-1",
+        answer: "answer",
+        text: contentRef("theirs"),
+        through: "cli",
         by: { kind: "operator" },
       },
       dispatch("b"),
@@ -118,7 +125,10 @@ describe("what would have happened", () => {
       finish("a", 1, { output: contentRef("own"), stated: { confidence: 4_000 } }),
       {
         type: "answerEscalation",
-        ...{ escalationId: "escalation-1", answer: "deny", through: "cli", by: { kind: "operator" } },
+        escalationId: "escalation-1",
+        answer: "deny",
+        through: "cli",
+        by: { kind: "operator" },
       },
       { type: "skipSteps", stepIds: [plannedStep("b").stepId] },
     ]);
@@ -151,7 +161,9 @@ describe("what would have happened", () => {
         stepId: requester,
         requests: [
           {
-            ...{ resource: "file:/a", token: 2, expiresAtMs: at(900_000) },
+            resource: "file:/a",
+            token: 2,
+            expiresAtMs: at(900_000),
             contest: { cause: "overlap", strategy: "owner_wins", from: "default", claims },
           },
         ],
@@ -178,7 +190,10 @@ describe("what would have happened", () => {
       { type: "admitPlanSteps", steps: [doubted] },
       {
         type: "answerEscalation",
-        ...{ escalationId: "escalation-1", answer: "approve", through: "cli", by: { kind: "operator" } },
+        escalationId: "escalation-1",
+        answer: "approve",
+        through: "cli",
+        by: { kind: "operator" },
       },
       dispatch("a"),
     ];

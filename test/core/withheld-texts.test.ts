@@ -2,13 +2,13 @@ import { hash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import {
-  withheldTexts,
+  createWithheldTexts,
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import { settled } from "../support/fake-clock.ts";
 
 const refOf = (text: string) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) });
-const fresh = (): WithheldTexts => withheldTexts(refOf);
+const fresh = (): WithheldTexts => createWithheldTexts(refOf);
 const A = "agent:main:subagent:a" as SessionKey;
 const B = "agent:main:subagent:b" as SessionKey;
 const known = (texts: WithheldTexts, text: string, session = A): boolean =>

@@ -27,7 +27,8 @@ describe("an attestation of what a sub-workflow produced", () => {
     expect(story(at, runId)).toEqual([...CHAIN, "output.harvested", "got=gold", "run.completed"]);
     const attestation = { checksum: CHECKSUM, algorithm: "sha256" };
     expect(at.payloads(runId, "core.workflowChain.event").at(-1)).toMatchObject({
-      ...{ harvestedKeys: ["got"], attestation },
+      harvestedKeys: ["got"],
+      attestation,
     });
     expect(at.payloads(runId, "node.completed")[0]?.outputs).toMatchObject({ attestation, merged: true });
     checkLog(at.events(runId));

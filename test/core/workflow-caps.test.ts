@@ -88,7 +88,7 @@ describe("the limit of time", () => {
 
   test("is the workflow's own where that is stricter, and the host's else", async () => {
     const scene = workflowScene({
-      definitions: [workflow("w", { ...{ nodes: delay.nodes }, settings: { timeout: 300 } }), delay],
+      definitions: [workflow("w", { nodes: delay.nodes, settings: { timeout: 300 } }), delay],
       settings: { runDurationMsMax: 700 },
     });
     const own = await scene.run("w");
@@ -124,7 +124,10 @@ describe("the limit of time", () => {
     async (runTimeoutMs) => {
       const scene = workflowScene({ definitions: [delay] });
       const created = await scene.host.create(ALICE, {
-        ...{ workflowId: "delay", inputs: {}, transport: "rest", configurable: { runTimeoutMs } },
+        workflowId: "delay",
+        inputs: {},
+        transport: "rest",
+        configurable: { runTimeoutMs },
       });
       expect(codeOf(created)).toBe("validation_error");
       expect(scene.ledger.runs.size).toBe(0);
@@ -142,7 +145,10 @@ describe("the limit of the loop", () => {
     const scene = workflowScene({ definitions: [endless, worker("worker-a")] });
     const runId = await scene.run("endless", { configurable: { maxLoopIterations: 3 } });
     expect(breach(scene, runId)).toEqual({
-      ...{ kind: "loop-iterations", limit: 3, observed: 4, nodeId: "supervisor" },
+      kind: "loop-iterations",
+      limit: 3,
+      observed: 4,
+      nodeId: "supervisor",
     });
     expect(scene.payloads(runId, "runOrchestrator.decided")).toHaveLength(3);
     expect(await scene.snapshot(runId)).toMatchObject({ error: { code: "loop_limit_exceeded" } });

@@ -225,7 +225,10 @@ describe("an agent's own confidence", () => {
     const it = workflowScene({ definitions: [agent(0.4)] });
     const runId = await it.run("agent");
     expect(it.payloads(runId, "node.suspended")[0]).toMatchObject({
-      ...{ reason: "low-confidence", agentId: "doubter", threshold: 0.7, observed: 0.4 },
+      reason: "low-confidence",
+      agentId: "doubter",
+      threshold: 0.7,
+      observed: 0.4,
     });
     await it.answer(runId, "a", { action: "accept" });
     expect(await it.status(runId)).toBe("completed");

@@ -81,7 +81,8 @@ describe("a pause", () => {
       [done, "cancelled"],
     ] as const)
       expect(await scene.host.pause(ALICE, runId, {})).toMatchObject({
-        ...{ code: "run_not_pausable", details: { runStatus } },
+        code: "run_not_pausable",
+        details: { runStatus },
       });
   });
 
@@ -89,7 +90,8 @@ describe("a pause", () => {
     const scene = workflowScene({ definitions: [slow] });
     const runId = await scene.run("slow");
     expect(await scene.host.resume(ALICE, runId)).toMatchObject({
-      ...{ code: "run_not_paused", details: { runStatus: "running" } },
+      code: "run_not_paused",
+      details: { runStatus: "running" },
     });
   });
 
@@ -159,7 +161,8 @@ describe("a cancellation", () => {
     const middle = child(scene, top);
     const bottom = child(scene, middle);
     expect(await scene.snapshot(middle)).toMatchObject({
-      ...{ status: "waiting-approval", childRuns: [{ runId: bottom, status: "waiting-approval" }] },
+      status: "waiting-approval",
+      childRuns: [{ runId: bottom, status: "waiting-approval" }],
     });
     await scene.host.cancel(ALICE, top, {});
     await scene.settle();
@@ -261,14 +264,20 @@ describe("a run", () => {
     const scene = workflowScene({ definitions: [slow] });
     const first = await scene.run("slow");
     const again = await scene.host.create(ALICE, {
-      ...{ workflowId: "slow", inputs: {}, transport: "rest", runId: first as never },
+      workflowId: "slow",
+      inputs: {},
+      transport: "rest",
+      runId: first as never,
     });
     expect(again).toMatchObject({ value: { runId: first, status: "running" } });
     await scene.clock.advance(3_000);
     expect(await scene.status(first)).toBe("completed");
     expect(scene.said).toEqual([]);
     const foreign = await scene.host.create(MALLORY, {
-      ...{ workflowId: "slow", inputs: {}, transport: "rest", runId: first as never },
+      workflowId: "slow",
+      inputs: {},
+      transport: "rest",
+      runId: first as never,
     });
     expect(codeOf(foreign)).toBe("run_already_active");
   });

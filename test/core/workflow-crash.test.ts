@@ -30,11 +30,18 @@ function host(
   const definitions = typeof play === "string" ? (PLAYS[play] ?? []) : play;
   return workflowScene({
     ...world,
-    ...{ definitions, pid, ...(faults && { faults }) },
+    definitions,
+    pid,
+    ...(faults && { faults }),
     chat: {
       complete: () =>
         Promise.resolve({
-          ...{ kind: "answered", text: "said", finishReason: "stop", model: "m", provider: "p", usage: {} },
+          kind: "answered",
+          text: "said",
+          finishReason: "stop",
+          model: "m",
+          provider: "p",
+          usage: {},
         }),
     },
     tools: { callMcp: () => Promise.resolve({ kind: "answered", ok: true, content: [], text: "echo" }) },

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ChatAnswer, ChatModel, ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { Verifier } from "../../src/agents/coordination/ports/verifier.ts";
 import { judgeChild } from "../../src/agents/coordination/runtime/workflow-host/effects/judge-child.ts";
-import type { KnownRun } from "../../src/agents/coordination/runtime/workflow-host/records/run-book.ts";
+import type { LoadedRun } from "../../src/agents/coordination/runtime/workflow-host/records/run-book.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";
 import { codeOf, workflowScene } from "../support/workflow-scene.ts";
 import {
@@ -173,7 +173,9 @@ describe("checks that no model makes", () => {
     const at = scene(looped({ criteria: [], checks }));
     const runId = await at.run("loop");
     expect(only(at, runId, "agent.verified").payload).toMatchObject({
-      ...{ agentId: "critic-one", verdict, criteria: Object.keys(checks) },
+      agentId: "critic-one",
+      verdict,
+      criteria: Object.keys(checks),
     });
   });
 
@@ -206,7 +208,7 @@ describe("checks that no model makes", () => {
 });
 
 test("a run of another tenant is not read, whatever run the log names as a child", async () => {
-  const runOf = (tenant: string): KnownRun =>
+  const runOf = (tenant: string): LoadedRun =>
     ({
       run: {
         runId: "r",
@@ -216,7 +218,7 @@ test("a run of another tenant is not read, whatever run the log names as a child
         orchestrator: {},
       },
       graph: { nodes: new Map(), variables: [{ name: "pin", type: "string", defaultValue: "1234" }] },
-    }) as unknown as KnownRun;
+    }) as unknown as LoadedRun;
   const judge = (tenant: string): ReturnType<typeof judgeChild> => {
     const parts = { driver: { newest: () => Promise.resolve(runOf(tenant)) } };
     const effect = { kind: "judge_child", childRunId: "run-theirs", workerId: "w" };

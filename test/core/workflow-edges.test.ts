@@ -147,7 +147,9 @@ describe("a loop", () => {
       nodeStates: { a: { executions: 3 } },
     });
     expect(scene.events(runId).find(({ type }) => type === "workflow.loopback-limit")?.payload).toEqual({
-      ...{ nodeId: "a", iterations: 3, limit: 2 },
+      nodeId: "a",
+      iterations: 3,
+      limit: 2,
     });
     expect(scene.types(runId).slice(-2)).toEqual(["workflow.loopback-limit", "run.failed"]);
   });

@@ -173,8 +173,12 @@ describe("what people and the host did to a run", () => {
     await it.clock.advance(20_000);
     expect((await it.snapshot(sourceRunId))["error"]).toMatchObject({ code });
     const settings = {
-      ...{ runDurationMsMax: 1, nodeExecutionsMax: 1, loopIterationsMax: 1 },
-      ...{ confidenceFloor: 0.9, escalationThreshold: 0.1, hostId: "h" },
+      runDurationMsMax: 1,
+      nodeExecutionsMax: 1,
+      loopIterationsMax: 1,
+      confidenceFloor: 0.9,
+      escalationThreshold: 0.1,
+      hostId: "h",
     };
     for (const others of [{}, settings]) {
       const other = workflowScene({ ledger: it.ledger, clock: it.clock, pid: 3, settings: others });
@@ -232,7 +236,10 @@ describe("a branch", () => {
       const runId = await forkIn(it, { sourceRunId, mode: "branch", fromSeq, overlay });
       await it.clock.advance(6_000);
       expect(await it.snapshot(runId)).toMatchObject({
-        ...{ sourceRunId, fromSeq, mode: "branch", error: { code: "loop_limit_exceeded" } },
+        sourceRunId,
+        fromSeq,
+        mode: "branch",
+        error: { code: "loop_limit_exceeded" },
         configurable: { maxLoopIterations: 1, mine: true },
       });
       const again = await forkIn(it, { sourceRunId: runId, mode: "replay" });

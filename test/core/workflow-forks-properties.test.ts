@@ -18,7 +18,12 @@ const any = fc.oneof(workflows({ loops: false }), workflows({ loops: true }), su
 const CHAT: NonNullable<SceneOptions["chat"]> = {
   complete: () =>
     Promise.resolve({
-      ...{ kind: "answered", text: "said", finishReason: "stop", model: "m", provider: "p", usage: {} },
+      kind: "answered",
+      text: "said",
+      finishReason: "stop",
+      model: "m",
+      provider: "p",
+      usage: {},
     }),
 };
 

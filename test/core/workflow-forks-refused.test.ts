@@ -100,7 +100,8 @@ describe("forking", () => {
       ["branch", 3],
     ] as const)
       expect(await fork(mode, fromSeq)).toMatchObject({
-        ...{ kind: "refused", code: "replay_memory_snapshot_unavailable" },
+        kind: "refused",
+        code: "replay_memory_snapshot_unavailable",
         details: {
           sourceRunId,
           fromSeq,

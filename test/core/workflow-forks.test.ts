@@ -22,7 +22,12 @@ import {
 const CHAT: NonNullable<SceneOptions["chat"]> = {
   complete: () =>
     Promise.resolve({
-      ...{ kind: "answered", text: "said", finishReason: "stop", model: "m", provider: "p", usage: {} },
+      kind: "answered",
+      text: "said",
+      finishReason: "stop",
+      model: "m",
+      provider: "p",
+      usage: {},
     }),
 };
 const TOOLS: NonNullable<SceneOptions["tools"]> = {
@@ -129,7 +134,10 @@ describe("a fork that takes its events in several appends", () => {
       let pid = 10;
       const scenes = (faults?: SceneOptions["faults"]): WorkflowScene =>
         workflowScene({
-          ...{ ledger: scene.ledger, clock: scene.clock, pid: (pid += 1), settings: MANY },
+          ledger: scene.ledger,
+          clock: scene.clock,
+          pid: (pid += 1),
+          settings: MANY,
           ...(faults && { faults }),
         });
       let appends = 0;
@@ -175,7 +183,10 @@ describe("a fork that takes its events in several appends", () => {
     const { ledger, clock } = scene;
     let appends = 0;
     const dying: WorkflowScene = workflowScene({
-      ...{ ledger, clock, pid: 11, settings: MANY },
+      ledger,
+      clock,
+      pid: 11,
+      settings: MANY,
       faults: { after: () => ((appends += 1) === 1 ? dying.die() : undefined) },
     });
     await dying.host.fork(ALICE, { sourceRunId, mode: "replay" }).catch(() => undefined);

@@ -18,11 +18,13 @@ const PAUSES = {
   },
   asks: {
     decision: { kind: "ask-user", prompt: "Which?" },
-    ...{ nodeId: "dispatch", answer: { answers: { q1: "this" } } },
+    nodeId: "dispatch",
+    answer: { answers: { q1: "this" } },
   },
   gated: {
     decision: go("gated"),
-    ...{ nodeId: "gate", answer: { action: "accept" } },
+    nodeId: "gate",
+    answer: { action: "accept" },
   },
 } as const;
 const gated = workflow("gated", { nodes: [node("gate", "core.approvalGate", { title: "Go on?" })] });

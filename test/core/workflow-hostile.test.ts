@@ -94,13 +94,19 @@ describe("a pattern", () => {
 describe("a caller that names a parent", () => {
   const create = (parent: ParentRun) =>
     workflowScene({ definitions: [NOOP], settings: { hostId: "host-a" } }).host.create(ALICE, {
-      ...{ workflowId: "noop", inputs: {}, transport: "rest", parent },
+      workflowId: "noop",
+      inputs: {},
+      transport: "rest",
+      parent,
     });
 
   test("on this very host causes nothing over there", async () => {
     const scene = workflowScene({ definitions: [NOOP] });
     const parent = {
-      ...{ runId: "run-x", hostId: "host-a", cause: "core.dispatch", eventId: "run-x:3" },
+      runId: "run-x",
+      hostId: "host-a",
+      cause: "core.dispatch",
+      eventId: "run-x:3",
       wellKnownUrl: "http://127.0.0.1:1/.well-known/openwop",
     } as ParentRun;
     const unknown = await scene.run("noop", { parent });
@@ -122,7 +128,10 @@ describe("a caller that names a parent", () => {
 
   test("too deep in others is refused, so that hosts that call one another come to an end", async () => {
     const parent = (depth: number): ParentRun => ({
-      ...{ runId: "run-x", hostId: "host-b", cause: "core.dispatch", depth },
+      runId: "run-x",
+      hostId: "host-b",
+      cause: "core.dispatch",
+      depth,
       wellKnownUrl: "http://127.0.0.1:2/.well-known/openwop",
     });
     expect(codeOf(await create(parent(15)))).toBe("done");

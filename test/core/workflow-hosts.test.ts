@@ -1,13 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  edge,
-  nextWorker,
-  node,
-  supervised,
-  TERMINATE,
-  worker,
-  workflow,
-} from "../support/workflow-definitions.ts";
+import { edge, nextWorker, node, supervised, TERMINATE, workflow } from "../support/workflow-definitions.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { checkLog } from "../support/workflow-plays.ts";
@@ -22,17 +14,22 @@ import {
 } from "../support/workflow-scene.ts";
 
 const slow = workflow("slow", { nodes: [node("wait", "core.delay", { delayMs: 10_000 })] });
+
 const gated = workflow("gated", {
   nodes: [node("gate", "core.approvalGate"), node("after")],
   edges: [edge("gate>after")],
 });
+
 const asking = workflow("asking", { nodes: [node("model", "core.ai.callPrompt", { prompt: "?" })] });
+
 const parent = supervised("parent", [nextWorker("slow"), TERMINATE]);
 
 /** Two processes over one ledger, each of which knows that the other one lives. */
 function two(options: SceneOptions = {}): readonly [WorkflowScene, WorkflowScene] {
   const shared = {
-    ...{ ledger: memoryWorkflowLedger(), clock: fakeClock(), alive: new Set([1, 2]) },
+    ledger: memoryWorkflowLedger(),
+    clock: fakeClock(),
+    alive: new Set([1, 2]),
     definitions: [slow, gated, asking, parent],
     ...options,
   };
@@ -181,7 +178,9 @@ describe("a process that is gone", () => {
       }),
     ];
     const one: WorkflowScene = workflowScene({
-      ...{ ...shared, definitions, pid: 1 },
+      ...shared,
+      definitions,
+      pid: 1,
       // Dies with the parent's end on disk.
       faults: {
         after: ({ events }) => {
@@ -212,7 +211,9 @@ describe("a process that is gone", () => {
     const top = workflow("top", { nodes: [node("sub", "core.subWorkflow", { workflowId: "gated" })] });
     const definitions = [gated, top];
     const one = workflowScene({
-      ...{ ...shared, definitions, pid: 1 },
+      ...shared,
+      definitions,
+      pid: 1,
       faults: {
         before: ({ events }) => {
           if (events.some(({ type }) => type === "node.dispatched")) throw new Error("the disk is full");
@@ -288,7 +289,8 @@ describe("a host that stops", () => {
   test("fails no run whose model or tool it was waiting for; the next process asks again", async () => {
     const shared = { ledger: memoryWorkflowLedger(), clock: fakeClock(), definitions: [asking] };
     const one = workflowScene({
-      ...{ ...shared, pid: 1 },
+      ...shared,
+      pid: 1,
       chat: {
         complete: ({ signal }) =>
           new Promise((resolve) => {
@@ -303,7 +305,8 @@ describe("a host that stops", () => {
     await one.settle();
     expect(one.types(runId)).toEqual(["run.started", "node.started"]);
     const other = workflowScene({
-      ...{ ...shared, pid: 2 },
+      ...shared,
+      pid: 2,
       chat: { complete: () => Promise.resolve(answered) },
     });
     await other.host.start();
@@ -343,52 +346,5 @@ describe("a host that stops", () => {
     await scene.settle();
     expect(cancelled).toEqual(["run-far"]);
     expect(scene.types(stays)).toEqual(["run.started", "node.started", "node.dispatched"]);
-  });
-});
-
-describe("an effect that fails without an answer", () => {
-  test("is tried again a second later, and not over and over", async () => {
-    let calls = 0;
-    const scene = workflowScene({
-      definitions: [asking],
-      chat: {
-        complete: () => {
-          calls += 1;
-          return calls < 3 ? Promise.reject(new Error("broken")) : Promise.resolve(answered);
-        },
-      },
-    });
-    const runId = await scene.run("asking");
-    expect(calls).toBe(1);
-    await scene.clock.advance(999);
-    expect(calls).toBe(1);
-    await scene.clock.advance(1_001);
-    expect(calls).toBe(3);
-    expect(await scene.status(runId)).toBe("completed");
-  });
-
-  test("is not done a second time when its run is asked for again", async () => {
-    let calls = 0;
-    const scene = workflowScene({
-      definitions: [asking],
-      chat: {
-        complete: () => {
-          calls += 1;
-          return new Promise(() => undefined);
-        },
-      },
-    });
-    const runId = (await scene.run("asking")) as never;
-    await scene.run("asking", { runId });
-    expect(calls).toBe(1);
-  });
-
-  test("does not hold up another run", async () => {
-    const scene = workflowScene({
-      definitions: [asking, worker("plain")],
-      chat: { complete: () => Promise.reject(new Error("broken")) },
-    });
-    await scene.run("asking");
-    expect(await scene.status(await scene.run("plain"))).toBe("completed");
   });
 });

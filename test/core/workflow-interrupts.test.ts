@@ -34,7 +34,8 @@ describe("an approval", () => {
     const scene = gated({ title: "Ship it?" });
     const runId = await scene.run("w");
     expect(await scene.snapshot(runId)).toMatchObject({
-      ...{ status: "waiting-approval", currentNodeId: "gate" },
+      status: "waiting-approval",
+      currentNodeId: "gate",
       interrupt: { kind: "approval", data: { title: "Ship it?", actions: ["accept", "reject"] } },
     });
     expect(await scene.answer(runId, "gate", { action: "accept" })).toMatchObject({
@@ -42,7 +43,9 @@ describe("an approval", () => {
     });
     expect(await scene.status(runId)).toBe("completed");
     expect(scene.payloads(runId, "interrupt.resolved")[0]).toMatchObject({
-      ...{ kind: "approval", action: "accept", resolvedBy: "alice" },
+      kind: "approval",
+      action: "accept",
+      resolvedBy: "alice",
     });
   });
 
@@ -104,7 +107,9 @@ describe("an approval", () => {
       error: { code: "approval_timeout" },
     });
     expect(scene.payloads(runId, "interrupt.resolved")[0]?.resumeValue).toMatchObject({
-      ...{ action: "timeout", decision: "rejected", reason: "timeout" },
+      action: "timeout",
+      decision: "rejected",
+      reason: "timeout",
     });
   });
 

@@ -351,7 +351,12 @@ describe("the supervisor", () => {
           asked.push(system);
           const text = answers[asked.length - 1] ?? "";
           return Promise.resolve({
-            ...{ kind: "answered", text, finishReason: "stop", model: "m", provider: "p", usage: {} },
+            kind: "answered",
+            text,
+            finishReason: "stop",
+            model: "m",
+            provider: "p",
+            usage: {},
           });
         },
       },
@@ -378,7 +383,12 @@ describe("the supervisor", () => {
         chat: {
           complete: () =>
             Promise.resolve({
-              ...{ kind: "answered", finishReason: "stop", model: "m", provider: "p", usage: {}, ...answer },
+              kind: "answered",
+              finishReason: "stop",
+              model: "m",
+              provider: "p",
+              usage: {},
+              ...answer,
             }),
         },
       });

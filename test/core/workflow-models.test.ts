@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { canonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../src/agents/coordination/ports/outbound.ts";
 import { edge, node, workflow } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, valueOf, workflowScene } from "../support/workflow-scene.ts";
@@ -47,7 +47,7 @@ function digestOf(provider: string, model: string, request: object = {}): string
   const whole = { messages, maxOutputTokens: 4_000, ...request };
   return hash(
     "sha256",
-    canonicalJson({ recipe: "openwop-semantic-request-v2", provider, model, request: whole }),
+    formatCanonicalJson({ recipe: "openwop-semantic-request-v2", provider, model, request: whole }),
   );
 }
 

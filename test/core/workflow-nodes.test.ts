@@ -320,7 +320,8 @@ describe("a sub-workflow", () => {
     const { childRunId } = outputs(it, "sub") as { childRunId: string };
     expect(outputs(it, "sub")).toEqual({ childRunId, childStatus: "completed" });
     expect(await it.scene.snapshot(childRunId)).toMatchObject({
-      ...{ parentRunId: it.runId, parentNodeId: "sub" },
+      parentRunId: it.runId,
+      parentNodeId: "sub",
       variables: { received: "g", result: "child did it" },
     });
     expect(it.snapshot["variables"]).toEqual({ given: "g", got: "child did it", none: "kept" });

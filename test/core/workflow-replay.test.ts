@@ -122,8 +122,12 @@ describe("a record that does not follow from its workflow", () => {
     );
     const { then } = replayIn(events, { graph: loop.graph, settings: PLAY_SETTINGS });
     expect(then).toMatchObject({
-      ...{ kind: "diverged", divergence: { kind: "output", event: { sequence: began } } },
-      ...{ divergence: { point: "core.workflowChain.event of dispatch: its cause" } },
+      kind: "diverged",
+      divergence: {
+        kind: "output",
+        event: { sequence: began },
+        point: "core.workflowChain.event of dispatch: its cause",
+      },
     });
   });
 

@@ -151,7 +151,8 @@ describe("what a supervisor is told in a turn", () => {
       definitions: [
         liveLoop("some", {
           supervisor: {
-            ...{ memory: { tags: ["facts", "rules"], limit: 2 }, transcriptWindow: 1 },
+            memory: { tags: ["facts", "rules"], limit: 2 },
+            transcriptWindow: 1,
             workspace: { paths: ["docs/", "A.md"] },
           },
         }),
@@ -249,7 +250,8 @@ describe("what a supervisor is told in a turn", () => {
     await second.settle();
     await second.settle();
     expect(await second.snapshot(runId)).toMatchObject({
-      ...{ status: "failed", error: { code: "workspace_snapshot_unavailable" } },
+      status: "failed",
+      error: { code: "workspace_snapshot_unavailable" },
     });
     expect(model.texts).toHaveLength(1);
   });

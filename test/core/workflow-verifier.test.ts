@@ -221,10 +221,17 @@ describe("a confidence below the floor", () => {
       ...[...BEGINS, "verified pass", "confidence-escalated", "asks confidence-below-floor"],
     ]);
     expect(only(at, runId, "core.workflowChain.confidence-escalated").payload).toEqual({
-      ...{ confidence: 0.4, floor: 0.5, escalationKind: "escalate", parentRunId: runId, workerId: "digger" },
+      confidence: 0.4,
+      floor: 0.5,
+      escalationKind: "escalate",
+      parentRunId: runId,
+      workerId: "digger",
     });
     expect(only(at, runId, "node.suspended").payload).toMatchObject({
-      ...{ kind: "approval", agentId: "critic-one", threshold: 0.5, observed: 0.4 },
+      kind: "approval",
+      agentId: "critic-one",
+      threshold: 0.5,
+      observed: 0.4,
     });
     await at.answer(runId, "dispatch", { action: "accept" });
     expect(story(at, runId).slice(-5)).toEqual(["answered", ...MERGED, ...ENDS]);

@@ -113,7 +113,9 @@ describe("openclaw.workspace.write", () => {
     const created = await Promise.all(
       Array.from({ length: many }, (_, index) =>
         scene.host.create(ALICE, {
-          ...{ workflowId: "writer", inputs: { path: "shared", content: `by ${index}` }, transport: "rest" },
+          workflowId: "writer",
+          inputs: { path: "shared", content: `by ${index}` },
+          transport: "rest",
         }),
       ),
     );
@@ -210,7 +212,9 @@ describe("openclaw.workspace.read", () => {
     const { variables } = (await scene.snapshot(runId)) as unknown as { variables: Given };
     const file = (path: string) => ({ path, version: 1, content: `in ${path}` });
     expect(variables).toEqual({
-      ...{ one: file("docs/a"), none: null, some: [file("docs/a"), file("docs/b")] },
+      one: file("docs/a"),
+      none: null,
+      some: [file("docs/a"), file("docs/b")],
       all: [file("docs/a"), file("docs/b"), file("other")],
     });
   });

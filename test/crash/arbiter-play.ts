@@ -96,7 +96,10 @@ async function prepare({ coordinator }: Process, it: Host): Promise<Map<SessionK
   await coordinator.submitPlan({
     ownerAgent: "main" as AgentId,
     plan: {
-      ...{ coordinationId: "plan-1", objective: "try it", ownerSession: OTHER, conflictPolicy: {} },
+      coordinationId: "plan-1",
+      objective: "try it",
+      ownerSession: OTHER,
+      conflictPolicy: {},
       failurePolicy: { retryBudget: 0, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
       steps: [{ stepId: "high", agent: "main", task: "work", priority: "high" }],
     },

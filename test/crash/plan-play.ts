@@ -91,7 +91,10 @@ function stageOf(schedule: Schedule): Stage {
   const { concurrency, queueMax, perAgentMax } = schedule.lanes;
   const caps = perAgentMax === undefined ? {} : { perAgentMax };
   const parts: PlanProcessParts = {
-    ...{ clock, ledger, runner: host.runner, ruler: schedule.ruler },
+    clock,
+    ledger,
+    runner: host.runner,
+    ruler: schedule.ruler,
     settings: { ...SETTINGS, ...TIMES, ...caps },
     lanes: { control: 1, data: concurrency, escalation: 1, queueMax, agingMs: 60_000, ...caps },
     problem: (what) => problems.push(what),
@@ -201,7 +204,8 @@ async function answer(coordinator: Coordinator, given: AnswerKind): Promise<{ re
     questionId: questionIdOf(ID, open.escalationId),
     answer: given,
     ...(given === "answer" && { text: '{"n":7}' }),
-    ...{ by: { kind: "operator" }, through: "cli" },
+    by: { kind: "operator" },
+    through: "cli",
   });
 }
 

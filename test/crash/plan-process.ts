@@ -11,8 +11,8 @@ import type { OutputContract } from "../../src/agents/coordination/ports/output-
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
-import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
-import { pQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { settled, type FakeClock } from "../support/fake-clock.ts";
 import { fakeHost } from "../support/fake-clock-host.ts";
 import type { MemoryLedger, MemoryStore } from "../support/memory-store.ts";
@@ -84,7 +84,10 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
   const runner = runnerOf(life);
   const quiet = (): void => undefined;
   const coordinator = createCoordinator({
-    ...{ store, content: store, clock, settings },
+    store,
+    content: store,
+    clock,
+    settings,
     ...arbitrationParts(),
     ...gateParts({
       gates: { verifyMs: VERIFY_MS },
@@ -94,10 +97,10 @@ export function startPlanProcess(parts: PlanProcessParts, crash: Crash | undefin
     logger: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     runner: fakeHost(parts.clock),
     runners: { subagent: runner, acp_stdio: runner, owner: runner },
-    contract: () => Promise.resolve((contract ??= ajvOutputContract())),
+    contract: () => Promise.resolve((contract ??= createAjvOutputContract())),
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
     runnerOf: (agent) => (agent === "acp" ? "acp_stdio" : "subagent"),
-    lanes: pQueueLanes(lanes, clock),
+    lanes: createPQueueLanes(lanes, clock),
     gate: createSpawnGate({ clock: parts.clock, limits: { spawnsMax: 1_000 } }),
     newCoordinationId: () => "observed" as CoordinationId,
   });

@@ -30,7 +30,10 @@ function scheduleFor(
     name,
     plan,
     mannerOf: (key) => ({ ...GOOD, ...manners[key.slice(key.indexOf(":") + 1)] }),
-    ...{ ruler: passing, asked: [], crashes: [], lanes: { concurrency: 2, queueMax: 4 } },
+    ruler: passing,
+    asked: [],
+    crashes: [],
+    lanes: { concurrency: 2, queueMax: 4 },
     ...rest,
   };
 }

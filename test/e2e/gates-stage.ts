@@ -209,7 +209,9 @@ export async function expectSound(stage: Stage, state: Known): Promise<void> {
 }
 
 export const stepOf = (stepId: string, task: string, fields: Json = {}): Json => ({
-  ...{ stepId, agent: "main", task },
+  stepId,
+  agent: "main",
+  task,
   ...fields,
 });
 

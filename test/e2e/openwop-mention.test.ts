@@ -44,7 +44,10 @@ let stage: Stage;
 let folder: string;
 
 const openwop = (more: Json = {}): Json => ({
-  ...{ enabled: true, tokens: [{ token: TOKEN }], agents: [folder], ...more },
+  enabled: true,
+  tokens: [{ token: TOKEN }],
+  agents: [folder],
+  ...more,
 });
 
 beforeAll(async () => {
@@ -102,7 +105,9 @@ async function send(label: string, message: string, idempotencyKey: string = ran
 async function say(label: string, message: string, key?: string): Promise<string> {
   const runId = await send(label, message, key);
   const { text } = await waitFor(() => chatClient().heard.find((each) => each.runId === runId), {
-    ...{ what: `a reply to ${message}`, timeoutMs: 30_000, everyMs: 50 },
+    what: `a reply to ${message}`,
+    timeoutMs: 30_000,
+    everyMs: 50,
   });
   return text;
 }

@@ -29,8 +29,14 @@ const DEFINITIONS = [
 
 /** How many children a run of each workflow has in the end. */
 const CHILDREN: Readonly<Record<string, number>> = {
-  ...{ quick: 0, slow: 0, delays: 0, approves: 0, "waits-long": 0 },
-  ...{ calls: 1, "hands-over": 3, doubts: 2 },
+  quick: 0,
+  slow: 0,
+  delays: 0,
+  approves: 0,
+  "waits-long": 0,
+  calls: 1,
+  "hands-over": 3,
+  doubts: 2,
 };
 const GATES: Readonly<Record<string, string>> = { approves: "gate", doubts: "boss" };
 const ACCEPT = { action: "accept" };

@@ -52,7 +52,8 @@ export function serveStage(definitions: readonly WorkflowDefinition[]): ServeSta
       const baseUrl = await baseUrlOf(child);
       const gone = (signal: NodeJS.Signals): Promise<void> => ended(child, signal);
       return {
-        ...{ baseUrl, client: clientOf(baseUrl, TOKEN) },
+        baseUrl,
+        client: clientOf(baseUrl, TOKEN),
         kill9: () => gone("SIGKILL"),
         stop: () => gone("SIGTERM"),
       };

@@ -121,7 +121,8 @@ async function* streamed(runId: string, lastEventId?: string): AsyncGenerator<st
     `http://127.0.0.1:${stage.gateway.port}${PATH}/v1/runs/${runId}/events?streamMode=debug`,
     {
       headers: {
-        ...{ authorization: `Bearer ${TOKEN}`, accept: "text/event-stream" },
+        authorization: `Bearer ${TOKEN}`,
+        accept: "text/event-stream",
         ...(lastEventId !== undefined && { "last-event-id": lastEventId }),
       },
     },
@@ -248,7 +249,10 @@ describe("a coordination of OpenClaw's agents as a run", () => {
     const snapshot = await told(`/v1/runs/${runId}`);
     expect(schemas.problemsOfSnapshot(snapshot)).toEqual([]);
     expect(snapshot).toMatchObject({
-      ...{ runId, workflowId: "openclaw.observed-coordination", status: "completed", variables: {} },
+      runId,
+      workflowId: "openclaw.observed-coordination",
+      status: "completed",
+      variables: {},
       owner: { tenant: "default" },
       nodeStates: { "step-1": { status: "completed" } },
     });

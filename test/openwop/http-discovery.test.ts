@@ -25,7 +25,8 @@ describe("discovery", () => {
       unknown
     >;
     expect(document).toMatchObject({
-      ...{ protocolVersion: "1.1", fixtures: ["conformance-noop"] },
+      protocolVersion: "1.1",
+      fixtures: ["conformance-noop"],
       multiAgent: { executionModel: { version: 6, crossHostCausation: { hostId: "https://host.test" } } },
     });
     expect(document["capabilities"]).toMatchObject({ multiAgent: document["multiAgent"] });

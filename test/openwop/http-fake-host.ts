@@ -61,15 +61,23 @@ const NOWHERE = refused("not_found", "There is no such run.");
 const nowhere = (): Promise<HostRefusal> => Promise.resolve(NOWHERE);
 const NO_FILES: TenantWorkspace = {
   list: () => Promise.resolve(done([])),
-  ...{ read: nowhere, write: nowhere, remove: nowhere },
+  read: nowhere,
+  write: nowhere,
+  remove: nowhere,
 };
 
 const NOOP = {
-  ...{ id: "conformance-noop", name: "noop", version: "1.0.0", edges: [], triggers: [], variables: [] },
+  id: "conformance-noop",
+  name: "noop",
+  version: "1.0.0",
+  edges: [],
+  triggers: [],
+  variables: [],
   nodes: [
     { id: "noop", typeId: "core.noop", name: "noop", position: { x: 0, y: 0 }, config: {}, inputs: {} },
   ],
-  ...{ metadata: {}, settings: {} },
+  metadata: {},
+  settings: {},
 } as WorkflowDefinition;
 
 export function fakeHost(): FakeHost {
@@ -101,7 +109,10 @@ export function fakeHost(): FakeHost {
     return shown(run);
   };
   const host: FakeHost = {
-    ...{ hostId: "https://host.test", runs, created, requests: memoryRequests() },
+    hostId: "https://host.test",
+    runs,
+    created,
+    requests: memoryRequests(),
     agents: () => [],
     runAgent: () => Promise.resolve(NOWHERE),
     workspace: () => NO_FILES,
@@ -179,7 +190,11 @@ export function fakeHost(): FakeHost {
       Promise.resolve(
         token === "good"
           ? done({
-              ...{ interruptId: "i1", runId: "run-1", nodeId: "gate", kind: "approval", key: "gate:1" },
+              interruptId: "i1",
+              runId: "run-1",
+              nodeId: "gate",
+              kind: "approval",
+              key: "gate:1",
               data: { artifactId: "a", artifactType: "t", title: "Go?", actions: ["accept"] },
             })
           : token === "late"
@@ -254,7 +269,11 @@ export function fakeFace(options: Partial<OpenWopParts> & { readonly clock?: Clo
   const clock = fakeClock();
   const { logger, logged } = recordingLogger();
   const app = createOpenWopApp({
-    ...{ host, clock, logger, advertised: ADVERTISED, tokens: TOKENS },
+    host,
+    clock,
+    logger,
+    advertised: ADVERTISED,
+    tokens: TOKENS,
     ...options,
   });
   return { app, host, clock, logged };

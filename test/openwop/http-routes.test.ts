@@ -30,8 +30,10 @@ describe("runs", () => {
     const response = await face.app.request("/v1/runs", post({ ...NOOP, inputs: { a: 1 }, tags: ["t"] }));
     expect(response.status).toBe(201);
     expect(await response.json()).toEqual({
-      ...{ runId: "run-1", status: "running" },
-      ...{ eventsUrl: "/v1/runs/run-1/events", statusUrl: "/v1/runs/run-1" },
+      runId: "run-1",
+      status: "running",
+      eventsUrl: "/v1/runs/run-1/events",
+      statusUrl: "/v1/runs/run-1",
     });
     const [{ caller, request } = expect.fail("nothing was created")] = face.host.created;
     expect(caller).toEqual({
@@ -70,7 +72,9 @@ describe("runs", () => {
   it("know the run of another host that started them", async () => {
     const face = fakeFace();
     const parent = {
-      ...{ runId: "run-9", hostId: "https://other.test", cause: "core.dispatch" },
+      runId: "run-9",
+      hostId: "https://other.test",
+      cause: "core.dispatch",
       wellKnownUrl: "https://other.test/.well-known/openwop",
     };
     await face.app.request("/v1/runs", post(NOOP, { "openwop-parent": JSON.stringify(parent) }));
@@ -84,7 +88,9 @@ describe("runs", () => {
     const paused = await face.app.request("/v1/runs/run-1:pause", post({ drainPolicy: "immediate" }));
     expect(paused.status).toBe(202);
     expect(await paused.json()).toEqual({
-      ...{ runId: "run-1", status: "paused", pausedAt: "2026-01-02T03:04:05.678Z" },
+      runId: "run-1",
+      status: "paused",
+      pausedAt: "2026-01-02T03:04:05.678Z",
     });
     const again = await error(await face.app.request("/v1/runs/run-1:pause", post({})));
     expect(again).toMatchObject({ status: 409, details: { runStatus: "paused" } });
@@ -148,7 +154,8 @@ describe("runs", () => {
     face.host.put("run-1", "beta");
     for (const path of ["", "/events", "/events/poll?timeout=0", "/ancestry"])
       expect(await error(await get(face, `/v1/runs/run-1${path}`))).toMatchObject({
-        ...{ status: 404, error: "not_found" },
+        status: 404,
+        error: "not_found",
       });
     expect((await get(face, "/v1/runs/run-1", { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(200);
   });
@@ -183,7 +190,8 @@ describe("interrupts", () => {
       status: 404,
     });
     expect(await error(await app.request("/v1/interrupts/late", post({ resumeValue: 1 })))).toMatchObject({
-      ...{ status: 410, error: "interrupt_expired" },
+      status: 410,
+      error: "interrupt_expired",
     });
   });
 });
@@ -248,7 +256,8 @@ describe("who asks", () => {
     const refused = await get(face, "/v1/runs/run-1");
     expect(refused.headers.get("retry-after")).toBe("1");
     expect(await error(refused)).toMatchObject({
-      ...{ error: "rate_limited", details: { retryAfterMs: 500, scope: "tenant" } },
+      error: "rate_limited",
+      details: { retryAfterMs: 500, scope: "tenant" },
     });
     expect((await get(face, "/v1/runs/run-1", { authorization: `Bearer ${OTHER_TOKEN}` })).status).toBe(404);
     expect((await get(face, "/.well-known/openwop")).status).toBe(200);

@@ -5,7 +5,7 @@ import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
 import { describe, expect, it } from "vitest";
 import { ERROR_CODES } from "../../src/agents/coordination/contracts/errors.ts";
-import { discoveryDocument } from "../../src/plugins/openwop/http/advertised.ts";
+import { createDiscoveryDocument } from "../../src/plugins/openwop/http/advertised.ts";
 import {
   COORDINATION_ERROR,
   FACE_ERROR_STATUS,
@@ -53,12 +53,12 @@ describe("the discovery document", () => {
     ["as it is", ADVERTISED],
     ["with all there is", { ...ADVERTISED, agentInventory: true, liveAgents }],
   ])("is one of the official schema %s", (_how, advertised) => {
-    const { text } = discoveryDocument(advertised, "https://host.test", ["conformance-noop"]);
+    const { text } = createDiscoveryDocument(advertised, "https://host.test", ["conformance-noop"]);
     expect(problemsOf("capabilities", JSON.parse(text))).toEqual([]);
   });
 
   it("has another tag when it says something else", () => {
-    const tags = [[], ["conformance-noop"]].map((ids) => discoveryDocument(ADVERTISED, "h", ids).etag);
+    const tags = [[], ["conformance-noop"]].map((ids) => createDiscoveryDocument(ADVERTISED, "h", ids).etag);
     expect(new Set(tags).size).toBe(2);
   });
 });

@@ -54,7 +54,8 @@ describe("a server", () => {
   it("runs what is posted", async () => {
     const { server, host } = await start();
     const response = await fetch(`${server.baseUrl}/v1/runs`, {
-      ...{ method: "POST", headers: { ...BEARER, "content-type": "application/json" } },
+      method: "POST",
+      headers: { ...BEARER, "content-type": "application/json" },
       body: '{"workflowId":"conformance-noop"}',
     });
     expect([response.status, host.created.length]).toEqual([201, 1]);

@@ -25,7 +25,10 @@ async function connect(face: FakeFace, query = "", lastEventId?: number): Promis
   const response = await face.app.request(`/v1/runs/run-1/events${query}`, { headers });
   const reader = (response.body as ReadableStream<Uint8Array>).getReader();
   const client: Client = {
-    ...{ status: response.status, frames: [], comments: 0, closed: false },
+    status: response.status,
+    frames: [],
+    comments: 0,
+    closed: false,
     leave: async () => {
       await reader.cancel();
     },
@@ -55,7 +58,8 @@ function take(client: Client, block: string): void {
       [],
     ]);
     client.frames.push({
-      ...{ id: Number(id!.slice(4)), event: event!.slice(7) },
+      id: Number(id!.slice(4)),
+      event: event!.slice(7),
       data: JSON.parse(data!.slice(6)),
     });
   }

@@ -111,7 +111,8 @@ describe("the result of an agent", () => {
       const { snapshot, events } = await world.run("vendor.test.judge", {}, [turn]);
       expect(snapshot["outputs"]).toMatchObject({ result: { verdict: "guilty" } });
       expect(only(events, "agent.invocation.completed").payload).toMatchObject({
-        ...{ outcome: "completed", schemaValidated: true },
+        outcome: "completed",
+        schemaValidated: true,
       });
     }
   });
@@ -137,7 +138,10 @@ describe("an agent's doubt", () => {
     expect(interrupt).toMatchObject({ kind: "low-confidence", nodeId: "agent" });
     const waiting = await world.client.events(runId);
     expect(only(waiting, "node.suspended").payload).toMatchObject({
-      ...{ reason: "low-confidence", agentId: "vendor.test.doubter", threshold: 0.9, observed: 0.85 },
+      reason: "low-confidence",
+      agentId: "vendor.test.doubter",
+      threshold: 0.9,
+      observed: 0.85,
     });
     expect(only(waiting, "agent.invocation.completed").payload).toMatchObject({
       outcome: "escalated",
@@ -206,7 +210,9 @@ describe("an agent that hands over", () => {
       handing("vendor.test.digger", { depth: 9 }),
     ]);
     expect(only(events, "agent.handoff").payload).toEqual({
-      ...{ fromAgentId: "vendor.test.router", toAgentId: "vendor.test.digger", reason: "a drill is needed" },
+      fromAgentId: "vendor.test.router",
+      toAgentId: "vendor.test.digger",
+      reason: "a drill is needed",
     });
     const childRunId = childOf(events);
     expect(only(events, "agent.invocation.completed").payload).toMatchObject({
@@ -321,9 +327,15 @@ describe.each(SCENES)("an invocation that %s", (_what, outcome, agentId, turns) 
 
   it("LM-82 has its events in the order of the protocol", () => {
     const letters: Readonly<Record<string, string>> = {
-      ...{ "agent.invocation.started": "S", "agent.promptResolved": "P", "agent.reasoning.delta": "d" },
-      ...{ "agent.reasoned": "R", "agent.toolCalled": "c", "agent.toolReturned": "r", "agent.decided": "D" },
-      ...{ "agent.handoff": "H", "agent.invocation.completed": "E" },
+      "agent.invocation.started": "S",
+      "agent.promptResolved": "P",
+      "agent.reasoning.delta": "d",
+      "agent.reasoned": "R",
+      "agent.toolCalled": "c",
+      "agent.toolReturned": "r",
+      "agent.decided": "D",
+      "agent.handoff": "H",
+      "agent.invocation.completed": "E",
     };
     const order = agentTypes(ended.events)
       .map((type) => letters[type])

@@ -1,7 +1,7 @@
 /** Owns: live manifest dispatch (RFC 0077): the entry points, and what holds for every tool and every model. */
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { canonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
 import type { Turn } from "../support/scripted-model.ts";
 import { agent, openAgents, type Agents } from "./levels-agents-world.ts";
 import { end, loop, node, noop, work, workflow } from "./levels-workflows.ts";
@@ -128,10 +128,11 @@ describe("a node that calls a tool", () => {
     const { events, snapshot } = await world.client.run("calls-a-tool");
     const called = only(events, "agent.toolCalled").payload;
     expect(called).toMatchObject({ toolName: "echo", transport: "mcp" });
-    expect(called["argsHash"]).toBe(hash("sha256", canonicalJson({ text: "hi" })));
+    expect(called["argsHash"]).toBe(hash("sha256", formatCanonicalJson({ text: "hi" })));
     expect(called["principal"]).toBe((snapshot["owner"] as { principal: string }).principal);
     expect(only(events, "agent.toolReturned").payload).toMatchObject({
-      ...{ status: "ok", durationMs: expect.any(Number) as number },
+      status: "ok",
+      durationMs: expect.any(Number) as number,
     });
   });
 

@@ -1,7 +1,7 @@
 /** Owns: live manifest dispatch (RFC 0077), steps 1 to 5, over HTTP, with a model and an MCP server on sockets of their own. */
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { canonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
 import { TOLD } from "../support/mcp-tools.ts";
 import { agent, openAgents, type Agents } from "./levels-agents-world.ts";
 import { clientOf, ofType, only, OTHER_TOKEN, TOKEN } from "./levels-world.ts";
@@ -169,9 +169,11 @@ describe("the tools of an agent", () => {
     const called = only(events, "agent.toolCalled");
     const returned = only(events, "agent.toolReturned");
     expect(called.payload).toEqual({
-      ...{ agentId: "vendor.test.tooled", toolName: "mcp:echo", transport: "mcp" },
+      agentId: "vendor.test.tooled",
+      toolName: "mcp:echo",
+      transport: "mcp",
       callId: returned.payload["callId"],
-      argsHash: hash("sha256", canonicalJson({ text: "hi" })),
+      argsHash: hash("sha256", formatCanonicalJson({ text: "hi" })),
       principal: (snapshot["owner"] as { principal: string }).principal,
     });
     expect(returned.payload).toMatchObject({ status: "ok", durationMs: expect.any(Number) as number });

@@ -9,13 +9,12 @@ const AGENTS = [
     systemPrompt: "CANARY-PROMPT",
     returnSchema: { description: "CANARY-SCHEMA" },
     manifest: {
-      ...{
-        label: "Z",
-        description: "The last.",
-        toolAllowlist: ["mcp:echo"],
-        memoryShape: { longTerm: true },
-      },
-      ...{ confidence: { defaultThreshold: 0.8 }, handoff: { returnSchemaRef: "r.json" } },
+      label: "Z",
+      description: "The last.",
+      toolAllowlist: ["mcp:echo"],
+      memoryShape: { longTerm: true },
+      confidence: { defaultThreshold: 0.8 },
+      handoff: { returnSchemaRef: "r.json" },
       requiresCapabilities: ["memory", "host.workspace.sync", "agents.liveRuntime", "no.such.thing"],
     },
   }),
@@ -44,9 +43,16 @@ describe("the inventory of agents", () => {
     expect(ids).toEqual(ids.toSorted());
     expect(body["total"]).toBe(agents.length);
     expect(agents.find(({ agentId }) => agentId === "vendor.test.zeta")).toMatchObject({
-      ...{ persona: "Tester", label: "Z", description: "The last.", modelClass: "reasoning" },
-      ...{ packName: "vendor.test", packVersion: "1.2.3", toolAllowlist: ["mcp:echo"] },
-      ...{ hasHandoffSchemas: true, memoryShape: { longTerm: true }, confidenceThreshold: 0.8 },
+      persona: "Tester",
+      label: "Z",
+      description: "The last.",
+      modelClass: "reasoning",
+      packName: "vendor.test",
+      packVersion: "1.2.3",
+      toolAllowlist: ["mcp:echo"],
+      hasHandoffSchemas: true,
+      memoryShape: { longTerm: true },
+      confidenceThreshold: 0.8,
     });
   });
 
@@ -82,7 +88,10 @@ describe("the inventory of agents", () => {
       liveRuntime: { supported: true, structuredOutput: true, confidenceEscalation: true },
     });
     expect(document["toolHooks"]).toEqual({
-      ...{ supported: true, prePostEvents: true, perToolAuthorization: true, perToolRateLimit: true },
+      supported: true,
+      prePostEvents: true,
+      perToolAuthorization: true,
+      perToolRateLimit: true,
     });
   });
 
@@ -140,7 +149,9 @@ describe("the seam for live agents", () => {
 
   it("LM-37 fails a result that breaks the return schema", async () => {
     const { body } = await seam("agents/live-invoke", {
-      ...{ source: "run-api", returnSchemaRef: "conformance-strict-handoff", forceInvalidResult: true },
+      source: "run-api",
+      returnSchemaRef: "conformance-strict-handoff",
+      forceInvalidResult: true,
     });
     const [completed] = ofType(await eventsOf(body["runId"]), "agent.invocation.completed");
     expect(completed?.payload["outcome"]).toBe("failed");

@@ -26,7 +26,10 @@ export function agent(
   { manifest, systemPrompt = "Do it.", ...rest }: AgentDraft = {},
 ): InstalledAgent {
   const value = {
-    ...{ packName: "vendor.test", packVersion: "1.2.3", systemPrompt, ...rest },
+    packName: "vendor.test",
+    packVersion: "1.2.3",
+    systemPrompt,
+    ...rest,
     manifest: { agentId, persona: "Tester", modelClass: "reasoning", systemPrompt, ...manifest },
   };
   const parsed = readInstalledAgent(value);
@@ -69,7 +72,9 @@ export async function openAgents(
     model: { baseUrl: model.baseUrl, model: "plain-model" },
     privateOrigins: [new URL(model.baseUrl).origin, mcp.origin],
     agents: {
-      ...{ installed, modelClasses: { reasoning: "thinking-model" }, mcpServers: { tools: mcp.url } },
+      installed,
+      modelClasses: { reasoning: "thinking-model" },
+      mcpServers: { tools: mcp.url },
       ...agents,
     },
     ...(nodesCallTools && { mcpUrl: mcp.url }),
@@ -87,7 +92,10 @@ export async function openAgents(
     return String(reply.body["runId"]);
   };
   return {
-    ...{ ...world, model, mcp, start },
+    ...world,
+    model,
+    mcp,
+    start,
     runWorkflow: (workflowId, turns) => world.client.run(workflowId, { inputs: { play: play(turns) } }),
     until: async (isSo) => {
       await waitFor(async () => ((await isSo()) ? true : undefined), { what: "it to be so", everyMs: 10 });

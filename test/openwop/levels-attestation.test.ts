@@ -217,7 +217,9 @@ describe("seams", () => {
     expect(rejected.body).toMatchObject({ merged: false });
     expect(rejected.body).not.toHaveProperty("mergedValues");
     const edited = await seam("/subrun/attest", {
-      ...{ ...base, approvalAction: "edit-accept", editedArtifactData: { artifact: "y" } },
+      ...base,
+      approvalAction: "edit-accept",
+      editedArtifactData: { artifact: "y" },
     });
     expect(edited.body["mergedValues"]).toEqual({ artifact: "y" });
   });

@@ -105,8 +105,13 @@ describe("what is refused of a fork", () => {
         const reply = await fork(broken.client, runId, { mode, fromSeq });
         expect([reply.status, reply.body["error"]]).toEqual([422, "replay_memory_snapshot_unavailable"]);
         expect(reply.body["details"]).toMatchObject({
-          ...{ fromSeq, sourceRunId: runId, reason: "event_log_unavailable" },
-          ...{ sequence: 2, problem: "event_changed", oldestAvailableIdx: 0, newestAvailableIdx: 2 },
+          fromSeq,
+          sourceRunId: runId,
+          reason: "event_log_unavailable",
+          sequence: 2,
+          problem: "event_changed",
+          oldestAvailableIdx: 0,
+          newestAvailableIdx: 2,
         });
       }
       expect((await fork(broken.client, runId, { mode: "branch", fromSeq: 2 })).status).toBe(201);

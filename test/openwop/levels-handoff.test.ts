@@ -271,13 +271,19 @@ describe("the advertisement", () => {
     expect(body["multiAgent"]).toMatchObject({
       executionModel: {
         replayDeterminism: {
-          ...{ supported: true, llmCacheKeyRecipe: "spec-rfc-0041", refusalDivergenceEmission: true },
+          supported: true,
+          llmCacheKeyRecipe: "spec-rfc-0041",
+          refusalDivergenceEmission: true,
         },
-        ...{ statefulResume: true, transcriptWindow: 200, verifier: { supported: true, gating: true } },
+        statefulResume: true,
+        transcriptWindow: 200,
+        verifier: { supported: true, gating: true },
       },
     });
     expect(body["replay"]).toEqual({
-      ...{ supported: true, modes: ["replay", "branch"], sideEffectSuppression: "recorded-outcome" },
+      supported: true,
+      modes: ["replay", "branch"],
+      sideEffectSuppression: "recorded-outcome",
       retention: { windowSeconds: 7 * 24 * 3_600 },
     });
     expect(body["agents"]).toMatchObject({ subRunAttestation: true });

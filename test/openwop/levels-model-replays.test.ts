@@ -37,9 +37,12 @@ describe("a replay of a node that asks a model", () => {
     const { payload } = only(events, "replay.divergedAtRefusal");
     const recorded = endOf(source.events, "call");
     expect(payload).toEqual({
-      ...{ sourceRunId: source.runId, nodeId: "call", atSequence: recorded?.sequence },
+      sourceRunId: source.runId,
+      nodeId: "call",
+      atSequence: recorded?.sequence,
       originalEventId: recorded?.eventId,
-      ...{ originalEnvelopeKind: "valid", replayEnvelopeKind: "refusal" },
+      originalEnvelopeKind: "valid",
+      replayEnvelopeKind: "refusal",
     });
     expect(JSON.stringify([snapshot, events])).not.toContain(SECRET);
     expect(endOf(events, "call")?.type).toBe("node.failed");
@@ -54,7 +57,8 @@ describe("a replay of a node that asks a model", () => {
     const { snapshot, events } = await forked(world, source.runId);
     expect(snapshot).toMatchObject({ status: "failed", error: { code: "replay_diverged_at_refusal" } });
     expect(only(events, "replay.divergedAtRefusal").payload).toMatchObject({
-      ...{ originalEnvelopeKind: "refusal", replayEnvelopeKind: "valid" },
+      originalEnvelopeKind: "refusal",
+      replayEnvelopeKind: "valid",
       originalEventId: only(source.events, "envelope.refusal").eventId,
     });
     await world.client.post(`${SEAMS}/reset`);
@@ -86,7 +90,8 @@ describe("a replay of a node that asks a model", () => {
     const sayings: Said[] = [{ content: "yes" }];
     const changing = await startModelServer(() => sayings[0] ?? {});
     const own = await openWorld(MODEL_WORKFLOWS, {
-      ...{ model: { baseUrl: changing.baseUrl, model: "m" }, privateOrigins: [changing.origin] },
+      model: { baseUrl: changing.baseUrl, model: "m" },
+      privateOrigins: [changing.origin],
       replayReinvokesModels: true,
     });
     try {

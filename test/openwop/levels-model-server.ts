@@ -40,7 +40,9 @@ export async function startModelServer(say: (prompt: string) => Said): Promise<M
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
-    ...{ origin, asked, baseUrl: `${origin}/v1` },
+    origin,
+    asked,
+    baseUrl: `${origin}/v1`,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -59,7 +61,10 @@ function answer(
   }
   const message = { role: "assistant", content, ...(refusal !== undefined && { refusal }) };
   const completion = {
-    ...{ id: "chatcmpl-1", object: "chat.completion", created: 1, model: "model-of-the-day" },
+    id: "chatcmpl-1",
+    object: "chat.completion",
+    created: 1,
+    model: "model-of-the-day",
     choices: [{ index: 0, message, finish_reason: finish }],
     usage: { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 },
   };

@@ -83,10 +83,12 @@ export interface ModelWorld extends World {
 export async function openModelWorld(): Promise<ModelWorld> {
   const model = await startModelServer((prompt) => SAYINGS[prompt] ?? supervisorSays(model, prompt));
   const world = await openWorld(MODEL_WORKFLOWS, {
-    ...{ model: { baseUrl: model.baseUrl, model: "model-default" }, privateOrigins: [model.origin] },
+    model: { baseUrl: model.baseUrl, model: "model-default" },
+    privateOrigins: [model.origin],
   });
   return {
-    ...{ ...world, model },
+    ...world,
+    model,
     close: async () => {
       await world.close();
       await model.close();

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { canonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../src/agents/coordination/contracts/canonical-json.ts";
 import {
   endOf,
   MODEL_WORKFLOWS,
@@ -38,7 +38,8 @@ describe("the key of a request to a model", () => {
     const more = {
       ...request,
       messages: [{ content: "cross-host parity probe", role: "user" }],
-      ...{ temperature: 0.3, seed: 7 },
+      temperature: 0.3,
+      seed: 7,
     };
     expect((await key(more)).body["cacheKey"]).toBe(
       "4fa1460e5ac21cb1c99a60d55c4fa321558e518f34c975380f60623baa4382ce",
@@ -76,27 +77,24 @@ describe("the key of a request to a model", () => {
     const sent = world.model.asked.findLast(({ model: name }) => name === "model-a");
     const digest = hash(
       "sha256",
-      canonicalJson({
-        ...{
-          recipe: "openwop-semantic-request-v2",
-          provider: new URL(world.model.origin).host,
-          model: sent?.model,
-        },
+      formatCanonicalJson({
+        recipe: "openwop-semantic-request-v2",
+        provider: new URL(world.model.origin).host,
+        model: sent?.model,
         request: {
           messages: sent?.messages,
-          ...{ temperature: sent?.temperature, maxOutputTokens: sent?.max_tokens },
+          temperature: sent?.temperature,
+          maxOutputTokens: sent?.max_tokens,
           responseFormat: { type: "json_schema", schema: WORD },
         },
       }),
     );
     const asked = only(events, "coordination.model_asked");
     expect(asked.payload).toEqual({
-      ...{
-        nodeId: "ask",
-        provider: new URL(world.model.origin).host,
-        model: "model-a",
-        requestDigest: digest,
-      },
+      nodeId: "ask",
+      provider: new URL(world.model.origin).host,
+      model: "model-a",
+      requestDigest: digest,
     });
     expect(only(events, "provider.usage").payload).toMatchObject({ inputTokens: 11, outputTokens: 7 });
     expect(asked.sequence).toBeLessThan(endOf(events, "ask")?.sequence ?? 0);

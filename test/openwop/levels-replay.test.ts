@@ -217,7 +217,9 @@ describe("a branch", () => {
     const runId = await world.client.start("waits", { configurable: { runTimeoutMs: 300 } });
     await world.client.until(runId, "failed");
     const copied = await forkOf(world.client, runId, {
-      ...{ mode: "branch", fromSeq: 4, runOptionsOverlay: { configurable: { runTimeoutMs: 500 } } },
+      mode: "branch",
+      fromSeq: 4,
+      runOptionsOverlay: { configurable: { runTimeoutMs: 500 } },
     });
     expect((await world.client.until(copied, "running", "failed")).status).toBe("running");
     expect(await world.client.until(copied, "failed")).toMatchObject({ error: { code: "run_timeout" } });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
-import { discoveryDocument, DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
+import { createDiscoveryDocument, DEFAULTS } from "../../src/plugins/openwop/http/advertised.ts";
 import { heldModel, type HeldModel } from "../support/held-model.ts";
 import { schemaProblems } from "./levels-schemas.ts";
 import { end, loop, node, noop, work, workflow, WORKERS } from "./levels-workflows.ts";
@@ -281,7 +281,11 @@ describe("a loop that waits for people", () => {
 describe("what is advertised of a stateful loop", () => {
   it("L5-40 is the resumption, the window of the transcript, and the bounds of the workspace", () => {
     const implementation = { name: "x", version: "0" };
-    const { text } = discoveryDocument({ ...DEFAULTS, transcriptWindow: 7, implementation }, "host", []);
+    const { text } = createDiscoveryDocument(
+      { ...DEFAULTS, transcriptWindow: 7, implementation },
+      "host",
+      [],
+    );
     const document = JSON.parse(text) as Record<string, unknown> & { capabilities: Record<string, unknown> };
     expect(schemaProblems("capabilities", document)).toEqual([]);
     for (const families of [document, document.capabilities]) {
@@ -289,7 +293,9 @@ describe("what is advertised of a stateful loop", () => {
         executionModel: { version: 6, statefulResume: true, transcriptWindow: 7 },
       });
       expect(families["workspace"]).toEqual({
-        ...{ supported: true, versioned: true, maxFileBytes: WORKFLOW_BOUNDS.workspaceFileBytesMax },
+        supported: true,
+        versioned: true,
+        maxFileBytes: WORKFLOW_BOUNDS.workspaceFileBytesMax,
         maxFiles: WORKFLOW_BOUNDS.workspaceFilesMax,
         maxVersions: WORKFLOW_BOUNDS.workspaceVersionsMax,
       });

@@ -47,7 +47,10 @@ function mcpServer() {
       return;
     }
     json(200, { jsonrpc: "2.0", id, result: results[method ?? ""] ?? {} })(response, {
-      ...{ method: "POST", path: "/", headers: {}, body },
+      method: "POST",
+      path: "/",
+      headers: {},
+      body,
     });
   });
 }
@@ -56,9 +59,16 @@ function mcpServer() {
 async function a2aAgent() {
   const agent = await serve((response, request) => {
     const card = {
-      ...{ name: "agent", description: "digs", version: "1", protocolVersion: "0.3.0" },
-      ...{ url: `http://${request.headers.host ?? ""}/rpc`, preferredTransport: "JSONRPC", capabilities: {} },
-      ...{ defaultInputModes: ["text/plain"], defaultOutputModes: ["text/plain"], skills: [] },
+      name: "agent",
+      description: "digs",
+      version: "1",
+      protocolVersion: "0.3.0",
+      url: `http://${request.headers.host ?? ""}/rpc`,
+      preferredTransport: "JSONRPC",
+      capabilities: {},
+      defaultInputModes: ["text/plain"],
+      defaultOutputModes: ["text/plain"],
+      skills: [],
     };
     if (request.method === "GET") {
       json(200, card)(response, request);

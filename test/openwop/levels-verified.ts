@@ -193,7 +193,8 @@ export async function openVerifiedWorld(): Promise<VerifiedWorld> {
   });
   const { client } = world;
   return {
-    ...{ world, model },
+    world,
+    model,
     held: async (workflowId) => {
       const runId = await client.start(workflowId);
       const snapshot = await client.until(runId, "waiting-approval");

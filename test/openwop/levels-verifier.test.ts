@@ -45,7 +45,9 @@ describe("agent.verified", () => {
     const { payload } = only(events, "agent.verified");
     expect(payload).toEqual({
       ...CRITIC,
-      ...{ target: only(events, "node.dispatched").payload["childRunId"], verdict: "pass", confidence: 0.5 },
+      target: only(events, "node.dispatched").payload["childRunId"],
+      verdict: "pass",
+      confidence: 0.5,
     });
   });
 
@@ -87,7 +89,9 @@ describe("agent.verified", () => {
   it("L6-06 comes from checks that no model makes, by their keys", async () => {
     const passed = await here.world.client.run("checked");
     expect(only(passed.events, "agent.verified").payload).toMatchObject({
-      ...{ agentId: "critic-one", verdict: "pass", criteria: ["shape", "word"] },
+      agentId: "critic-one",
+      verdict: "pass",
+      criteria: ["shape", "word"],
     });
     const { events } = await here.held("checked-and-failed");
     expect(only(events, "agent.verified").payload).toMatchObject({ verdict: "fail", criteria: ["shape"] });
@@ -307,13 +311,11 @@ describe("a confidence below the floor", () => {
     const { runId, events, snapshot } = await here.held("doubted");
     const escalated = only(events, ESCALATED);
     expect(escalated.payload).toEqual({
-      ...{
-        confidence: 0.4,
-        floor: 0.5,
-        escalationKind: "escalate",
-        parentRunId: runId,
-        workerId: "worker-good",
-      },
+      confidence: 0.4,
+      floor: 0.5,
+      escalationKind: "escalate",
+      parentRunId: runId,
+      workerId: "worker-good",
     });
     expect(causeOf(events, escalated)?.type).toBe("agent.verified");
     expect(only(events, "node.suspended").sequence).toBeGreaterThan(escalated.sequence);

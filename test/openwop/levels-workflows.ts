@@ -33,13 +33,21 @@ interface Parts {
 export function workflow(id: string, { nodes, edges, variables = {}, settings }: Parts): WorkflowDefinition {
   const inLine = nodes.slice(1).map(({ id: to }, index) => [nodes[index]?.id ?? "", to] as const);
   return workflowDefinitionSchema.parse({
-    ...{ id, name: id, version: "1", nodes, triggers: [], metadata: {} },
+    id,
+    name: id,
+    version: "1",
+    nodes,
+    triggers: [],
+    metadata: {},
     edges: (edges ?? inLine).map(([sourceNodeId, targetNodeId, more = {}], index) => ({
-      ...{ id: `e${index}`, sourceNodeId, targetNodeId },
+      id: `e${index}`,
+      sourceNodeId,
+      targetNodeId,
       ...more,
     })),
     variables: Object.entries(variables).map(([name, defaultValue]) => ({
-      ...{ name, type: typeOf(defaultValue) },
+      name,
+      type: typeOf(defaultValue),
       ...(defaultValue !== undefined && { defaultValue }),
     })),
     settings: settings ?? {},

@@ -56,7 +56,8 @@ async function ask(method: string, path: string, body?: unknown, asked: Asked = 
   const { query = "", isRaw = false } = asked;
   const name = path === "" ? "" : `/${isRaw ? path : encodeURIComponent(path)}`;
   const response = await fetch(`${world.baseUrl}${FILES}${name}${query}`, {
-    ...{ method, headers: headersOf(body, asked) },
+    method,
+    headers: headersOf(body, asked),
     ...(body !== undefined && { body: JSON.stringify(body) }),
   });
   const text = await response.text();

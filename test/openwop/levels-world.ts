@@ -166,13 +166,22 @@ export async function openWorld(
   const folder = tempFolder();
   const ledgerPath = join(folder.path, "runs.sqlite");
   const serving: Serving = {
-    ...{ ledgerPath, definitions, version: "0.0.0", port: 0, hostname: "127.0.0.1" },
+    ledgerPath,
+    definitions,
+    version: "0.0.0",
+    port: 0,
+    hostname: "127.0.0.1",
     tokens: [
       { tenant: "first", token: TOKEN },
       { tenant: "other", token: OTHER_TOKEN },
     ],
-    ...{ allowRemote: false, testSeams: true, verbose: false },
-    ...{ confidenceFloor: 0.5, escalationThreshold: 0.7, privateOrigins: [], peerTokens: {} },
+    allowRemote: false,
+    testSeams: true,
+    verbose: false,
+    confidenceFloor: 0.5,
+    escalationThreshold: 0.7,
+    privateOrigins: [],
+    peerTokens: {},
     log: () => undefined,
     ...options,
   };
@@ -184,7 +193,9 @@ export async function openWorld(
     served = undefined;
   };
   return {
-    ...{ baseUrl, ledgerPath, stop },
+    baseUrl,
+    ledgerPath,
+    stop,
     client: clientOf(baseUrl),
     other: clientOf(baseUrl, OTHER_TOKEN),
     restart: async () => {

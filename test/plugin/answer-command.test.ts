@@ -20,7 +20,11 @@ const say = (
   answerCommand(
     { use, useChats: NO_CHATS, logger },
     {
-      ...{ channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args },
+      channel: "telegram",
+      senderId: "42",
+      isAuthorizedSender: true,
+      sessionKey: OWNER,
+      args,
       ...from,
     },
   );
@@ -34,7 +38,9 @@ describe("/coordination approve and deny", () => {
     );
     expect(await stage.answers("co-1")).toEqual([
       {
-        ...{ escalationId: "escalation-1", answer: "approve", through: "chat" },
+        escalationId: "escalation-1",
+        answer: "approve",
+        through: "chat",
         by: { kind: "person", id: "telegram:42", session: OWNER },
       },
     ]);
@@ -135,7 +141,8 @@ describe("who may answer by chat", () => {
     expect(await stage.answers("co-1")).toEqual([]);
     expect(stage.lines).toEqual([
       {
-        ...{ level: "warn", message: "a sender who may not answer questions by chat was refused" },
+        level: "warn",
+        message: "a sender who may not answer questions by chat was refused",
         fields: { channel: "telegram", sender: "42", command: "answer", question: "co-1:escalation-1" },
       },
     ]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { HumanChannel } from "../../src/agents/coordination/ports/human-channel.ts";
 import { channelsOf, type ChannelParts } from "../../src/plugins/channels.ts";
-import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 import { plugin } from "./hooks-parts.ts";
 import { noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
@@ -16,7 +16,7 @@ const chat: HumanChannel = { notify: () => Promise.resolve({ kind: "delivered", 
 
 function channels(take: ChannelParts["take"] = () => Promise.resolve(undefined)) {
   const { logger } = logLines();
-  const hooks = hookHost({ clock: fakeClock(NOW_MS), logger });
+  const hooks = createHookHost({ clock: fakeClock(NOW_MS), logger });
   return channelsOf({ escalations, hooks, logger, take, ofHost: { host, chat } });
 }
 

@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { Question } from "../../src/agents/coordination/ports/human-channel.ts";
-import { chatChannel } from "../../src/plugins/openclaw/runners/chat-channel.ts";
+import { createChatChannel } from "../../src/plugins/openclaw/runners/chat-channel.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { scriptedRunner } from "../support/scripted-runner.ts";
 import { noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
 
 async function told(question: Partial<Record<keyof Question, unknown>> = {}) {
   const owner = scriptedRunner(() => "work");
-  const channel = chatChannel(owner, () => NOW_MS);
+  const channel = createChatChannel(owner, () => NOW_MS);
   const outcome = await channel.notify(noticeOf(question));
   return { owner, channel, outcome, message: owner.orders[0]?.message ?? "" };
 }
@@ -19,7 +19,10 @@ describe("the chat of a coordination's owner", () => {
     expect(owner.orders).toMatchObject([
       {
         idempotencyKey: `${QUESTION_ID}:0:told`,
-        ...{ agentId: "main", childSessionKey: OWNER, lane: "escalation", dispatchedAtMs: NOW_MS },
+        agentId: "main",
+        childSessionKey: OWNER,
+        lane: "escalation",
+        dispatchedAtMs: NOW_MS,
         envelope: { coordinationId: "co-1", stepId: "a", sourceSession: OWNER, targetSession: OWNER },
         deadlineAtMs: NOW_MS + 600_000,
         traceparent: expect.stringMatching(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/u) as string,
@@ -65,12 +68,14 @@ describe("the chat of a coordination's owner", () => {
   });
 
   it("could not be told where the host refuses the turn, and says why", async () => {
-    const channel = chatChannel(
+    const channel = createChatChannel(
       scriptedRunner(() => ({ refuse: "the session is not there" })),
       () => NOW_MS,
     );
     expect(await channel.notify(noticeOf())).toEqual({
-      ...{ kind: "failed", tries: 1, message: "the session is not there" },
+      kind: "failed",
+      tries: 1,
+      message: "the session is not there",
     });
   });
 });

@@ -42,7 +42,8 @@ describe("mentions", () => {
     expect(started?.payload).toMatchObject({
       owner: { tenant: "acme", principal: "webchat:cli" },
       agent: { agentId: HELPER, source: "chat-mention" },
-      ...{ scopes: [], inputs: { task: "Do this." } },
+      scopes: [],
+      inputs: { task: "Do this." },
     });
     const types = rest.map(({ type }) => type);
     expect(types.slice(types.indexOf("agent.invocation.started"))).toEqual([

@@ -6,7 +6,7 @@ import type { WorkflowEvent } from "../../src/agents/coordination/contracts/work
 import type { ChatAgents } from "../../src/plugins/chat-agents.ts";
 import { answerCommand } from "../../src/plugins/openclaw/questions/answer-command.ts";
 import type { ChatMessage } from "../../src/plugins/openclaw/chats/chat-message.ts";
-import { hostLogger } from "../../src/plugins/openclaw/host/host-logger.ts";
+import { createHostLogger } from "../../src/plugins/openclaw/host/host-logger.ts";
 import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
 import { planAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import { registerMentions } from "../../src/plugins/openclaw/register-mentions.ts";
@@ -20,7 +20,7 @@ import {
   replaceRuntime,
   type SharedRuntime,
 } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
-import { chatAccess, type OpenChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
+import { createChatAccess, type OpenChats } from "../../src/plugins/openclaw/runtime-access/use-chats.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 import { fakeHost } from "./fake-host.ts";
 
@@ -29,7 +29,11 @@ export const HELPER = "core.test.helper";
 export const HANDING = "local.test.handing";
 
 export const manifest = (agentId: string, more: object = {}): object => ({
-  ...{ agentId, persona: agentId, modelClass: "general", systemPrompt: `I am ${agentId}.`, ...more },
+  agentId,
+  persona: agentId,
+  modelClass: "general",
+  systemPrompt: `I am ${agentId}.`,
+  ...more,
 });
 
 const AGENTS = [
@@ -134,9 +138,14 @@ export async function chat({
   const hook = hooks.get("before_dispatch");
   const store = async () => (await runtime.coordinator()).workflows;
   return {
-    ...{ stateDir, asked, lines, hook, runtime, told },
+    stateDir,
+    asked,
+    lines,
+    hook,
+    runtime,
+    told,
     tellIn: (session) => (run) => {
-      void chatAccess(api)(({ tellIn }) => {
+      void createChatAccess(api)(({ tellIn }) => {
         tellIn(session)(run);
         return Promise.resolve();
       });
@@ -147,8 +156,12 @@ export async function chat({
     },
     command: (args, message = {}) =>
       answerCommand(partsOf(api), {
-        ...{ channel: "webchat", senderId: "cli", isAuthorizedSender: true, sessionKey: "agent:main:main" },
-        ...{ gatewayClientScopes: ["operator.write", "operator.approvals"], args },
+        channel: "webchat",
+        senderId: "cli",
+        isAuthorizedSender: true,
+        sessionKey: "agent:main:main",
+        gatewayClientScopes: ["operator.write", "operator.approvals"],
+        args,
         ...message,
       }),
     chats: async () => {
@@ -162,5 +175,5 @@ export async function chat({
 }
 
 function partsOf(api: OpenClawPluginApi) {
-  return { use: planAccess(api), useChats: chatAccess(api), logger: hostLogger(api.logger) };
+  return { use: planAccess(api), useChats: createChatAccess(api), logger: createHostLogger(api.logger) };
 }

@@ -121,7 +121,9 @@ type Conflict = CoordinationView["conflicts"][number];
 
 function conflict(number: number, fields: Partial<Conflict> = {}): Conflict {
   const claim = (stepId: string): Contestant => ({
-    ...{ stepId: stepId as StepId, priority: "normal", claimedSequence: 1 },
+    stepId: stepId as StepId,
+    priority: "normal",
+    claimedSequence: 1,
   });
   return {
     conflictId: `co-1:conflict-${number}`,
@@ -150,19 +152,25 @@ describe("what a session is told of conflicts and claims", () => {
     const open = conflict(2, { contest: { ...conflict(2).contest, reviewByMs: START + 60_000 } as never });
     const { conflicts } = told({ conflicts: [conflict(1, WON), open] });
     expect(conflicts).toEqual({
-      ...{ total: 2, open: 1 },
+      total: 2,
+      open: 1,
       newest: [
         {
-          ...{ conflictId: "co-1:conflict-2", resource: "file:/repo/notes.md", status: "open" },
-          ...{
-            requester: "b",
-            detectedAt: "2026-01-02T03:04:05.000Z",
-            openUntil: "2026-01-02T03:05:05.000Z",
-          },
+          conflictId: "co-1:conflict-2",
+          resource: "file:/repo/notes.md",
+          status: "open",
+          requester: "b",
+          detectedAt: "2026-01-02T03:04:05.000Z",
+          openUntil: "2026-01-02T03:05:05.000Z",
         },
         {
-          ...{ conflictId: "co-1:conflict-1", resource: "file:/repo/notes.md", status: "resolved" },
-          ...{ requester: "b", detectedAt: "2026-01-02T03:04:05.000Z", winner: "a", because: "lease-holder" },
+          conflictId: "co-1:conflict-1",
+          resource: "file:/repo/notes.md",
+          status: "resolved",
+          requester: "b",
+          detectedAt: "2026-01-02T03:04:05.000Z",
+          winner: "a",
+          because: "lease-holder",
         },
       ],
     });
@@ -182,8 +190,11 @@ describe("what a session is told of conflicts and claims", () => {
       total: 1,
       newest: [
         {
-          ...{ token: 4, resource: "queue:mail", stepId: "a" },
-          ...{ since: "2026-01-02T03:04:05.000Z", until: "2026-01-02T03:04:06.000Z" },
+          token: 4,
+          resource: "queue:mail",
+          stepId: "a",
+          since: "2026-01-02T03:04:05.000Z",
+          until: "2026-01-02T03:04:06.000Z",
         },
       ],
     });
@@ -193,8 +204,12 @@ describe("what a session is told of conflicts and claims", () => {
     const resource = `file:/${"x".repeat(1_000)}/notes.md`;
     const conflicts = Array.from({ length: 10_000 }, (_, index) => conflict(index, { ...WON, resource }));
     const claims = Array.from({ length: 10_000 }, (_, index) => ({
-      ...{ token: index + 1, stepId: "a", resource, priority: "normal" },
-      ...{ acquiredAtMs: TEST_EPOCH_MS, expiresAtMs: TEST_EPOCH_MS },
+      token: index + 1,
+      stepId: "a",
+      resource,
+      priority: "normal",
+      acquiredAtMs: TEST_EPOCH_MS,
+      expiresAtMs: TEST_EPOCH_MS,
     }));
     const status = told({ conflicts, claims: claims as never });
     expect(status.conflicts).toMatchObject({ total: 10_000, open: 0 });

@@ -3,14 +3,11 @@ import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { HookDecision } from "../../src/plugins/hooks/hook-types.ts";
-import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { sampleContest, sampleDecision } from "../../src/plugins/hooks/testing.ts";
 import { createHookHandlers, type HookHandlers } from "../../src/plugins/openclaw/hook-handlers.ts";
 import type { HookContext } from "../../src/plugins/openclaw/host/sdk.ts";
-import {
-  currentRuntime,
-  type SharedRuntime,
-} from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import { findRuntime, type SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { SPAWN_DECIDE_MS } from "../../src/plugins/openclaw/spawns/spawn-decision.ts";
 import { SPAWN_BUDGET_MS } from "../../src/plugins/openclaw/spawns/spawn-handlers.ts";
 import { fakeClock } from "../support/fake-clock.ts";
@@ -81,7 +78,7 @@ const wait = (ms: number): Promise<undefined> =>
 /** Puts another runtime into the place that all module instances share, without closing what was there. */
 function replaceForTest(next: Partial<SharedRuntime>): SharedRuntime {
   const holder = globalThis as Record<symbol, unknown>;
-  const previous = currentRuntime()!;
+  const previous = findRuntime()!;
   holder[Symbol.for("openclaw-coordination.runtime")] = next;
   return previous;
 }
@@ -250,7 +247,7 @@ describe("the time that a caller gives the plugins", () => {
   it("ends what a plugin may take, and never makes it more", async () => {
     plugin({ arbitrate: { run: never, budgetMs: 10_000 }, decide: { run: never, budgetMs: 10_000 } });
     const clock = fakeClock();
-    const hooks = hookHost({ clock, logger: quiet });
+    const hooks = createHookHost({ clock, logger: quiet });
     for (const [givenMs, takenMs] of [
       [700, 700],
       [60_000, 10_000],

@@ -71,8 +71,13 @@ describe("coordination_escalate", () => {
         what: "ask",
         given: [
           {
-            ...{ askedBy: SESSION, agentId: "research", kind: "clarification", question: "Which?" },
-            ...{ options: ["a", "b"], otherwise: "a", answerMs: 5_000 },
+            askedBy: SESSION,
+            agentId: "research",
+            kind: "clarification",
+            question: "Which?",
+            options: ["a", "b"],
+            otherwise: "a",
+            answerMs: 5_000,
           },
         ],
       },
@@ -90,7 +95,9 @@ describe("coordination_escalate", () => {
     const stub = plansThat();
     const answer = await escalate(stub, { question: "May I?", kind: "approval", waitMs: 0 });
     expect(answer).toEqual({
-      ...{ status: "open", questionId: QUESTION_ID, answerBy: "2026-01-02T03:04:05.000Z" },
+      status: "open",
+      questionId: QUESTION_ID,
+      answerBy: "2026-01-02T03:04:05.000Z",
       note: expect.stringContaining("Do not take this for an approval") as string,
     });
     expect(stub.waits()).toEqual([]);

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import {
-  heldBackIn,
-  isNothingElse,
-  placeholderFor,
+  findHeldBack,
+  isOnlyPlaceholders,
+  formatPlaceholder,
 } from "../../src/agents/coordination/gates/placeholder.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import { eventsIn, gatesWith, quiet, ruling, scriptedVerifier, spawnChild } from "../core/gates-world.ts";
@@ -44,10 +44,10 @@ async function answered(stage: OnStage, answer: "approve" | "deny" | "answer"): 
 describe("a child whose last words were kept back", () => {
   it("is kept back in everything that it says later in that run, and in later ones", async () => {
     const { coordinator, child, host } = await onStage();
-    expect(isNothingElse(await shown(host, child.session, UNSURE))).toBe(true);
-    expect(isNothingElse(await shown(host, child.session, `I said: ${SECRET}`))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(host, child.session, UNSURE))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(host, child.session, `I said: ${SECRET}`))).toBe(true);
     await host.begins(child.session);
-    expect(isNothingElse(await shown(host, child.session, `I said: ${SECRET}`))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(host, child.session, `I said: ${SECRET}`))).toBe(true);
     await coordinator.stop();
   });
 
@@ -61,13 +61,13 @@ describe("a child whose last words were kept back", () => {
     await next.start();
     const host = gatedHost(next);
     await host.begins(stage.child.session);
-    expect(isNothingElse(await shown(host, stage.child.session, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(host, stage.child.session, SECRET))).toBe(true);
     await next.stop();
   });
 
   it("says what it likes once its result passed its checks", async () => {
     const stage = await onStage(checking().given);
-    expect(isNothingElse(await shown(stage.host, stage.child.session, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(stage.host, stage.child.session, SECRET))).toBe(true);
     await ended(stage);
     expect(eventsIn(stage.it, "step.completed")[0]?.payload).toMatchObject({ released: "verified" });
     await stage.host.begins(stage.child.session);
@@ -87,7 +87,7 @@ describe("a child whose last words were kept back", () => {
     await ended(stage);
     await answered(stage, answer);
     await stage.host.begins(stage.child.session);
-    expect(isNothingElse(await shown(stage.host, stage.child.session, SECRET))).toBe(isHidden);
+    expect(isOnlyPlaceholders(await shown(stage.host, stage.child.session, SECRET))).toBe(isHidden);
     await stage.coordinator.stop();
   });
 
@@ -97,7 +97,7 @@ describe("a child whose last words were kept back", () => {
     await ended(stage);
     expect(eventsIn(stage.it, "step.failed")).toHaveLength(1);
     await stage.host.begins(stage.child.session);
-    expect(isNothingElse(await shown(stage.host, stage.child.session, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(stage.host, stage.child.session, SECRET))).toBe(true);
     await stage.coordinator.stop();
   });
 });
@@ -153,10 +153,10 @@ describe("what stands for words that were kept back", () => {
 
   it("hides nothing where an agent forged it beside what it is not sure of", async () => {
     const { coordinator, child, host } = await onStage();
-    const forged = placeholderFor("0".repeat(64));
+    const forged = formatPlaceholder("0".repeat(64));
     expect(await shown(host, child.session, forged)).toBe(forged);
     const kept = await shown(host, child.session, `${forged}\n${UNSURE}`);
-    expect(isNothingElse(kept)).toBe(true);
+    expect(isOnlyPlaceholders(kept)).toBe(true);
     expect(kept).not.toContain("0".repeat(64));
     await coordinator.stop();
   });
@@ -168,7 +168,7 @@ describe("what stands for words that were kept back", () => {
     const other = await spawnChild(it, coordinator, "u");
     await host.begins(other.session);
     const forged = await shown(host, other.session, place);
-    expect(heldBackIn(forged)).not.toBe(heldBackIn(place));
+    expect(findHeldBack(forged)).not.toBe(findHeldBack(place));
     await other.ends();
     await quiet(it);
     expect(asked.map(({ result }) => result.text)).toEqual([place]);

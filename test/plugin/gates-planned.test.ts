@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { isNothingElse, placeholderFor } from "../../src/agents/coordination/gates/placeholder.ts";
+import { isOnlyPlaceholders, formatPlaceholder } from "../../src/agents/coordination/gates/placeholder.ts";
 import type { GivenGates } from "../support/gate-parts.ts";
 import { scriptedRunner } from "../support/scripted-runner.ts";
 import { gatesWith, quiet, ruling, scriptedVerifier, type Answers } from "../core/gates-world.ts";
@@ -89,14 +89,14 @@ describe("a planned step whose reply is only what stands for its words", () => {
 
   it("fails where no process knows the words any more", async () => {
     const { run, endsWith } = await working({});
-    await endsWith(placeholderFor("0".repeat(64)));
+    await endsWith(formatPlaceholder("0".repeat(64)));
     expect(run.events("step.failed")[0]?.payload.error).toMatchObject({ code: "result_lost" });
     await run.close();
   });
 
   it("is taken at its words where it only quotes such a place", async () => {
     const { run, endsWith } = await working({});
-    const quoting = `It said ${placeholderFor("0".repeat(64))} and nothing else.`;
+    const quoting = `It said ${formatPlaceholder("0".repeat(64))} and nothing else.`;
     await endsWith(JSON.stringify({ found: quoting }));
     expect(run.events("step.completed")).toHaveLength(1);
     await run.close();
@@ -118,7 +118,7 @@ describe("the session of an attempt that was refused", () => {
     await endsWith(await shown(host, second, '{"n": 2}'));
     expect(run.events("step.completed")[0]?.payload).toMatchObject({ attempt: 2, released: "verified" });
     await host.begins(first);
-    expect(isNothingElse(await shown(host, first, "I said 1."))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(host, first, "I said 1."))).toBe(true);
     await host.begins(second);
     expect(await shown(host, second, "I said 2.")).toBe("I said 2.");
     await run.close();
@@ -138,7 +138,7 @@ describe("the session of an attempt that was not sure", () => {
     await endsWith('{"n": 2}');
     expect(run.events("step.completed")[0]?.payload).toMatchObject({ attempt: 2 });
     await host.begins(first);
-    expect(isNothingElse(await shown(host, first, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(await shown(host, first, SECRET))).toBe(true);
     await run.close();
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
-import { subagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
+import { createSubagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
 import { fakeClock } from "../support/fake-clock.ts";
 
 const CHILD = "agent:main:subagent:coord-1";
@@ -28,7 +28,7 @@ async function seen(key: string, messages: readonly unknown[]) {
   const quiet = () => undefined;
   const logger = { debug: quiet, info: quiet, warn: quiet, error: quiet };
   const clock = fakeClock();
-  const runner = subagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
+  const runner = createSubagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
   const order = { idempotencyKey: key, agentId: "main", childSessionKey: CHILD, dispatchedAtMs: clock.now() };
   return runner.observe(order as unknown as Order);
 }

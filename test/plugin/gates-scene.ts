@@ -6,8 +6,8 @@ import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import { gateOf } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 import { createGateHandlers } from "../../src/plugins/openclaw/withholding/gate-handlers.ts";
-import { gateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
-import { textTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
+import { accessGateMemory } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
+import { createTextTransforms } from "../../src/plugins/openclaw/withholding/text-transforms.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
 import { settled } from "../support/fake-clock.ts";
 import { world, type World } from "../support/fake-clock-host.ts";
@@ -23,7 +23,9 @@ export interface Part {
 export const text = (words: string): Part => ({ type: "text", text: words });
 export const thought = (words: string): Part => ({ type: "thinking", thinking: words });
 export const call = (name: string, given: object): Part => ({
-  ...{ type: "toolCall", id: "call-1", name },
+  type: "toolCall",
+  id: "call-1",
+  name,
   arguments: given,
 });
 
@@ -55,7 +57,7 @@ export function gatedHost(coordinator: Coordinator): GatedHost {
     quietly: (_, work) => work(runtime as unknown as SharedRuntime).catch(() => undefined),
     spanOf: () => span,
   });
-  const transforms = textTransforms(() => span);
+  const transforms = createTextTransforms(() => span);
   const during = (session: string): void => {
     span = `span of ${session}`;
   };
@@ -71,7 +73,9 @@ export function gatedHost(coordinator: Coordinator): GatedHost {
     await settled();
   };
   return {
-    ...{ runtime, callsModel, fromModel },
+    runtime,
+    callsModel,
+    fromModel,
     begins: async (session) => {
       during(session);
       await handlers.beforeRun({ sessionKey: session, trace: { spanId: span } } as never);
@@ -112,7 +116,7 @@ export function gatedWorld(given: GivenGates = {}, plans = scriptedRunner()): Wo
   return world({}, plans, {
     ...gates,
     get withheld() {
-      return gateMemory().texts;
+      return accessGateMemory().texts;
     },
   });
 }

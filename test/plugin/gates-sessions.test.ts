@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
-import { isNothingElse } from "../../src/agents/coordination/gates/placeholder.ts";
+import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
 import { OWNER, spawnOf } from "../support/fake-clock-host.ts";
 import { gatesWith, LINT, spawnChild } from "../core/gates-world.ts";
 import { demanding, forgetAll, gatedHost, gatedWorld, onStage, text, type GatedHost } from "./gates-scene.ts";
@@ -20,7 +20,7 @@ function checksOf(agent: string): GatesConfig {
 
 async function hides(host: GatedHost, session: string, words = SECRET): Promise<boolean> {
   const [part] = await host.says(session, [text(words)]);
-  return isNothingElse(String(part?.["text"]));
+  return isOnlyPlaceholders(String(part?.["text"]));
 }
 
 /** A host whose ledger does not answer. */

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { isNothingElse } from "../../src/agents/coordination/gates/placeholder.ts";
+import { isOnlyPlaceholders } from "../../src/agents/coordination/gates/placeholder.ts";
 import { noteReported } from "../../src/plugins/openclaw/runtime-access/gate-memory.ts";
 import { REPORT_TOOL } from "../../src/plugins/openclaw/host/tool-declarations.ts";
 import { eventsIn, gatesWith, quiet, ruling, scriptedVerifier } from "../core/gates-world.ts";
@@ -11,7 +11,7 @@ const SECRET = "The code is 4711.";
 const LOW = '{"confidence": 0.1}';
 const isHidden = (parts: readonly Part[]): boolean => {
   const texts = parts.filter(({ type }) => type === "text");
-  return texts.length > 0 && texts.every((part) => isNothingElse(String(part["text"])));
+  return texts.length > 0 && texts.every((part) => isOnlyPlaceholders(String(part["text"])));
 };
 const checking = () => ({ gates: gatesWith(["lint"]), ...scriptedVerifier(() => ruling("pass")) });
 
@@ -148,7 +148,7 @@ describe("the arguments of a tool call", () => {
     const { coordinator, child, host } = await onStage(checking());
     expect(host.argument(child.session, SECRET)).toBe(SECRET);
     expect(host.argument(child.session, LOW)).toBe(LOW);
-    expect(isNothingElse(host.fromModel(child.session, SECRET))).toBe(true);
+    expect(isOnlyPlaceholders(host.fromModel(child.session, SECRET))).toBe(true);
     await coordinator.stop();
   });
 

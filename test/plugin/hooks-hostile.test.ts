@@ -14,7 +14,11 @@ function answering(answer: () => unknown): HookHarness {
   harnesses.push(harness);
   const hook = answer as () => never;
   registerCoordinationHooks(harness.api, {
-    ...{ arbitrate: hook, verify: hook, decide: hook, escalate: hook, observe: hook },
+    arbitrate: hook,
+    verify: hook,
+    decide: hook,
+    escalate: hook,
+    observe: hook,
   });
   return harness;
 }

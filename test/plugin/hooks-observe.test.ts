@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { HOOK_BUDGETS_MS, HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
 import {
   registerCoordinationHooks,
@@ -99,7 +99,10 @@ describe("an observer", () => {
       observe: ({ sequence }, { dropped }) => void seen.push([sequence, dropped]),
     });
     const say = (_fields: object, message: string): void => void lines.push(message);
-    const host = hookHost({ clock: systemClock, logger: { debug: say, info: say, warn: say, error: say } });
+    const host = createHookHost({
+      clock: systemClock,
+      logger: { debug: say, info: say, warn: say, error: say },
+    });
     const all = events(HOOK_LIMITS.observedMax + 12);
     host.observe(all.slice(0, -2));
     await new Promise((resolve) => setImmediate(resolve));

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
-import { knownHooks } from "../../src/plugins/hooks/hook-registry.ts";
+import { findHookSlots } from "../../src/plugins/hooks/hook-registry.ts";
 import {
   registerCoordinationHooks,
   type CoordinationHooks,
@@ -54,7 +54,7 @@ describe("a registration", () => {
     expect(await asked()).toBe("first");
     first();
     expect(await asked()).toBeUndefined();
-    expect(knownHooks()?.size).toBe(0);
+    expect(findHookSlots()?.size).toBe(0);
   });
 
   it("ends with the instance that made it", async () => {
@@ -62,7 +62,7 @@ describe("a registration", () => {
     register("discovery");
     harness.end("disable");
     expect(await asked()).toBeUndefined();
-    expect(knownHooks()?.size).toBe(0);
+    expect(findHookSlots()?.size).toBe(0);
   });
 
   it("survives the end of the instances before it, however late that comes", async () => {
@@ -90,7 +90,7 @@ describe("a registration", () => {
     // Of the leaked one the host never said that it ended.
     cleanUps[2]?.({ reason: "disable" });
     expect(await asked()).toBeUndefined();
-    expect(knownHooks()?.size).toBe(0);
+    expect(findHookSlots()?.size).toBe(0);
   });
 
   it("ends by the signal of its instance alone, also where that has ended already", async () => {
@@ -154,7 +154,7 @@ describe("while a plugin is loaded again", () => {
     const nothing = (): void => undefined;
     const logger = { debug: nothing, info: nothing, warn: nothing, error: nothing };
     expect(harness.host.hasAny("arbitrate")).toBe(true);
-    expect(hookHost({ clock, logger }).hasAny("arbitrate")).toBe(false);
+    expect(createHookHost({ clock, logger }).hasAny("arbitrate")).toBe(false);
   });
 
   it("they are gone when it comes back without them, or is disabled", async () => {
@@ -193,7 +193,7 @@ describe("copies of the package", () => {
       hooks: 7,
       report,
     };
-    (knownHooks() as Map<string, unknown>).set("future", { entries: [entry] });
+    (findHookSlots() as Map<string, unknown>).set("future", { entries: [entry] });
     expect(await asked()).toBe("known");
     expect(harness.host.verifiersFor("any")).toEqual(["plugin:future"]);
     const message = "the hook decide of the plugin future is of the form 2, which is not known";
@@ -242,7 +242,7 @@ describe("what is registered", () => {
   ])("is refused with a sentence: %s", (_what, act, sentence) => {
     expect(act).toThrow(TypeError);
     expect(act).toThrow(sentence);
-    expect(knownHooks()?.size ?? 0).toBe(0);
+    expect(findHookSlots()?.size ?? 0).toBe(0);
   });
 
   it("has its settings from its own, else from the options", async () => {
@@ -263,7 +263,7 @@ describe("what is registered", () => {
     expect(() => register("x", { ...harness.api, id: "one-more" })).toThrow(RangeError);
     for (let n = 0; n < 2 * HOOK_LIMITS.registrationsMax; n += 1)
       register(`n${n}`, { ...harness.api, id: "p0" });
-    expect(knownHooks()?.get("p0")?.entries).toHaveLength(HOOK_LIMITS.registrationsMax);
+    expect(findHookSlots()?.get("p0")?.entries).toHaveLength(HOOK_LIMITS.registrationsMax);
     expect(await asked()).toBe(`n${2 * HOOK_LIMITS.registrationsMax - 1}`);
   });
 });

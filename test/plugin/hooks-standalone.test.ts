@@ -37,11 +37,11 @@ describe("a copy of the author's side, alone in a folder", () => {
     copyInto("ours");
     const script = `
       import { registerCoordinationHooks } from "./theirs/hooks/hooks.ts";
-      import { hookHost } from "./ours/hooks/hook-host.ts";
-      import { manualClock } from "./ours/hooks/manual-clock.ts";
+      import { createHookHost } from "./ours/hooks/hook-host.ts";
+      import { createManualClock } from "./ours/hooks/manual-clock.ts";
       import { sampleContest } from "./ours/hooks/sample-inputs.ts";
       const logger = { debug() {}, info() {}, warn() {}, error() {} };
-      const host = hookHost({ clock: manualClock(0).clock, logger });
+      const host = createHookHost({ clock: createManualClock(0).clock, logger });
       const before = host.hasAny("arbitrate");
       const api = { id: "theirs", logger };
       registerCoordinationHooks(api, { arbitrate: () => ({ award: "holder", reason: "of another copy" }) });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
-import { hookHost } from "../../src/plugins/hooks/hook-host.ts";
+import { createHookHost } from "../../src/plugins/hooks/hook-host.ts";
 import { HOOK_BUDGETS_MS, HOOK_LIMITS } from "../../src/plugins/hooks/hook-limits.ts";
 import type { CoordinationHooks } from "../../src/plugins/hooks/hooks.ts";
 import {
@@ -121,7 +121,7 @@ describe("arbitrate", () => {
     });
     const problems: unknown[] = [];
     const onProblem = (problem: unknown): unknown => problems.push(problem);
-    const host = hookHost({ clock, logger: silentLogger, onProblem });
+    const host = createHookHost({ clock, logger: silentLogger, onProblem });
     expect(await host.arbitrate(sampleContest())).toMatchObject({ failed: "guard" });
     expect(problems).toMatchObject([{ because: "timed_out" }]);
     expect(clock.pending).toBe(0);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
 import type { TakeChannelAnswer } from "../../src/plugins/channels.ts";
-import { hostApproval } from "../../src/plugins/openclaw/host/host-approval.ts";
+import { createHostApproval } from "../../src/plugins/openclaw/host/host-approval.ts";
 import { settled } from "../support/fake-clock.ts";
 import { OWNER } from "../support/ledger-fixtures.ts";
 import { HOUR_MS, noticeOf, NOW_MS, QUESTION_ID } from "./human-notices.ts";
@@ -47,7 +47,7 @@ async function told(notice: ChannelNotice = noticeOf(), refused?: Awaited<Return
     taken.push({ ...answer, through });
     return Promise.resolve(refused);
   };
-  const channel = hostApproval({ pluginId: "coordination", logger, now: () => NOW_MS, take });
+  const channel = createHostApproval({ pluginId: "coordination", logger, now: () => NOW_MS, take });
   const outcome = await channel.notify(notice);
   await settled();
   return { outcome, taken, lines };
@@ -62,16 +62,21 @@ describe("an approval of the host's", () => {
     expect((await told(noticeOf({ text: "secret\u0000 words" }))).outcome).toEqual(DELIVERED);
     expect(asked).toEqual([
       {
-        ...{ method: "plugin.approval.request", options: { timeoutMs: 10_000 } },
+        method: "plugin.approval.request",
+        options: { timeoutMs: 10_000 },
         params: {
-          ...{ pluginId: "coordination", sessionKey: OWNER, twoPhase: true, timeoutMs: 600_000 },
+          pluginId: "coordination",
+          sessionKey: OWNER,
+          twoPhase: true,
+          timeoutMs: 600_000,
           allowedDecisions: ["allow-once", "deny"],
           title: "Coordination: The result of step a states a low confidence.",
           description: `The result of step a states a low confidence. The agent wrote: "secret\\u0000 words" Answer here, or with /coordination approve ${QUESTION_ID}`,
         },
       },
       {
-        ...{ method: "plugin.approval.waitDecision", options: { timeoutMs: 610_000 } },
+        method: "plugin.approval.waitDecision",
+        options: { timeoutMs: 610_000 },
         params: { id: "approval-1" },
       },
     ]);

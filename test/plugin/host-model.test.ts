@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
 import type { AgentId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ModelRequest } from "../../src/agents/coordination/ports/model-client.ts";
-import { hostModel } from "../../src/plugins/openclaw/host/host-model.ts";
+import { createHostModel } from "../../src/plugins/openclaw/host/host-model.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
 
 const ASK: ModelRequest = {
@@ -26,7 +26,7 @@ function host({ agents = { entries: { main: {}, boss: { default: true } } }, ans
     config: { current: () => ({ agents }) },
     llm: { complete: async (given: (typeof asked)[number]) => (asked.push(given), await answer()) },
   };
-  return { asked, model: hostModel(runtime as unknown as HostRuntime) };
+  return { asked, model: createHostModel(runtime as unknown as HostRuntime) };
 }
 
 describe("a critic that is asked through the host", () => {
@@ -35,9 +35,12 @@ describe("a critic that is asked through the host", () => {
     expect(await model.complete(ASK)).toEqual({ text: "{}", model: "large" });
     expect(asked).toEqual([
       {
-        ...{ agentId: "critic", systemPrompt: "You judge.", purpose: "coordination.verify" },
+        agentId: "critic",
+        systemPrompt: "You judge.",
+        purpose: "coordination.verify",
         messages: [{ role: "user", content: "Is it so?" }],
-        ...{ maxTokens: 50, signal: ASK.signal },
+        maxTokens: 50,
+        signal: ASK.signal,
       },
     ]);
   });

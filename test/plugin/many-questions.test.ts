@@ -41,7 +41,11 @@ describe("a thousand open questions", () => {
     );
     const say = (args: string): Promise<string> =>
       answerCommand(stage, {
-        ...{ channel: "telegram", senderId: "42", isAuthorizedSender: true, sessionKey: OWNER, args },
+        channel: "telegram",
+        senderId: "42",
+        isAuthorizedSender: true,
+        sessionKey: OWNER,
+        args,
       });
     const reply = await say("questions all");
     expect([reply.split("\n").length, reply.length < 3_000]).toEqual([6, true]);

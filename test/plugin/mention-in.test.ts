@@ -1,6 +1,6 @@
 /** Which agent a message is for. */
 import { describe, expect, it } from "vitest";
-import { agentsNamed, mentionIn } from "../../src/plugins/openclaw/chats/mention-in.ts";
+import { findAgentsNamed, findMention } from "../../src/plugins/openclaw/chats/mention-in.ts";
 import { HANDING, HELPER } from "./chat-stage.ts";
 
 describe("a message", () => {
@@ -14,7 +14,7 @@ describe("a message", () => {
     ["@core.test.twin do", "core.test.twin", "do"],
     ["@helper.", HELPER, ""],
   ])("%j is for an agent", (text, agentId, task) => {
-    expect(mentionIn(text, ids)).toEqual({ kind: "agent", agentId, text: task });
+    expect(findMention(text, ids)).toEqual({ kind: "agent", agentId, text: task });
   });
 
   it.each([
@@ -27,11 +27,11 @@ describe("a message", () => {
     [`@${"x".repeat(5_000)}`],
     ["@a @b @c @d @helper do"],
   ])("%j is for none", (text) => {
-    expect(mentionIn(text, ids)).toBeUndefined();
+    expect(findMention(text, ids)).toBeUndefined();
   });
 
   it("that names several agents is for none of them", () => {
-    expect(mentionIn("@twin do", ids)).toMatchObject({ kind: "several", agentIds: ids.slice(2) });
-    expect(agentsNamed("", ids)).toEqual([]);
+    expect(findMention("@twin do", ids)).toMatchObject({ kind: "several", agentIds: ids.slice(2) });
+    expect(findAgentsNamed("", ids)).toEqual([]);
   });
 });

@@ -12,8 +12,14 @@ const parsed = (openwop: object) => parsePluginConfig({ coordination: { phase1: 
 describe("the configuration of OpenWOP", () => {
   it("is off where nothing is said", () => {
     expect(parsePluginConfig({}).openwop).toEqual({
-      ...{ enabled: false, tokens: [], workflows: [], coordinationsTenant: "default" },
-      ...{ agents: [], modelClasses: {}, mcpServers: {}, toolScopes: {} },
+      enabled: false,
+      tokens: [],
+      workflows: [],
+      coordinationsTenant: "default",
+      agents: [],
+      modelClasses: {},
+      mcpServers: {},
+      toolScopes: {},
       mentions: { scopes: [], waitSeconds: 60 },
       ...{
         replayReinvokesModels: false,

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../src/agents/coordination/contracts/run-event.ts";
-import { coordinationRuns } from "../../src/agents/coordination/runtime/workflow-host/coordination-runs.ts";
+import { createCoordinationRuns } from "../../src/agents/coordination/runtime/workflow-host/coordination-runs.ts";
 import { withOtherRuns } from "../../src/agents/coordination/runtime/workflow-host/records/other-runs.ts";
 import { answerToQuestion } from "../../src/agents/coordination/runtime/workflow-host/question-answer.ts";
 import type {
@@ -26,8 +26,13 @@ const noRun = () =>
 /** Knows no run of its own. */
 const EMPTY = {
   hostId: "host-1",
-  ...{ snapshot: noRun, events: noRun, ancestry: noRun, cancel: noRun },
-  ...{ pause: noRun, resume: noRun, resolve: noRun },
+  snapshot: noRun,
+  events: noRun,
+  ancestry: noRun,
+  cancel: noRun,
+  pause: noRun,
+  resume: noRun,
+  resolve: noRun,
   watch: () => () => undefined,
 } as unknown as WorkflowHost;
 
@@ -37,16 +42,22 @@ async function scene(kind?: "approval") {
   const clock = manualClock();
   const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
   const coordinator = testCoordinator({
-    ...{ store, clock },
+    store,
+    clock,
     newCoordinationId: () => RUN as CoordinationId,
   });
   const asked = await coordinator.ask({
-    ...{ askedBy: OWNER, agentId: "main", kind: kind ?? "clarification", traceId: "trace" },
+    askedBy: OWNER,
+    agentId: "main",
+    kind: kind ?? "clarification",
+    traceId: "trace",
     question: "the words of the agent",
   });
   if (asked.kind === "refused") throw new Error(asked.reason);
-  const others = coordinationRuns({
-    ...{ tenant: "default", hostId: () => "host-1", coordinator },
+  const others = createCoordinationRuns({
+    tenant: "default",
+    hostId: () => "host-1",
+    coordinator,
     read: (runId, range) => store.read(runId, range),
     watch: () => () => undefined,
   });
@@ -76,8 +87,12 @@ describe("a coordination that waits for people", () => {
     expect(snapshot).toMatchObject({
       kind: "done",
       value: {
-        ...{ runId: RUN, workflowId: "openclaw.observed-coordination", status: "waiting-input" },
-        ...{ variables: {}, inputs: {}, currentNodeId: "orchestrator" },
+        runId: RUN,
+        workflowId: "openclaw.observed-coordination",
+        status: "waiting-input",
+        variables: {},
+        inputs: {},
+        currentNodeId: "orchestrator",
         interrupt: { interruptId: QUESTION, kind: "clarification", nodeId: "orchestrator" },
       },
     });
@@ -168,8 +183,10 @@ describe("the ancestry of a coordination", () => {
     ],
   ])("is %s", async (_what, parent, above) => {
     const first = { type: "coordination.created", runId: RUN, payload: { origin: "plan", parent } };
-    const others = coordinationRuns({
-      ...{ tenant: "default", hostId: () => "host-1", coordinator: {} as never },
+    const others = createCoordinationRuns({
+      tenant: "default",
+      hostId: () => "host-1",
+      coordinator: {} as never,
       read: () => Promise.resolve([first as unknown as RunEvent]),
       watch: () => () => undefined,
     });

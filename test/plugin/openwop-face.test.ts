@@ -45,7 +45,10 @@ async function gateway(openwop: object, stateDir = freshFolder()): Promise<Gatew
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
   return {
-    ...{ stateDir, lines, runtime, ask },
+    stateDir,
+    lines,
+    runtime,
+    ask,
     told: async (path, body) => (await (await ask(path, body)).json()) as Record<string, unknown>,
   };
 }

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { describe, expect, it } from "vitest";
 import type { ChatRequest } from "../../src/agents/coordination/ports/outbound.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
-import { hostChat } from "../../src/plugins/openclaw/openwop/openwop-model.ts";
+import { createHostChat } from "../../src/plugins/openclaw/openwop/openwop-model.ts";
 import { requestContexts, type Enter } from "../../src/plugins/openclaw/openwop/request-contexts.ts";
 import { logLines } from "./question-stage.ts";
 
@@ -29,20 +29,29 @@ function chat(answer: () => object = () => WHOLE, contexts: readonly Enter[] = [
       },
     },
   };
-  return { asked, lines, model: hostChat(runtime as unknown as HostRuntime, logger, all) };
+  return { asked, lines, model: createHostChat(runtime as unknown as HostRuntime, logger, all) };
 }
 
 describe("a node of a workflow that asks the host's model", () => {
   it("asks what it is told to, and for no more", async () => {
     const { asked, model } = chat(() => ({ ...WHOLE, usage: { inputTokens: 10, outputTokens: 5 } }));
     expect(await model.complete({ ...ASK, system: "You decide.", temperature: 0.5, model: "m" })).toEqual({
-      ...{ kind: "answered", text: "Go on.", finishReason: "stop", model: "large", provider: "mock" },
+      kind: "answered",
+      text: "Go on.",
+      finishReason: "stop",
+      model: "large",
+      provider: "mock",
       usage: { inputTokens: 10, outputTokens: 5 },
     });
     expect(asked).toEqual([
       {
-        ...{ messages: ASK.messages, systemPrompt: "You decide.", temperature: 0.5, model: "m" },
-        ...{ maxTokens: 50, signal, purpose: "coordination.openwop" },
+        messages: ASK.messages,
+        systemPrompt: "You decide.",
+        temperature: 0.5,
+        model: "m",
+        maxTokens: 50,
+        signal,
+        purpose: "coordination.openwop",
       },
     ]);
   });
@@ -99,7 +108,8 @@ describe("a node of a workflow that asks the host's model", () => {
       throw error;
     });
     expect(await model.complete(ASK)).toMatchObject({
-      ...{ kind: "unknown", code: "unavailable" },
+      kind: "unknown",
+      code: "unavailable",
       message: "the host's model gave no answer (NOT_ALLOWED)",
     });
     expect(lines).toMatchObject([{ level: "warn", fields: { error: "Error", code: "NOT_ALLOWED" } }]);

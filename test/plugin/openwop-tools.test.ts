@@ -1,19 +1,23 @@
 /** Owns: tools in the words of completions that know none. */
 import { describe, expect, it } from "vitest";
-import { plainMessages, toolRules, toolTurnIn } from "../../src/plugins/openclaw/openwop/openwop-tools.ts";
+import {
+  flattenMessages,
+  formatToolRules,
+  readToolTurn,
+} from "../../src/plugins/openclaw/openwop/openwop-tools.ts";
 
 const TOOL = { name: "measure", description: "Measures.", parameters: { type: "object" } };
 
 describe("tools in words", () => {
   it("are told with how to ask for them, and not at all where there are none", () => {
-    expect(toolRules([TOOL])).toContain('{"tool_calls":[{"name":"<tool>","arguments":{}}]}');
-    expect(toolRules([TOOL])).toContain("measure");
-    expect(toolRules([])).toBe("");
+    expect(formatToolRules([TOOL])).toContain('{"tool_calls":[{"name":"<tool>","arguments":{}}]}');
+    expect(formatToolRules([TOOL])).toContain("measure");
+    expect(formatToolRules([])).toBe("");
   });
 
   it("are asked for by a JSON object of that form", () => {
     expect(
-      toolTurnIn({ say: "let me see", tool_calls: [{ name: "measure", arguments: { at: 1 } }] }),
+      readToolTurn({ say: "let me see", tool_calls: [{ name: "measure", arguments: { at: 1 } }] }),
     ).toEqual({
       text: "let me see",
       calls: [{ name: "measure", args: { at: 1 } }],
@@ -22,7 +26,7 @@ describe("tools in words", () => {
 
   it("are asked for also without arguments, and with some that are none", () => {
     const tool_calls = [{ name: "measure" }, { name: "measure", arguments: "all" }];
-    expect(toolTurnIn({ tool_calls })?.calls).toEqual([{ name: "measure", args: {} }, { name: "measure" }]);
+    expect(readToolTurn({ tool_calls })?.calls).toEqual([{ name: "measure", args: {} }, { name: "measure" }]);
   });
 
   it.each([
@@ -34,14 +38,14 @@ describe("tools in words", () => {
     { tool_calls: [{ name: "a" }], result: "both" },
     { tool_calls: Array.from({ length: 33 }, () => ({ name: "a" })) },
   ])("are not asked for by anything else: %o", (value) => {
-    expect(toolTurnIn(value)).toBeUndefined();
+    expect(readToolTurn(value)).toBeUndefined();
   });
 
   it("come back in the next message, those of one turn in one", () => {
     const toolCalls = [{ callId: "1", name: "measure", args: { at: 1 } }];
     const back = (content: string) => ({ role: "tool", callId: "1", name: "measure", content }) as const;
     expect(
-      plainMessages([
+      flattenMessages([
         { role: "user", content: "how deep?" },
         { role: "assistant", content: "let me see", toolCalls },
         back("three"),

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { outsideCalls } from "../../src/plugins/openclaw/host/outside-calls.ts";
+import { runOutsideCalls } from "../../src/plugins/openclaw/host/outside-calls.ts";
 import { planAccess } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
 import {
@@ -17,7 +17,7 @@ afterEach(() => {
 describe("outside of calls", () => {
   it("what is begun does not carry the call's context, then or later", async () => {
     const seen = await client.run("gone", () =>
-      outsideCalls(async () => {
+      runOutsideCalls(async () => {
         const first = client.getStore();
         await new Promise((resolve) => setImmediate(resolve));
         return [first, client.getStore()];
@@ -28,7 +28,7 @@ describe("outside of calls", () => {
 
   it("the caller keeps its own context", () => {
     const kept = client.run("here", () => {
-      outsideCalls(() => undefined);
+      runOutsideCalls(() => undefined);
       return client.getStore();
     });
     expect(kept).toBe("here");
@@ -40,8 +40,8 @@ describe("outside of calls", () => {
       "loading",
       () => import("../../src/plugins/openclaw/host/outside-calls.ts"),
     );
-    expect(other.outsideCalls).not.toBe(outsideCalls);
-    expect(client.run("gone", () => other.outsideCalls(() => client.getStore()))).toBeUndefined();
+    expect(other.runOutsideCalls).not.toBe(runOutsideCalls);
+    expect(client.run("gone", () => other.runOutsideCalls(() => client.getStore()))).toBeUndefined();
   });
 
   it("is where tools and methods ask the coordinator", async () => {

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
-import { ownerRunner } from "../../src/plugins/openclaw/runners/owner-runner.ts";
+import { createOwnerRunner } from "../../src/plugins/openclaw/runners/owner-runner.ts";
 import { fakeClock, settled } from "../support/fake-clock.ts";
 
 type Row = { runId: string; status: string; error?: string; createdAt?: number };
@@ -50,7 +50,7 @@ function fakeHost(answers: {
     lines.push(message);
   };
   const logger = { debug: log, info: log, warn: log, error: log };
-  const runner = ownerRunner(runtime as unknown as HostRuntime, { clock, logger });
+  const runner = createOwnerRunner(runtime as unknown as HostRuntime, { clock, logger });
   const order = {
     idempotencyKey: KEY,
     agentId: "main",

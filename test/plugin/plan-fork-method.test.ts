@@ -7,16 +7,24 @@ import { stubPlans } from "./stub-plans.ts";
 describe("coordination.plan.fork", () => {
   const forked = (fields: Partial<Record<"kind" | "carried" | "anew", unknown>> = {}): PlanForked =>
     ({
-      ...{ kind: "accepted", coordinationId: "co-2", from: { coordinationId: "co-1", sequence: 42 } },
-      ...{ carried: ["a", "b"], anew: ["c"] },
+      kind: "accepted",
+      coordinationId: "co-2",
+      from: { coordinationId: "co-1", sequence: 42 },
+      carried: ["a", "b"],
+      anew: ["c"],
       ...fields,
     }) as PlanForked;
   const forking = (answer = forked()) => stubPlans({ forkPlan: () => Promise.resolve(answer) });
   const fork = (params: object, stub = forking()) =>
     createPlanMethods(stub.use)("coordination.plan.fork", { coordinationId: "co-1", ...params });
   const told = {
-    ...{ coordinationId: "co-2", forkedFrom: { coordinationId: "co-1", sequence: 42 } },
-    ...{ steps: 3, carried: ["a", "b"], anew: ["c"], replay: false, preview: false },
+    coordinationId: "co-2",
+    forkedFrom: { coordinationId: "co-1", sequence: 42 },
+    steps: 3,
+    carried: ["a", "b"],
+    anew: ["c"],
+    replay: false,
+    preview: false,
   };
 
   it("without more forks behind the newest event, under an id of its own", async () => {
@@ -31,7 +39,10 @@ describe("coordination.plan.fork", () => {
     await fork({ from: 0, forkId: "co-2", policy, preview: true }, stub);
     expect(stub.asked[0]?.given).toEqual([
       {
-        ...{ source: "co-1", from: 0, coordinationId: "co-2", isPreview: true },
+        source: "co-1",
+        from: 0,
+        coordinationId: "co-2",
+        isPreview: true,
         policy: { retry: { budget: 0 }, requireDifferentApprover: true },
       },
     ]);

@@ -5,7 +5,7 @@ import type {
   RequestAnswer,
 } from "../../src/agents/coordination/runtime/plans/plan-requests.ts";
 import { coordinationStatusSchema } from "../../src/plugins/openclaw/plans/coordination-status.ts";
-import { gatewayCaller, type GatewayClient } from "../../src/plugins/openclaw/host/gateway-call.ts";
+import { createGatewayCaller, type GatewayClient } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import plugin from "../../src/plugins/openclaw/index.ts";
 import { METHODS, type MethodName } from "../../src/plugins/openclaw/host/method-declarations.ts";
 import { createPlanMethods } from "../../src/plugins/openclaw/plans/plan-methods.ts";
@@ -264,7 +264,7 @@ describe("with the flag", () => {
 
 describe("calling the gateway", () => {
   const caller = (callGatewayFromCli: unknown) =>
-    gatewayCaller(() => Promise.resolve({ callGatewayFromCli } as GatewayClient));
+    createGatewayCaller(() => Promise.resolve({ callGatewayFromCli } as GatewayClient));
   const failing = (error: Error) => caller(() => Promise.reject(error))("coordination.cancel", {});
   const named = (message: string, fields: object) => Object.assign(new Error(message), fields);
 
@@ -286,7 +286,10 @@ describe("calling the gateway", () => {
   it("a refusal of the method is an answer, with its details", async () => {
     const details = { problems: [] };
     expect(await failing(named("no\nstack", { gatewayCode: "PLAN_REFUSED", details }))).toEqual({
-      ...{ ok: false, code: "PLAN_REFUSED", message: "no", details },
+      ok: false,
+      code: "PLAN_REFUSED",
+      message: "no",
+      details,
     });
   });
 
@@ -334,7 +337,9 @@ describe("calling the gateway", () => {
   );
 
   it("without the host's package names the command that has it", async () => {
-    const call = gatewayCaller(() => Promise.reject(named("not found", { code: "ERR_MODULE_NOT_FOUND" })));
+    const call = createGatewayCaller(() =>
+      Promise.reject(named("not found", { code: "ERR_MODULE_NOT_FOUND" })),
+    );
     const error = await call("coordination.cancel", {}).catch((reason: unknown) => reason);
     expect(isCoordinationError(error) && [error.code, error.message]).toEqual([
       "GATEWAY_UNREACHABLE",

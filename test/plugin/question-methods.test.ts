@@ -64,8 +64,14 @@ describe("coordination.questions", () => {
       ok: true,
       payload: {
         question: {
-          ...{ questionId, status: "open", cause: "agent", kind: "clarification", onExpiry: "deny" },
-          ...{ coordinationId: "co-1", answers: ["answer", "deny"], asked: { question: "Which database?" } },
+          questionId,
+          status: "open",
+          cause: "agent",
+          kind: "clarification",
+          onExpiry: "deny",
+          coordinationId: "co-1",
+          answers: ["answer", "deny"],
+          asked: { question: "Which database?" },
         },
       },
     });
@@ -105,7 +111,9 @@ describe("coordination.answer", () => {
     expect(await give(stage, { questionId, answer: "approve" })).toEqual({
       ok: true,
       payload: {
-        ...{ questionId, coordinationId: "co-1", resolution: "approved" },
+        questionId,
+        coordinationId: "co-1",
+        resolution: "approved",
         happened: "the agent is told yes",
       },
     });
@@ -253,7 +261,8 @@ describe("coordination.answer", () => {
     registerCoordinationMethods(api as unknown as OpenClawPluginApi);
     const told: unknown[][] = [];
     await handlers.get("coordination.answer")?.({
-      ...{ params: { answer: "maybe" }, client },
+      params: { answer: "maybe" },
+      client,
       respond: (...given: unknown[]) => told.push(given),
     });
     expect(told).toMatchObject([[false, undefined, { code: "INPUT_INVALID" }]]);

@@ -56,7 +56,8 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
   const store = await openTestLedger(folder.file("ledger.sqlite"), { clock });
   let opened = 0;
   const coordinator = testCoordinator({
-    ...{ store, clock },
+    store,
+    clock,
     newCoordinationId: () => `co-${(opened += 1)}` as CoordinationId,
   });
   const reads: QuestionReads = {
@@ -77,7 +78,10 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
       nowMs += 1_000;
       clock.set(nowMs);
       const asked = await coordinator.ask({
-        ...{ askedBy: by, agentId: "main", kind: kind ?? "clarification", question },
+        askedBy: by,
+        agentId: "main",
+        kind: kind ?? "clarification",
+        question,
         traceId: `trace of ${by}`,
         ...(answerMs !== undefined && { answerMs }),
         ...(options && { options }),

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { EpochMs, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { observationOf } from "../../src/plugins/openclaw/runners/host-runner.ts";
 import { readSpawnResult } from "../../src/plugins/openclaw/host/spawn-result.ts";
-import { withinBudget } from "../../src/plugins/openclaw/host/within-budget.ts";
+import { runWithinBudget } from "../../src/plugins/openclaw/host/within-budget.ts";
 
 describe("what the host answered to a spawn", () => {
   it("is accepted only with a status, a child and a run", () => {
@@ -115,6 +115,6 @@ describe("what the host's task rows say of a spawn", () => {
 describe("a hook's budget", () => {
   it("is kept when the work hangs, with an error that says so", async () => {
     const hanging = new Promise<never>(() => undefined);
-    await expect(withinBudget(hanging, 5)).rejects.toMatchObject({ code: "LEDGER_BUSY" });
+    await expect(runWithinBudget(hanging, 5)).rejects.toMatchObject({ code: "LEDGER_BUSY" });
   });
 });

@@ -21,7 +21,8 @@ const hmac = (text: string, encoding: "base64" | "base64url"): string =>
   createHmac("sha256", SECRET).update(text).digest(encoding);
 
 const approval = JSON.stringify({
-  ...{ questionId: QUESTION, answer: "approve" },
+  questionId: QUESTION,
+  answer: "approve",
   answerToken: hmac(`answer:${QUESTION}`, "base64url"),
 });
 
@@ -148,7 +149,8 @@ describe("a message that is no signed answer", () => {
     if (status === 401) expect(told.body).toEqual(NOT_SIGNED);
     expect(lines).toEqual([
       {
-        ...{ level: "warn", message: "an answer by webhook was refused" },
+        level: "warn",
+        message: "an answer by webhook was refused",
         fields: { ...(because !== "unnamed" && { webhook: nameIn(sending) }), because, status },
       },
     ]);

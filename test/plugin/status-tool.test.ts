@@ -17,7 +17,9 @@ describe("coordination_status", () => {
       stepView("fetch", { status: "completed", output: kept.ref, retryBudget: 2, attempt: 2 }),
       stepView("other", { status: "completed", output: kept.ref }),
       stepView("slow", {
-        ...{ status: "backoff", retryBudget: 2, retryAtMs: START + 60_000 },
+        status: "backoff",
+        retryBudget: 2,
+        retryAtMs: START + 60_000,
         error: { code: "child_failed", message: "no luck" },
       }),
       stepView("write", { childSessionKey: child, dependsOn: ["fetch"] }),
@@ -36,12 +38,10 @@ describe("coordination_status", () => {
     expect(answer).toMatchObject({
       status: "ok",
       coordination: {
-        ...{
-          coordinationId: "co-1",
-          status: "running",
-          startedAt: "2026-01-02T03:04:05.000Z",
-          delivery: "waiting",
-        },
+        coordinationId: "co-1",
+        status: "running",
+        startedAt: "2026-01-02T03:04:05.000Z",
+        delivery: "waiting",
         counts: { total: 7, ended: 2, byStatus: { completed: 2, backoff: 1, running: 1 } },
         steps: [
           { stepId: "fetch", status: "completed", attempt: 2, attemptsMax: 3 },
@@ -109,7 +109,9 @@ describe("coordination_status", () => {
       { key: "clean", met: false },
     ];
     const ended = viewOf([stepView("a", { status: "completed" })], {
-      ...{ status: "partial", successCriteria, gaveUp: true },
+      status: "partial",
+      successCriteria,
+      gaveUp: true,
     });
     const gaveUp = stubPlans({ reads: { view: () => Promise.resolve(ended) } });
     const told = { status: "partial", gaveUp: true, successCriteria };
@@ -167,7 +169,9 @@ describe("coordination_status", () => {
 
   it("without an id lists the newest coordinations of the session only", async () => {
     const entry = (runId: string, ownerSession: string) => ({
-      ...{ runId, ordinal: 1, length: 1 },
+      runId,
+      ordinal: 1,
+      length: 1,
       summary: {
         status: "running",
         ownerSession,

@@ -23,7 +23,12 @@ export interface StubPlans {
 }
 
 const IDLE: LaneMetrics = {
-  ...{ concurrency: 4, running: 0, waiting: 0, queueMax: 256, admitted: 0, refused: 0 },
+  concurrency: 4,
+  running: 0,
+  waiting: 0,
+  queueMax: 256,
+  admitted: 0,
+  refused: 0,
   waitedMs: { total: 0, max: 0 },
 };
 

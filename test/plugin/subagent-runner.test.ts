@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { HostRuntime } from "../../src/plugins/openclaw/host/host-runs.ts";
-import { subagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
+import { createSubagentRunner } from "../../src/plugins/openclaw/runners/subagent-runner.ts";
 import { fakeClock, settled } from "../support/fake-clock.ts";
 
 type Row = { id: string; runId: string; status: string; error?: string; childSessionKey?: string };
@@ -51,7 +51,7 @@ function fakeHost(answers: {
     lines.push(message);
   };
   const logger = { debug: log, info: log, warn: log, error: log };
-  const runner = subagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
+  const runner = createSubagentRunner(runtime as unknown as HostRuntime, { clock, logger, tools: [] });
   const order = { ...ORDER, dispatchedAtMs: clock.now() } as unknown as Order;
   return { runner, order, runs, clock, lines };
 }

@@ -14,7 +14,7 @@ import type { RunEvent } from "../../src/agents/coordination/contracts/run-event
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 
 export const RUN = "co-1" as CoordinationId;
 const START_MS = 1_767_323_045_678;
@@ -131,7 +131,9 @@ const gated: fc.Arbitrary<Command> = fc.oneof(
     })
     .map(({ stepId, attempt, sequence, verdict }): Command => ({
       type: "recordFinding",
-      ...{ stepId, attempt, target: eventIdAt(RUN, sequence) },
+      stepId,
+      attempt,
+      target: eventIdAt(RUN, sequence),
       finding: { check: "lint", agentId: "agent:critic", verdict },
     })),
   fc
@@ -141,7 +143,10 @@ const gated: fc.Arbitrary<Command> = fc.oneof(
     })
     .map(({ number, answer }): Command => ({
       type: "answerEscalation",
-      ...{ escalationId: `escalation-${number}`, answer, by: { kind: "operator" }, through: "cli" },
+      escalationId: `escalation-${number}`,
+      answer,
+      by: { kind: "operator" },
+      through: "cli",
     })),
   fc
     .integer({ min: 1, max: 3 })
@@ -208,7 +213,7 @@ export interface Played {
 }
 
 export function play(moves: readonly Move[]): Played {
-  let state: Coordination = unopened(RUN);
+  let state: Coordination = createUnopened(RUN);
   let now = START_MS;
   const log: RunEvent[] = [];
   const steps: Played["steps"][number][] = [];

@@ -11,7 +11,7 @@ import type { LaneMetrics, LaneRunner } from "../../src/agents/coordination/port
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import {
-  withheldTexts,
+  createWithheldTexts,
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
@@ -124,7 +124,12 @@ export function openLanes(): LaneRunner & { readonly underway: Set<Promise<unkno
     }
   };
   const none: LaneMetrics = {
-    ...{ concurrency: 0, running: 0, waiting: 0, queueMax: 0, admitted: 0, refused: 0 },
+    concurrency: 0,
+    running: 0,
+    waiting: 0,
+    queueMax: 0,
+    admitted: 0,
+    refused: 0,
     waitedMs: { total: 0, max: 0 },
   };
   return {
@@ -189,7 +194,7 @@ export function world(
   const logger: Logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
   let opened = 0;
   const all = { ...SETTINGS, ...settings };
-  let texts = withheldTexts(planParts(plans).refOf);
+  let texts = createWithheldTexts(planParts(plans).refOf);
   return {
     clock,
     ledger,
@@ -203,7 +208,7 @@ export function world(
     },
     start: (wrap = (store) => store, outside = { clock, runner: host }) => {
       const store = wrap(ledger.open(clock));
-      texts = withheldTexts(planParts(plans).refOf);
+      texts = createWithheldTexts(planParts(plans).refOf);
       return createCoordinator({
         store,
         withheld: texts,

@@ -38,7 +38,9 @@ export async function heldModel(): Promise<HeldModel> {
     response.end(JSON.stringify({ ...body, choices: [{ index: 0, message, finish_reason: "stop" }] }));
   };
   return {
-    ...{ origin, baseUrl: `${origin}/v1`, bodies },
+    origin,
+    baseUrl: `${origin}/v1`,
+    bodies,
     told: (index) => toldIn(bodies.at(index) ?? "{}"),
     asked: async (count) => {
       await waitFor(() => bodies.length >= count || undefined, { what: `${count} requests`, everyMs: 5 });

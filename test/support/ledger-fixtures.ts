@@ -14,7 +14,7 @@ import type { Observation } from "../../src/agents/coordination/contracts/observ
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import { claimChangesOf } from "../../src/agents/coordination/ledger/claim-changes.ts";
 import { record } from "../../src/agents/coordination/dispatch/record.ts";
-import { unopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
+import { createUnopened, type Coordination } from "../../src/agents/coordination/ledger/state.ts";
 import { referencesOf, summarize } from "../../src/agents/coordination/ledger/summary.ts";
 import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
 import type { Clock } from "../../src/agents/coordination/ports/clock.ts";
@@ -26,7 +26,7 @@ import type { AgentRunner } from "../../src/agents/coordination/ports/agent-runn
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
 import type { Settings } from "../../src/agents/coordination/runtime/environment/runtime-parts.ts";
 import { createSpawnGate } from "../../src/agents/coordination/runtime/spawns/spawn-gate.ts";
-import { pQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
+import { createPQueueLanes, type LaneLimits } from "../../src/infra/lanes/p-queue-lanes.ts";
 import { planParts } from "./plan-parts.ts";
 import { scriptedRunner } from "./scripted-runner.ts";
 import { TEST_EPOCH_MS } from "./temp-ledger.ts";
@@ -89,7 +89,7 @@ export interface Author {
 export function author(name: string | number, { from }: { readonly from?: Coordination } = {}): Author {
   const runId = runIdOf(name);
   const atMs = TEST_EPOCH_MS as EpochMs;
-  let state: Coordination = from ?? unopened(runId);
+  let state: Coordination = from ?? createUnopened(runId);
   const write = (commands: readonly Command[]): { request: AppendRequest; after: Coordination } => {
     const events: RunEvent[] = [];
     let after = state;
@@ -181,7 +181,7 @@ export function testCoordinator(parts: TestCoordinatorParts): Coordinator {
     ...planParts(plans),
     ...arbitrationParts(conflicts, workspace),
     ...gateParts(gates),
-    lanes: pQueueLanes(LANES, clock),
+    lanes: createPQueueLanes(LANES, clock),
     gate: createSpawnGate({ clock, limits: { spawnsMax: 10_000 } }),
     settings: { ...TEST_SETTINGS, ...settings },
   });

@@ -59,7 +59,9 @@ export async function startMcpTools(): Promise<McpToolServer> {
   await new Promise<void>((resolve) => http.listen(0, "127.0.0.1", resolve));
   const origin = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
   return {
-    ...{ url: `${origin}/mcp`, origin, calls },
+    url: `${origin}/mcp`,
+    origin,
+    calls,
     release: () => {
       release();
     },

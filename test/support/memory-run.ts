@@ -2,7 +2,7 @@
 import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
-  eventIdIn,
+  findEventId,
   runOriginSchema,
   type RunOrigin,
 } from "../../src/agents/coordination/contracts/workflows/run-origin.ts";
@@ -27,7 +27,7 @@ export interface MemoryRun extends ChainedLog {
 /** Event ids follow from the run id, the origin and the sequence, whatever is kept. */
 export function readable(runId: CoordinationId, run: Pick<MemoryRun, "origin">, text: string): WorkflowEvent {
   const event = JSON.parse(text) as WorkflowEvent;
-  return decodeWorkflowEvent({ ...event, eventId: eventIdIn(runId, originOf(run), event.sequence) });
+  return decodeWorkflowEvent({ ...event, eventId: findEventId(runId, originOf(run), event.sequence) });
 }
 
 /** @throws `EVENT_UNREADABLE` */
@@ -68,7 +68,7 @@ export function checkPlaces({ runId, events }: WorkflowAppend, length: number): 
 export function checkIds({ runId, events }: WorkflowAppend, run: MemoryRun): void {
   const origin = originOf(run);
   for (const { eventId, sequence } of events) {
-    const isIts = eventId === eventIdIn(runId, origin, sequence);
+    const isIts = eventId === findEventId(runId, origin, sequence);
     invariant(isIts, `the event at ${runId}:${sequence} is not ${eventId}`);
   }
 }

@@ -180,7 +180,11 @@ function placesOf({ runs }: MemoryWorkflowLedger): Places {
 
 function newRun({ runs }: MemoryWorkflowLedger, { summary, origin }: WorkflowAppend): MemoryRun {
   return {
-    ...{ ordinal: runs.size + 1, events: [], hashes: [], places: [], summary },
+    ordinal: runs.size + 1,
+    events: [],
+    hashes: [],
+    places: [],
+    summary,
     ...(origin && { origin: JSON.stringify(origin) }),
   };
 }
@@ -222,7 +226,9 @@ function hasBadExpiry({ expiresAt }: MemoryWrite["entry"]): boolean {
 
 function entriesOf({ runs }: MemoryWorkflowLedger): WorkflowEntry[] {
   return [...runs].map(([runId, { ordinal, events, summary, ...run }]) => ({
-    ...{ runId, ordinal, summary },
+    runId,
+    ordinal,
+    summary,
     length: events.length,
     ...knownOrigin(run),
   }));

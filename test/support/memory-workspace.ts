@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
-  workspaceEtag,
+  formatWorkspaceEtag,
   type WorkspaceScope,
   type WorkspaceUpdate,
 } from "../../src/agents/coordination/contracts/workflows/workspace.ts";
@@ -115,7 +115,8 @@ function refusalOf(
 function matches(file: WorkspaceEntry | undefined, ifMatch: WorkspaceChange["ifMatch"]): boolean {
   if (ifMatch === undefined) return true;
   return (
-    file !== undefined && (ifMatch === "any" || ifMatch.includes(workspaceEtag(file.version, file.sha256)))
+    file !== undefined &&
+    (ifMatch === "any" || ifMatch.includes(formatWorkspaceEtag(file.version, file.sha256)))
   );
 }
 

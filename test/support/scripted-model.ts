@@ -267,7 +267,8 @@ function contentOf({ say }: Turn, calls: readonly WireToolCall[]): string | null
 
 function messageOf(turn: Turn, calls: readonly WireToolCall[]): object {
   return {
-    ...{ role: "assistant", content: contentOf(turn, calls) },
+    role: "assistant",
+    content: contentOf(turn, calls),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...(turn.refuse === undefined ? {} : { refusal: turn.refuse }),
   };

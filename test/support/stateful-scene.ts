@@ -96,7 +96,8 @@ export function liveLoop(
 }
 
 export const go = (worker: string, confidence?: number): Given => ({
-  ...{ kind: "next-worker", nextWorkerIds: [worker] },
+  kind: "next-worker",
+  nextWorkerIds: [worker],
   ...(confidence !== undefined && { confidence }),
 });
 export const over = { kind: "terminate", reason: "done" } as const;

@@ -64,7 +64,11 @@ function made({
 
 export const verifiedWorkflows: fc.Arbitrary<WorkflowDefinition> = fc
   .record({
-    ...{ turns, verifier, attestation: fc.option(attestation, { nil: undefined }) },
-    ...{ isMapped: fc.boolean(), hasSub: fc.boolean(), absorbs: fc.boolean() },
+    turns,
+    verifier,
+    attestation: fc.option(attestation, { nil: undefined }),
+    isMapped: fc.boolean(),
+    hasSub: fc.boolean(),
+    absorbs: fc.boolean(),
   })
   .map(made);

@@ -124,8 +124,13 @@ export const supervisedWorkflows: fc.Arbitrary<WorkflowDefinition> = fc
   );
 
 export const PLAY_SETTINGS: WorkflowSettings = {
-  ...{ hostId: "h", confidenceFloor: 0.5, escalationThreshold: 0.7, nodeExecutionsMax: 60 },
-  ...{ loopIterationsMax: 20, runDurationMsMax: 600_000, allowsMocks: true },
+  hostId: "h",
+  confidenceFloor: 0.5,
+  escalationThreshold: 0.7,
+  nodeExecutionsMax: 60,
+  loopIterationsMax: 20,
+  runDurationMsMax: 600_000,
+  allowsMocks: true,
 };
 
 const DEADLINE_MS = START_MS + PLAY_SETTINGS.runDurationMsMax;
@@ -205,16 +210,17 @@ type Choice = (now: EpochMs) => Chosen;
 function startedEvent(): WorkflowEvent {
   const runId = "run-made-up" as CoordinationId;
   return {
-    ...{ eventId: eventIdAt(runId, 0), runId, sequence: 0, type: "run.started" },
+    eventId: eventIdAt(runId, 0),
+    runId,
+    sequence: 0,
+    type: "run.started",
     timestamp: isoTimestamp(START_MS as EpochMs),
     payload: {
-      ...{
-        workflowId: "made-up",
-        inputs: {},
-        transport: "rest",
-        definition: "0".repeat(64),
-        memoryScope: runId,
-      },
+      workflowId: "made-up",
+      inputs: {},
+      transport: "rest",
+      definition: "0".repeat(64),
+      memoryScope: runId,
       owner: { tenant: "t", principal: "p" },
     },
   };
@@ -257,7 +263,8 @@ function judged({ attempt, childRunId, isAttested }: NodeEffect & { kind: "judge
   const verdict = (["pass", "revise", "fail", "pass"] as const)[attempt % 4] ?? "pass";
   const isMissing = attempt % 5 === 3;
   return {
-    ...{ kind: "child_judged", isSelf: attempt % 7 === 6 },
+    kind: "child_judged",
+    isSelf: attempt % 7 === 6,
     ...(attempt % 9 !== 8 && { variables: { result: `${CONTENT}${childRunId}` } }),
     ...(isAttested && { attestation: { checksum: "c".repeat(64), algorithm: "sha256" } }),
     ...(attempt % 6 === 5 && { actor: { agentId: "actor", confidence: 0.2 } }),

@@ -36,9 +36,15 @@ export function workflow(
   { nodes, edges = [], variables = {}, settings = {} }: Small,
 ): WorkflowDefinition {
   return workflowDefinitionSchema.parse({
-    ...{ id, name: id, version: "1", nodes, edges, settings },
+    id,
+    name: id,
+    version: "1",
+    nodes,
+    edges,
+    settings,
     variables: Object.entries(variables).map(([name, defaultValue]) => ({
-      ...{ name, type: "string" },
+      name,
+      type: "string",
       ...(defaultValue !== undefined && { defaultValue }),
     })),
   });
@@ -66,7 +72,8 @@ export function supervised(
       node("dispatch", "core.dispatch", dispatch),
     ],
     edges: [edge("supervisor>dispatch"), edge("dispatch>supervisor")],
-    ...{ variables, settings },
+    variables,
+    settings,
   });
 }
 

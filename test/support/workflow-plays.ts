@@ -68,7 +68,8 @@ export const PLAYS: Readonly<Record<string, readonly WorkflowDefinition[]>> = {
         outputMapping: { got: "result" },
         outputAttestation: { checksum: true },
         verifier: {
-          ...{ agentId: "critic", criteria: ["done"] },
+          agentId: "critic",
+          criteria: ["done"],
           mockVerdicts: ["revise", { verdict: "pass", confidence: 0.2 }, "fail"],
         },
       },
@@ -79,7 +80,8 @@ export const PLAYS: Readonly<Record<string, readonly WorkflowDefinition[]>> = {
     workflow("attested", {
       nodes: [
         node("sub", "core.subWorkflow", {
-          ...{ workflowId: "slow-worker", outputMapping: { got: "result" } },
+          workflowId: "slow-worker",
+          outputMapping: { got: "result" },
           outputAttestation: { checksum: true, requireApproval: true },
           verifier: { agentId: "critic", checks: { word: { kind: "pattern", pattern: "slow" } } },
         }),

@@ -30,8 +30,8 @@ import type {
   WorkflowHost,
 } from "../../src/agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import { ajvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
-import { chatCritic, type CriticModel } from "../../src/infra/verify/chat-critic.ts";
+import { createAjvOutputContract } from "../../src/infra/json-schema/ajv-output-contract.ts";
+import { createChatCritic, type CriticModel } from "../../src/infra/verify/chat-critic.ts";
 import { createVerifier } from "../../src/infra/verify/create-verifier.ts";
 import { interruptTokens } from "../../src/infra/tokens/interrupt-tokens.ts";
 import { fakeClock, settled, type FakeClock } from "./fake-clock.ts";
@@ -120,7 +120,7 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     sha256: (text) => hash("sha256", text),
     tokens: interruptTokens(KEY),
     baseUrl: () => "http://127.0.0.1:1",
-    contract: () => Promise.resolve(ajvOutputContract()),
+    contract: () => Promise.resolve(createAjvOutputContract()),
     peers: () => Promise.resolve({ discover: otherHost, ...options.peers } as PeerHosts),
     ...scripted(options),
     verifier: (critic) => Promise.resolve(verifierOf(options, clock, critic)),
@@ -131,7 +131,10 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
   });
   const eventsOf = (runId: string): WorkflowEvent[] => eventsIn(ledger, runId);
   return {
-    ...{ host, clock, ledger, said },
+    host,
+    clock,
+    ledger,
+    said,
     get isAlive() {
       return !life.isOver;
     },
@@ -168,10 +171,12 @@ function scripted({ tools = {}, chat = {} }: SceneOptions) {
 function verifierOf({ verifier, chat = {} }: SceneOptions, clock: Clock, critic: CriticModel): Verifier {
   if (verifier) return verifier;
   return createVerifier({
-    ...{ clock, allowSelf: true, workspaceOf: () => "" },
-    contract: () => Promise.resolve(ajvOutputContract()),
+    clock,
+    allowSelf: true,
+    workspaceOf: () => "",
+    contract: () => Promise.resolve(createAjvOutputContract()),
     logger: { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined },
-    model: chatCritic(() => Promise.resolve(chat as ChatModel), critic),
+    model: createChatCritic(() => Promise.resolve(chat as ChatModel), critic),
   });
 }
 

@@ -16,7 +16,13 @@ const NOT_OK: readonly A2aAnswer["state"][] = ["failed", "cancelled", "rejected"
 const SPEAKERS: readonly number[] = [2];
 
 export function answerOfMessage({ parts, taskId }: Message): A2aAnswer {
-  return { kind: "answered", ok: true, state: "message", ...saidIn(parts), ...(taskId !== "" && { taskId }) };
+  return {
+    kind: "answered",
+    ok: true,
+    state: "message",
+    ...readParts(parts),
+    ...(taskId !== "" && { taskId }),
+  };
 }
 
 /** Nothing while the task is at work. */
@@ -25,11 +31,11 @@ export function answerOfTask({ id, status, artifacts, history }: Task): A2aAnswe
   if (state === undefined) return undefined;
   const parts = [...artifacts.flatMap((artifact) => artifact.parts), ...(status?.message?.parts ?? [])];
   const last = history.findLast(({ role }) => SPEAKERS.includes(role));
-  const said = saidIn(parts.length > 0 ? parts : (last?.parts ?? []));
-  return { kind: "answered", ok: !NOT_OK.includes(state), state, ...said, taskId: id };
+  const words = readParts(parts.length > 0 ? parts : (last?.parts ?? []));
+  return { kind: "answered", ok: !NOT_OK.includes(state), state, ...words, taskId: id };
 }
 
-function saidIn(parts: readonly Part[]): Pick<A2aAnswer, "text" | "data"> {
+function readParts(parts: readonly Part[]): Pick<A2aAnswer, "text" | "data"> {
   const texts = parts.flatMap(({ content }) => (content?.$case === "text" ? [content.value] : []));
   const data = parts.flatMap(({ content }) => (content?.$case === "data" ? [content.value as unknown] : []));
   return { text: texts.join("\n"), data };

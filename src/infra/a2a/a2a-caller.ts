@@ -14,10 +14,10 @@ import type {
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { callBounds, type CallBounds } from "../http/call-bounds.ts";
-import { failureOf, failureOfStatus, outboundErrorIn } from "../http/outbound-error.ts";
+import { failureOf, failureFromStatus, findOutboundError } from "../http/outbound-error.ts";
 import { waitBeforeTry } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
-import { passed } from "../http/waiting.ts";
+import { waitFor } from "../http/waiting.ts";
 import { answerOfMessage, answerOfTask } from "./a2a-answer.ts";
 
 export interface A2aParts {
@@ -56,7 +56,7 @@ export function createA2aCaller(parts: A2aParts): ToolCaller["sendA2a"] {
     try {
       return await send(parts, calling);
     } catch (error) {
-      return failureIn(error, calling);
+      return readFailure(error, calling);
     } finally {
       calling.bounds.release();
     }
@@ -90,7 +90,7 @@ async function send(parts: A2aParts, calling: Calling): Promise<A2aAnswer | Outb
   for (let looks = 0; looks < LOOKS_MAX; looks += 1) {
     const answer = answerOfTask(task);
     if (answer) return answer;
-    await passed(parts.clock, waitBeforeTry(looks), bounds.signal);
+    await waitFor(parts.clock, waitBeforeTry(looks), bounds.signal);
     task = await client.getTask({ tenant: "", id: task.id, historyLength: undefined }, options);
   }
   return failureOf({ code: "timed_out", message: "The agent's task came to no end." });
@@ -112,10 +112,10 @@ async function connect(fetch: SafeFetch, calling: Calling): Promise<Client> {
     cardResolver: new sdk.DefaultAgentCardResolver(options),
   });
   // The SDK takes a path from the origin on, which would lose where the agent is below it.
-  return factory.createFromUrl(cardUrl(call.url), "");
+  return factory.createFromUrl(resolveCardUrl(call.url), "");
 }
 
-function cardUrl(text: string): string {
+function resolveCardUrl(text: string): string {
   const url = new URL(text);
   if (url.pathname.endsWith(".json")) return url.href;
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}/.well-known/agent-card.json`;
@@ -148,10 +148,10 @@ function isTask(result: Message | Task): result is Task {
   return "status" in result;
 }
 
-function failureIn(error: unknown, { sdk, bounds, status }: Calling): OutboundFailure {
-  const own = bounds.error() ?? outboundErrorIn(error);
-  if (own) return failureOf(own);
-  const refused = status > 0 ? failureOfStatus(status) : undefined;
+function readFailure(error: unknown, { sdk, bounds, status }: Calling): OutboundFailure {
+  const outboundError = bounds.error() ?? findOutboundError(error);
+  if (outboundError) return failureOf(outboundError);
+  const refused = status > 0 ? failureFromStatus(status) : undefined;
   if (refused) return refused;
   if (error instanceof sdk.A2AError)
     return {

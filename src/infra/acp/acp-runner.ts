@@ -28,22 +28,22 @@ export interface AcpRunner extends AgentRunner {
   close(): Promise<void>;
 }
 
-export function acpRunner(options: AcpRunnerOptions): AcpRunner {
+export function createAcpRunner(options: AcpRunnerOptions): AcpRunner {
   const limits: AcpLimits = { ...ACP_LIMITS, ...options.limits };
-  const known = new Map<IdempotencyKey, AttemptRun>();
-  const forgetOldest = endedMemory(limits, (key) => known.delete(key));
+  const runs = new Map<IdempotencyKey, AttemptRun>();
+  const forgetOldest = createEndedMemory(limits, (key) => runs.delete(key));
   let closing = false;
 
   const begin = (order: Order): AttemptRun | Start => {
-    if (closing) return refused("The gateway is stopping.");
+    if (closing) return createRefusal("The gateway is stopping.");
     const job = jobOf(order, options, limits);
     if ("kind" in job) return job;
     const run = startAttempt(job);
-    known.set(order.idempotencyKey, run);
+    runs.set(order.idempotencyKey, run);
     void keepEnding(run).then((kept) => {
-      known.delete(order.idempotencyKey);
+      runs.delete(order.idempotencyKey);
       if (!kept) return;
-      known.set(order.idempotencyKey, kept.run);
+      runs.set(order.idempotencyKey, kept.run);
       forgetOldest(order.idempotencyKey, kept.replyChars);
     });
     return run;
@@ -51,31 +51,31 @@ export function acpRunner(options: AcpRunnerOptions): AcpRunner {
 
   return {
     start: async (order) => {
-      const run = known.get(order.idempotencyKey) ?? begin(order);
+      const run = runs.get(order.idempotencyKey) ?? begin(order);
       return "started" in run ? startOf(run) : run;
     },
     observe: ({ idempotencyKey }) =>
-      Promise.resolve(known.get(idempotencyKey)?.observe() ?? { kind: "absent" }),
+      Promise.resolve(runs.get(idempotencyKey)?.observe() ?? { kind: "absent" }),
     follow: async ({ idempotencyKey }, signal) => {
-      const run = known.get(idempotencyKey);
-      return run ? untilAborted(ended(run), signal) : { kind: "absent" };
+      const run = runs.get(idempotencyKey);
+      return run ? waitUntilAborted(awaitEnd(run), signal) : { kind: "absent" };
     },
-    cancel: async ({ idempotencyKey }) => (await known.get(idempotencyKey)?.cancel()) ?? "already_ended",
+    cancel: async ({ idempotencyKey }) => (await runs.get(idempotencyKey)?.cancel()) ?? "already_ended",
     close: async () => {
       closing = true;
-      await Promise.all([...known.values()].map((run) => run.cancel()));
+      await Promise.all([...runs.values()].map((run) => run.cancel()));
     },
   };
 }
 
 function jobOf(order: Order, options: AcpRunnerOptions, limits: AcpLimits): AttemptJob | Start {
   const config = Object.hasOwn(options.agents, order.agentId) ? options.agents[order.agentId] : undefined;
-  if (!config) return refused(`There is no ACP agent named ${order.agentId}.`);
+  if (!config) return createRefusal(`There is no ACP agent named ${order.agentId}.`);
   try {
     const cwd = resolve(config.cwd ?? options.defaultCwd(order.agentId));
     return { ...options, order, config, cwd, limits };
   } catch {
-    return refused(`There is no folder for the ACP agent ${order.agentId}.`);
+    return createRefusal(`There is no folder for the ACP agent ${order.agentId}.`);
   }
 }
 
@@ -85,16 +85,16 @@ async function keepEnding(
 ): Promise<{ readonly run: AttemptRun; readonly replyChars: number } | undefined> {
   const ending = await run.gone;
   if (!ending) return undefined;
-  const { started, gone } = run;
+  const { started, gone: exited } = run;
   const seen = run.observe();
   const cancelled = await run.cancel();
   return {
-    run: { started, gone, observe: () => seen, cancel: () => Promise.resolve(cancelled) },
+    run: { started, gone: exited, observe: () => seen, cancel: () => Promise.resolve(cancelled) },
     replyChars: ending.reply?.length ?? 0,
   };
 }
 
-function refused(message: string): Start {
+function createRefusal(message: string): Start {
   return { kind: "refused", message };
 }
 
@@ -107,12 +107,12 @@ async function startOf(run: AttemptRun): Promise<Start> {
   return { ...start, ending };
 }
 
-async function ended(run: AttemptRun): Promise<Observation> {
+async function awaitEnd(run: AttemptRun): Promise<Observation> {
   await run.gone;
   return run.observe();
 }
 
-function untilAborted(observation: Promise<Observation>, signal: AbortSignal): Promise<Observation> {
+function waitUntilAborted(observation: Promise<Observation>, signal: AbortSignal): Promise<Observation> {
   return new Promise((resolve, reject) => {
     const onAbort = (): void => resolve({ kind: "unknown" });
     if (signal.aborted) onAbort();
@@ -122,7 +122,7 @@ function untilAborted(observation: Promise<Observation>, signal: AbortSignal): P
 }
 
 /** Remembers which attempts ended, the oldest first, and forgets those that the bounds leave no room for. */
-function endedMemory(
+function createEndedMemory(
   { endedMax, endedReplyCharsMax }: AcpLimits,
   forget: (key: IdempotencyKey) => void,
 ): (key: IdempotencyKey, replyChars: number) => void {

@@ -11,7 +11,7 @@ import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure } from "./agent-failure.ts";
-import { within } from "./within.ts";
+import { waitWithin } from "./within.ts";
 import type { Exit } from "./agent-failure.ts";
 
 const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR)$/;
@@ -34,7 +34,7 @@ export async function startProcess(config: AcpAgentConfig, cwd: string): Promise
   try {
     const child = spawn(config.command, config.args, {
       cwd,
-      env: { ...inherited(process.env), ...config.env },
+      env: { ...pickInherited(process.env), ...config.env },
       detached: true,
       shell: false,
       stdio: "pipe",
@@ -42,13 +42,13 @@ export async function startProcess(config: AcpAgentConfig, cwd: string): Promise
     });
     const ended = endOf(child);
     await once(child, "spawn");
-    return agentProcess(child, ended);
+    return createAgentProcess(child, ended);
   } catch (error) {
     throw new AgentFailure(`The agent's process could not be started (${codeOf(error)}).`, { cause: error });
   }
 }
 
-function inherited(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+function pickInherited(parent: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(parent).filter(([name]) => PASSED_ON.test(name)));
 }
 
@@ -66,7 +66,7 @@ function endOf(child: ChildProcessWithoutNullStreams): Promise<Ended> {
   });
 }
 
-function agentProcess(child: ChildProcessWithoutNullStreams, ended: Promise<Ended>): AgentProcess {
+function createAgentProcess(child: ChildProcessWithoutNullStreams, ended: Promise<Ended>): AgentProcess {
   const { pid, stdin, stdout, stderr } = child;
   if (pid === undefined) throw new Error("a spawned process has no pid");
   let running = true;
@@ -79,7 +79,7 @@ function agentProcess(child: ChildProcessWithoutNullStreams, ended: Promise<Ende
   const exited = ended.then((exit) => {
     // What the agent started may still be there. Later on, the number may belong to somebody else's group.
     running = false;
-    signalGroup(child, pid, "SIGKILL");
+    killGroup(child, pid, "SIGKILL");
     return { ...exit, forced };
   });
   return {
@@ -91,7 +91,7 @@ function agentProcess(child: ChildProcessWithoutNullStreams, ended: Promise<Ende
     signal: (name) => {
       if (!running) return;
       forced = true;
-      signalGroup(child, pid, name);
+      killGroup(child, pid, name);
     },
     release: () => {
       for (const pipe of [stdin, stdout, stderr]) pipe.destroy();
@@ -104,7 +104,7 @@ function ignore(): void {
   // Nothing to do.
 }
 
-function signalGroup(child: ChildProcessWithoutNullStreams, pid: number, name: NodeJS.Signals): void {
+function killGroup(child: ChildProcessWithoutNullStreams, pid: number, name: NodeJS.Signals): void {
   try {
     process.kill(-pid, name);
   } catch {
@@ -123,14 +123,14 @@ export async function stopProcess(
   { clock, limits }: { readonly clock: Clock; readonly limits: AcpLimits },
 ): Promise<Exit | undefined> {
   agent.stdin.end();
-  let exit = exitMs > 0 ? await within(clock, exitMs, agent.exited) : undefined;
+  let exit = exitMs > 0 ? await waitWithin(clock, exitMs, agent.exited) : undefined;
   for (const [signal, ms] of [
     ["SIGTERM", limits.terminateMs],
     ["SIGKILL", limits.killMs],
   ] as const) {
     if (exit) break;
     agent.signal(signal);
-    exit = await within(clock, ms, agent.exited);
+    exit = await waitWithin(clock, ms, agent.exited);
   }
   agent.release();
   return exit;

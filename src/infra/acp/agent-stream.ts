@@ -31,7 +31,7 @@ interface Open {
   theirs: number;
 }
 
-export function agentStream({ stdin, stdout }: AgentProcess, options: StreamOptions): Stream {
+export function createAgentStream({ stdin, stdout }: AgentProcess, options: StreamOptions): Stream {
   const open: Open = { ours: new Set(), theirs: 0 };
   return {
     readable: ReadableStream.from(readMessages(stdout, open, options)),

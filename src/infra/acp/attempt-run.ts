@@ -22,7 +22,7 @@ import { startProcess, stopProcess, type AgentProcess } from "./agent-process.ts
 import type { Exit } from "./agent-failure.ts";
 import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
 import { endingOf } from "./stop-reason.ts";
-import { within } from "./within.ts";
+import { waitWithin } from "./within.ts";
 
 export interface AttemptJob {
   readonly order: Order;
@@ -66,12 +66,12 @@ interface Course {
 export function startAttempt(job: AttemptJob): AttemptRun {
   const course: Course = { situation: { kind: "starting" }, cancelled: false, unreachable: false };
   const { promise: started, resolve: onStarted } = Promise.withResolvers<Start>();
-  const gone = runAttempt(job, course, onStarted);
+  const ending = runAttempt(job, course, onStarted);
   return {
     started,
-    gone,
+    gone: ending,
     observe: () => observationOf(course.situation),
-    cancel: () => cancelAttempt(job, course, gone),
+    cancel: () => cancelAttempt(job, course, ending),
   };
 }
 
@@ -105,7 +105,7 @@ async function runAttempt(
   const child = childOf(job.order, prompted.sessionId);
   course.situation = { kind: "running", child, conversation, sessionId: prompted.sessionId };
   onStarted({ kind: "started", child });
-  const ending = await endingAfter(prompted.answer, child, running);
+  const ending = await awaitEnding(prompted.answer, child, running);
   course.situation = { kind: "ended", child, ending };
   return ending;
 }
@@ -117,7 +117,7 @@ async function begin(
   conversation: Conversation,
 ): Promise<Prompted> {
   course.situation = { kind: "starting", conversation };
-  if (course.cancelled) throw cancelledEarly();
+  if (course.cancelled) throw createEarlyCancellation();
   const cancelTimer = clock.wakeAt(addMs(clock.now(), limits.startMs), () =>
     conversation.close(new AgentFailure(`The agent was not ready within ${limits.startMs} ms.`)),
   );
@@ -135,7 +135,7 @@ interface Running {
   readonly conversation: Conversation;
 }
 
-async function endingAfter(
+async function awaitEnding(
   answer: Promise<unknown>,
   child: ObservedChild,
   running: Running,
@@ -191,7 +191,7 @@ async function endWithProcess(
   { clock, limits }: AttemptJob,
 ): Promise<void> {
   await agent.exited;
-  await within(clock, limits.exitMs, conversation.closed);
+  await waitWithin(clock, limits.exitMs, conversation.closed);
   conversation.close();
 }
 
@@ -219,26 +219,26 @@ function observationOf(situation: Situation): Observation {
 async function cancelAttempt(
   { clock, limits }: AttemptJob,
   course: Course,
-  gone: Promise<ChildEnding | undefined>,
+  childEnding: Promise<ChildEnding | undefined>,
 ): Promise<Cancellation> {
   const { situation } = course;
   if (situation.kind === "ended" || situation.kind === "refused")
     return course.unreachable ? "unreachable" : "already_ended";
   course.cancelled = true;
-  if (situation.kind === "starting") situation.conversation?.close(cancelledEarly());
+  if (situation.kind === "starting") situation.conversation?.close(createEarlyCancellation());
   else if (situation.kind === "running") {
     const { conversation, sessionId } = situation;
     conversation.cancel(sessionId);
     const cancelTimer = clock.wakeAt(addMs(clock.now(), limits.cancelMs), () =>
       conversation.close(new AgentFailure(`The agent did not stop within ${limits.cancelMs} ms.`)),
     );
-    void gone.then(cancelTimer);
+    void childEnding.then(cancelTimer);
   }
-  const ending = await gone;
+  const ending = await childEnding;
   if (course.unreachable) return "unreachable";
   return ending === undefined || ending.outcome === "cancelled" ? "stopped" : "already_ended";
 }
 
-function cancelledEarly(): AgentFailure {
+function createEarlyCancellation(): AgentFailure {
   return new AgentFailure("The attempt was cancelled while the agent was starting.");
 }

@@ -14,9 +14,9 @@ import type { Order } from "../../agents/coordination/ports/agent-runner.ts";
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure, failureOf } from "./agent-failure.ts";
 import type { AgentProcess } from "./agent-process.ts";
-import { agentStream } from "./agent-stream.ts";
+import { createAgentStream } from "./agent-stream.ts";
 import { answerPermission } from "./answer-permission.ts";
-import { lastWords, type LastWords } from "./last-words.ts";
+import { createLastWords, type LastWords } from "./last-words.ts";
 import { metaOf, promptOf } from "./session-prompt.ts";
 import { isRecord } from "./unknown-record.ts";
 
@@ -47,10 +47,10 @@ export interface ConversationOptions {
 }
 
 export function openConversation(agent: AgentProcess, options: ConversationOptions): Conversation {
-  const words = lastWords();
+  const words = createLastWords();
   let cancelled = false;
   const { promise: promptSent, resolve: promptIsSent } = Promise.withResolvers<undefined>();
-  const stream = agentStream(agent, {
+  const stream = createAgentStream(agent, {
     limits: options.limits,
     onUpdate: (params) => words.hear(params),
     onSent: (method) => {
@@ -75,7 +75,7 @@ export function openConversation(agent: AgentProcess, options: ConversationOptio
     words,
     closed: connection.closed,
     prompt: async (order, cwd) => {
-      checkVersion(await ask(AGENT_METHODS.initialize, greeting(options.programVersion)));
+      checkVersion(await ask(AGENT_METHODS.initialize, createGreeting(options.programVersion)));
       const _meta = metaOf(order);
       const sessionId = sessionIdOf(await ask(AGENT_METHODS.session_new, { cwd, mcpServers: [], _meta }));
       const answer = ask(AGENT_METHODS.session_prompt, { sessionId, prompt: promptOf(order), _meta });
@@ -93,7 +93,7 @@ export function openConversation(agent: AgentProcess, options: ConversationOptio
   };
 }
 
-function greeting(version: string): unknown {
+function createGreeting(version: string): unknown {
   return {
     protocolVersion: PROTOCOL_VERSION,
     clientInfo: { name: NAME, version },

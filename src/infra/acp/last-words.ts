@@ -16,7 +16,7 @@ export interface LastWords {
   usage(): Usage | undefined;
 }
 
-export function lastWords(): LastWords {
+export function createLastWords(): LastWords {
   let text = "";
   let messageId: unknown;
   /** The message is over; it stays the last one until another begins. */
@@ -24,7 +24,7 @@ export function lastWords(): LastWords {
   let tokens: number | undefined;
   let costMicroUsd: number | undefined;
 
-  const hearChunk = (update: UnknownRecord): void => {
+  const addChunk = (update: UnknownRecord): void => {
     const content = update["content"];
     if (!isRecord(content) || content["type"] !== "text" || typeof content["text"] !== "string") return;
     const id = update["messageId"] ?? undefined;
@@ -33,20 +33,20 @@ export function lastWords(): LastWords {
     messageId = id;
     text += content["text"].slice(0, BOUNDS.replyCharsMax - text.length);
   };
-  const hearUsage = (update: UnknownRecord): void => {
+  const addUsage = (update: UnknownRecord): void => {
     // ACP tells how many tokens are in the context, not how many were paid for: the largest is the least it can be.
-    const used = wholeNumber(update["used"]);
+    const used = readWholeNumber(update["used"]);
     if (used !== undefined) tokens = Math.max(tokens ?? 0, used);
-    costMicroUsd = microUsd(update["cost"]) ?? costMicroUsd;
+    costMicroUsd = readMicroUsd(update["cost"]) ?? costMicroUsd;
   };
 
   return {
     hear: (params) => {
       const update = isRecord(params) ? params["update"] : undefined;
       if (!isRecord(update)) return;
-      if (update["sessionUpdate"] === "agent_message_chunk") hearChunk(update);
+      if (update["sessionUpdate"] === "agent_message_chunk") addChunk(update);
       else if (update["sessionUpdate"] === "tool_call") closed = true;
-      else if (update["sessionUpdate"] === "usage_update") hearUsage(update);
+      else if (update["sessionUpdate"] === "usage_update") addUsage(update);
     },
     reply: () => (text === "" ? undefined : text.toWellFormed()),
     usage: () =>
@@ -57,11 +57,11 @@ export function lastWords(): LastWords {
 }
 
 /** The session's cost so far. Other currencies than the dollar are not converted. */
-function microUsd(cost: unknown): number | undefined {
+function readMicroUsd(cost: unknown): number | undefined {
   if (!isRecord(cost) || cost["currency"] !== "USD" || typeof cost["amount"] !== "number") return undefined;
-  return wholeNumber(Math.round(cost["amount"] * MICRO));
+  return readWholeNumber(Math.round(cost["amount"] * MICRO));
 }
 
-function wholeNumber(value: unknown): number | undefined {
+function readWholeNumber(value: unknown): number | undefined {
   return Number.isSafeInteger(value) && (value as number) >= 0 ? (value as number) : undefined;
 }

@@ -32,11 +32,11 @@ export const nodeFileCalls: FileCalls = {
   lstat: (path) => lstat(path, { bigint: true }),
   stat: (path) => stat(path, { bigint: true }),
   readlink: (path) => readlink(path),
-  someNames,
+  someNames: listSomeNames,
   open: openForReading,
 };
 
-async function someNames(folder: string, count: number): Promise<readonly string[]> {
+async function listSomeNames(folder: string, count: number): Promise<readonly string[]> {
   const names: string[] = [];
   await using entries = await opendir(folder);
   for (let entry = await entries.read(); entry !== null && names.length < count; entry = await entries.read())
@@ -61,7 +61,7 @@ async function openForReading(path: string): Promise<OpenFile> {
 }
 
 /** The code of the error that the system answered with. */
-export function errorCode(error: unknown): string | undefined {
+export function readErrorCode(error: unknown): string | undefined {
   const isCoded = error instanceof Error && "code" in error && typeof error.code === "string";
   return isCoded ? String(error.code) : undefined;
 }

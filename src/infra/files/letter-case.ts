@@ -22,17 +22,17 @@ interface Entry {
 const NAMES_TRIED = 32;
 const FOLDERS_REMEMBERED = 10_000;
 
-export function letterCase(calls: FileCalls): LetterCase {
-  const known = new Map<string, boolean>();
+export function createLetterCase(calls: FileCalls): LetterCase {
+  const caseByFolder = new Map<string, boolean>();
 
-  async function ofFolder(folder: Folder, inIt?: Entry): Promise<boolean | undefined> {
+  async function readCaseOfFolder(folder: Folder, inIt?: Entry): Promise<boolean | undefined> {
     const key = `${folder.facts.dev}:${folder.facts.ino}`;
-    const before = known.get(key);
+    const before = caseByFolder.get(key);
     if (before !== undefined) return before;
     const found = (inIt && (await probe(calls, folder, inIt))) ?? (await probeEntries(calls, folder));
     if (found === undefined) return undefined;
-    if (known.size >= FOLDERS_REMEMBERED) known.clear();
-    known.set(key, found);
+    if (caseByFolder.size >= FOLDERS_REMEMBERED) caseByFolder.clear();
+    caseByFolder.set(key, found);
     return found;
   }
 
@@ -43,7 +43,7 @@ export function letterCase(calls: FileCalls): LetterCase {
       for (const folder of folders.toReversed()) {
         // Nothing in it tells: it is as the folder that it is in, unless another device begins here.
         if (folder.facts.dev !== device) break;
-        const found = await ofFolder(folder, entry);
+        const found = await readCaseOfFolder(folder, entry);
         if (found !== undefined) return found;
         entry = undefined;
       }
@@ -54,8 +54,8 @@ export function letterCase(calls: FileCalls): LetterCase {
 
 /** `undefined` where no entry tells. */
 async function probeEntries(calls: FileCalls, folder: Folder): Promise<boolean | undefined> {
-  for (const name of await namesIn(calls, folder)) {
-    if (inOtherCase(name) === name) continue;
+  for (const name of await listNames(calls, folder)) {
+    if (swapCase(name) === name) continue;
     const facts = await factsOf(calls, calls.path.join(folder.path, name));
     const found = facts && (await probe(calls, folder, { name, facts }));
     if (found !== undefined) return found;
@@ -63,7 +63,7 @@ async function probeEntries(calls: FileCalls, folder: Folder): Promise<boolean |
   return undefined;
 }
 
-async function namesIn(calls: FileCalls, folder: Folder): Promise<readonly string[]> {
+async function listNames(calls: FileCalls, folder: Folder): Promise<readonly string[]> {
   try {
     return await calls.someNames(folder.path, NAMES_TRIED);
   } catch {
@@ -76,7 +76,7 @@ async function namesIn(calls: FileCalls, folder: Folder): Promise<readonly strin
  * is replaced or removed meanwhile tells nothing.
  */
 async function probe(calls: FileCalls, folder: Folder, entry: Entry): Promise<boolean | undefined> {
-  const other = inOtherCase(entry.name);
+  const other = swapCase(entry.name);
   if (other === entry.name) return undefined;
   const found = await factsOf(calls, calls.path.join(folder.path, other));
   const after = await factsOf(calls, calls.path.join(folder.path, entry.name));
@@ -99,7 +99,7 @@ async function factsOf(calls: FileCalls, path: string): Promise<FileFacts | unde
 }
 
 /** Letters of ASCII only: no file system disagrees on their case. */
-function inOtherCase(name: string): string {
+function swapCase(name: string): string {
   return name.replace(/[a-zA-Z]/gu, (letter) =>
     letter >= "a" ? letter.toUpperCase() : letter.toLowerCase(),
   );

@@ -3,7 +3,7 @@ import { isUtf8 } from "node:buffer";
 import { hash } from "node:crypto";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import type { FileLook } from "../../agents/coordination/ports/resource-files.ts";
-import { errorCode, type FileCalls, type FileFacts, type OpenFile } from "./file-calls.ts";
+import { readErrorCode, type FileCalls, type FileFacts, type OpenFile } from "./file-calls.ts";
 
 /** A file that changes under each of them is unreadable. */
 const READS_MAX = 3;
@@ -14,20 +14,20 @@ export async function lookAtFile(calls: FileCalls, path: string): Promise<FileLo
     const facts = await calls.stat(path);
     return lookWithoutReading(facts) ?? (await lookInto(calls, path));
   } catch (error) {
-    const isAbsent = ["ENOENT", "ENOTDIR"].includes(errorCode(error) ?? "");
+    const isAbsent = ["ENOENT", "ENOTDIR"].includes(readErrorCode(error) ?? "");
     return isAbsent ? { kind: "absent", version: "absent" } : { kind: "unreadable" };
   }
 }
 
 function lookWithoutReading(facts: FileFacts): FileLook | undefined {
   if (facts.isDirectory()) return { kind: "folder", version: "folder" };
-  if (!facts.isFile()) return { kind: "other", version: statVersion(facts), because: "not_text" };
+  if (!facts.isFile()) return { kind: "other", version: formatStatVersion(facts), because: "not_text" };
   if (facts.size > BOUNDS.mergeBytesMax)
-    return { kind: "other", version: statVersion(facts), because: "too_large" };
+    return { kind: "other", version: formatStatVersion(facts), because: "too_large" };
   return undefined;
 }
 
-function statVersion({ dev, ino, size, mtimeNs }: FileFacts): string {
+function formatStatVersion({ dev, ino, size, mtimeNs }: FileFacts): string {
   return `stat:${dev}-${ino}-${size}-${mtimeNs}`;
 }
 
@@ -40,7 +40,7 @@ async function lookInto(calls: FileCalls, path: string): Promise<FileLook> {
       if (unread) return unread;
       const bytes = await read(file, Number(before.size));
       const after = await file.facts();
-      if (bytes.length === Number(after.size) && statVersion(before) === statVersion(after))
+      if (bytes.length === Number(after.size) && formatStatVersion(before) === formatStatVersion(after))
         return lookOf(bytes);
       before = after;
     }

@@ -12,19 +12,19 @@ import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { FILE } from "../../agents/coordination/contracts/resource-names.ts";
 import type { ResourceFiles } from "../../agents/coordination/ports/resource-files.ts";
 import { nodeFileCalls, type FileCalls, type FileFacts } from "./file-calls.ts";
-import { foldedName } from "./folded-name.ts";
-import { letterCase, type LetterCase } from "./letter-case.ts";
+import { foldName } from "./folded-name.ts";
+import { createLetterCase, type LetterCase } from "./letter-case.ts";
 import { lookAtFile } from "./look-at-file.ts";
 import { walkPath, type Place } from "./walk-path.ts";
 
 /** The longest path that any system takes. `..` and links may make it shorter than its resource may be. */
 const PATH_CHARS_MAX = 32_768;
 
-export function realFiles(calls: FileCalls = nodeFileCalls): ResourceFiles {
-  const letters = letterCase(calls);
+export function createRealFiles(calls: FileCalls = nodeFileCalls): ResourceFiles {
+  const letters = createLetterCase(calls);
   return {
     locate: async (path, folder) => {
-      const absolute = absolutePath(calls, path, folder);
+      const absolute = resolveAbsolutePath(calls, path, folder);
       const places = absolute === undefined ? undefined : await placesOf(calls, absolute);
       if (!places) return undefined;
       const resource = FILE + (await nameOf(calls, letters, places));
@@ -37,7 +37,7 @@ export function realFiles(calls: FileCalls = nodeFileCalls): ResourceFiles {
   };
 }
 
-function absolutePath({ path: paths }: FileCalls, path: string, folder: string): string | undefined {
+function resolveAbsolutePath({ path: paths }: FileCalls, path: string, folder: string): string | undefined {
   if (path === "" || path.length + folder.length > PATH_CHARS_MAX) return undefined;
   if (path.includes("\0") || folder.includes("\0")) return undefined;
   if (!paths.isAbsolute(path) && !paths.isAbsolute(folder)) return undefined;
@@ -61,16 +61,16 @@ async function nameOf(calls: FileCalls, letters: LetterCase, places: readonly Pl
   let before = root;
   for (const place of below) {
     if (before?.what === "folder" && before.facts) folders.push({ path: before.path, facts: before.facts });
-    const folded = foldedName(place.name);
+    const folded = foldName(place.name);
     const entry = place.facts && { name: place.name, facts: place.facts };
     const isFolded = folded !== place.name && (await letters.isIgnored(folders, entry));
     names.push(isFolded ? folded : place.name);
     before = place;
   }
-  return rootName(calls, root?.name ?? "") + names.join("/");
+  return normalizeRootName(calls, root?.name ?? "") + names.join("/");
 }
 
-function rootName(calls: FileCalls, root: string): string {
+function normalizeRootName(calls: FileCalls, root: string): string {
   if (calls.path.sep !== "\\") return root;
   return root
     .replace(/^\\\\\?\\(?=[a-z]:)/iu, "")

@@ -1,5 +1,5 @@
 /** Owns: where a path leads, component by component as the kernel goes. Does not own: how the place is then called. */
-import { errorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
+import { readErrorCode, type FileCalls, type FileFacts } from "./file-calls.ts";
 
 /** One component of where the path leads. The first of them is the root. */
 export interface Place {
@@ -62,9 +62,9 @@ async function stepInto(calls: FileCalls, places: Place[], name: string): Promis
     if (place.facts?.isSymbolicLink() === true) return { link: await calls.readlink(path) };
     return { places: [...places, place] };
   } catch (error) {
-    if (NOWHERE.includes(errorCode(error))) return undefined;
+    if (NOWHERE.includes(readErrorCode(error))) return undefined;
     return {
-      places: [...places, { name, path, what: errorCode(error) === "ENOENT" ? "missing" : "hidden" }],
+      places: [...places, { name, path, what: readErrorCode(error) === "ENOENT" ? "missing" : "hidden" }],
     };
   }
 }

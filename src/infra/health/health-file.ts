@@ -19,7 +19,7 @@ import type { Health, HealthSink } from "../../agents/coordination/ports/health-
 /** Every text is padded to this, so that a later one fits over an earlier one in place. */
 const BYTES = 2_048;
 
-export function healthFile(path: string): HealthSink {
+export function createHealthFile(path: string): HealthSink {
   return {
     write: (health) => {
       const text = `${JSON.stringify(health)}\n`.padEnd(BYTES);

@@ -10,13 +10,13 @@ export interface BodyBounds {
 }
 
 /** Its errors are `OutboundError`s. */
-export function boundedBody(
+export function createBoundedBody(
   response: IncomingMessage,
   { bytesMax, endedBy, onBroken }: BodyBounds,
 ): ReadableStream<Uint8Array> {
   let bytes = 0;
   let isOver = false;
-  const over = (finish: () => void): void => {
+  const finishOnce = (finish: () => void): void => {
     if (isOver) return;
     isOver = true;
     finish();
@@ -25,7 +25,7 @@ export function boundedBody(
     {
       start: (controller) => {
         const fail = (error: OutboundError): void => {
-          over(() => {
+          finishOnce(() => {
             controller.error(error);
             onBroken(error);
           });
@@ -39,14 +39,14 @@ export function boundedBody(
           controller.enqueue(new Uint8Array(chunk));
           if ((controller.desiredSize ?? 0) <= 0) response.pause();
         });
-        response.once("end", () => over(() => controller.close()));
-        response.once("error", () => fail(endedBy() ?? broken()));
-        response.once("close", () => fail(endedBy() ?? broken()));
+        response.once("end", () => finishOnce(() => controller.close()));
+        response.once("error", () => fail(endedBy() ?? createBrokenError()));
+        response.once("close", () => fail(endedBy() ?? createBrokenError()));
         response.pause();
       },
       pull: () => void response.resume(),
       cancel: () => {
-        over(() => undefined);
+        finishOnce(() => undefined);
         response.destroy();
       },
     },
@@ -54,6 +54,6 @@ export function boundedBody(
   );
 }
 
-function broken(): OutboundError {
+function createBrokenError(): OutboundError {
   return new OutboundError("unreachable", "The answer broke off.");
 }

@@ -14,7 +14,7 @@ export interface CallBounds {
 export function callBounds(
   clock: Clock,
   timeoutMs: number,
-  given: AbortSignal | null | undefined,
+  callerSignal: AbortSignal | null | undefined,
 ): CallBounds {
   const controller = new AbortController();
   const fail = (error: OutboundError): void => controller.abort(error);
@@ -22,15 +22,15 @@ export function callBounds(
     fail(new OutboundError("timed_out", `There was no whole answer within ${timeoutMs} ms.`)),
   );
   const stop = (): void => fail(new OutboundError("aborted", "The call was given up."));
-  if (given?.aborted) stop();
-  given?.addEventListener("abort", stop, { once: true });
+  if (callerSignal?.aborted) stop();
+  callerSignal?.addEventListener("abort", stop, { once: true });
   return {
     signal: controller.signal,
     fail,
     error: () => (controller.signal.aborted ? (controller.signal.reason as OutboundError) : undefined),
     release: () => {
       cancel();
-      given?.removeEventListener("abort", stop);
+      callerSignal?.removeEventListener("abort", stop);
     },
   };
 }

@@ -15,7 +15,7 @@ export class OutboundError extends Error {
 const CAUSES_MAX = 8;
 
 /** The error of ours that a library's error comes from. */
-export function outboundErrorIn(error: unknown): OutboundError | undefined {
+export function findOutboundError(error: unknown): OutboundError | undefined {
   let at = error;
   for (let step = 0; step < CAUSES_MAX && at instanceof Error; step += 1) {
     if (at instanceof OutboundError) return at;
@@ -35,7 +35,7 @@ export function failureOf({ code, message }: Pick<OutboundError, "code" | "messa
 const COME_AGAIN: readonly number[] = [408, 425, 429];
 
 /** What a status that is no success says of a call; nothing where it is a success. */
-export function failureOfStatus(status: number, errorCode?: string): OutboundFailure | undefined {
+export function failureFromStatus(status: number, errorCode?: string): OutboundFailure | undefined {
   if (status >= 200 && status < 300) return undefined;
   const fields = {
     message: `The other side answered with status ${status}.`,

@@ -23,7 +23,7 @@ export function openPinned({ method, url, addresses, headers, bodyBytes }: Pinne
     headers: { ...headers, "content-length": String(bodyBytes), "accept-encoding": "identity" },
     // An agent of its own: one that is shared may be set to go through a proxy, and keeps connections to other addresses.
     agent: false,
-    lookup: lookupIn(addresses),
+    lookup: createLookup(addresses),
     maxHeaderSize: HEADER_BYTES_MAX,
   };
   return url.protocol === "https:"
@@ -38,12 +38,12 @@ export function errorCodeOf(error: unknown): string {
 }
 
 /** Answers with the checked addresses, whatever name is asked for. */
-function lookupIn(addresses: readonly string[]): LookupFunction {
+function createLookup(addresses: readonly string[]): LookupFunction {
   const all = addresses.map((address) => ({ address, family: isIP(address) }));
-  return (_hostname, options, done) => {
+  return (_hostname, options, callback) => {
     const [first] = all;
-    if (!first) done(Object.assign(new Error("no address"), { code: "ENOTFOUND" }), []);
-    else if (options.all === true) done(null, all);
-    else done(null, first.address, first.family);
+    if (!first) callback(Object.assign(new Error("no address"), { code: "ENOTFOUND" }), []);
+    else if (options.all === true) callback(null, all);
+    else callback(null, first.address, first.family);
   };
 }

@@ -11,7 +11,7 @@ export type ResolveName = (hostname: string) => Promise<readonly string[]>;
 /** How many addresses of a name are tried. */
 const ADDRESSES_MAX = 8;
 
-export const allAddresses: ResolveName = async (hostname) => {
+export const resolveAllAddresses: ResolveName = async (hostname) => {
   const found = await lookup(hostname, { all: true });
   return found.map(({ address }) => address);
 };

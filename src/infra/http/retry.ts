@@ -7,8 +7,8 @@ const ASKED_MS_MAX = 30_000;
 
 /** Doubles from a quarter of a second up to five; at least what the other side asks for. */
 export function waitBeforeTry(tries: number, askedMs = 0): number {
-  const own = Math.min(FIRST_WAIT_MS * 2 ** Math.min(tries, 16), WAIT_MS_MAX);
-  return Math.max(own, Math.min(askedMs, ASKED_MS_MAX));
+  const backoffMs = Math.min(FIRST_WAIT_MS * 2 ** Math.min(tries, 16), WAIT_MS_MAX);
+  return Math.max(backoffMs, Math.min(askedMs, ASKED_MS_MAX));
 }
 
 /** `Retry-After` in seconds; its form as a date is not read. */

@@ -8,12 +8,12 @@
  */
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import { boundedBody, type BodyBounds } from "./bounded-body.ts";
+import { createBoundedBody, type BodyBounds } from "./bounded-body.ts";
 import { callBounds, type CallBounds } from "./call-bounds.ts";
 import { OutboundError } from "./outbound-error.ts";
 import { errorCodeOf, openPinned } from "./pinned-request.ts";
-import { addressesOf, allAddresses, type ResolveName } from "./resolve-name.ts";
-import { unlessAborted } from "./waiting.ts";
+import { addressesOf, resolveAllAddresses, type ResolveName } from "./resolve-name.ts";
+import { raceWithAbort } from "./waiting.ts";
 
 /** Origins that may be private and without TLS, or whether all may. */
 export type AllowPrivate = boolean | readonly string[];
@@ -62,15 +62,15 @@ const OWN_HEADERS: readonly string[] = [
 ];
 
 export function createSafeFetch(parts: SafeFetchParts): SafeFetch {
-  return async (input, { signal: given, onBroken = () => undefined, ...init } = {}) => {
+  return async (input, { signal: callerSignal, onBroken = () => undefined, ...init } = {}) => {
     const sent = await sentOf(input, init);
-    const caller = given ?? (input instanceof Request ? input.signal : undefined);
+    const caller = callerSignal ?? (input instanceof Request ? input.signal : undefined);
     const ending = callBounds(parts.clock, parts.timeoutMs, caller);
     try {
       return await exchange({ parts, sent, ending, onBroken });
     } catch (error) {
       ending.release();
-      throw ending.error() ?? (error instanceof OutboundError ? error : unreachable(error));
+      throw ending.error() ?? (error instanceof OutboundError ? error : createUnreachableError(error));
     }
   };
 }
@@ -95,7 +95,7 @@ function requestOf(input: string | URL | Request, init: RequestInit): Request | 
 
 async function exchange({ parts, sent, ending, onBroken }: Exchange): Promise<Response> {
   ending.signal.throwIfAborted();
-  const addresses = await unlessAborted(checkedAddresses(parts, sent.url), ending.signal);
+  const addresses = await raceWithAbort(resolveAllowedAddresses(parts, sent.url), ending.signal);
   const request = openPinned({ ...sent, addresses, bodyBytes: sent.body.length });
   const stop = (): void => void request.destroy();
   ending.signal.addEventListener("abort", stop, { once: true });
@@ -105,13 +105,13 @@ async function exchange({ parts, sent, ending, onBroken }: Exchange): Promise<Re
     ending.release();
   });
   if (ending.signal.aborted) stop();
-  const response = await answered(request, sent.body);
+  const response = await awaitAnswer(request, sent.body);
   return toResponse(response, { bytesMax: parts.bytesMax, endedBy: () => ending.error(), onBroken });
 }
 
 /** @throws OutboundError `address_not_allowed`, and what resolving throws */
-async function checkedAddresses(
-  { allowPrivate, resolve = allAddresses }: SafeFetchParts,
+async function resolveAllowedAddresses(
+  { allowPrivate, resolve = resolveAllAddresses }: SafeFetchParts,
   url: URL,
 ): Promise<readonly string[]> {
   const isAllowed = typeof allowPrivate === "boolean" ? allowPrivate : allowPrivate.includes(url.origin);
@@ -126,12 +126,12 @@ async function checkedAddresses(
   return addresses;
 }
 
-function answered(request: ClientRequest, body: Uint8Array): Promise<IncomingMessage> {
+function awaitAnswer(request: ClientRequest, body: Uint8Array): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     // Stays: a peer may go on after its answer.
-    request.on("error", (error) => reject(unreachable(error)));
+    request.on("error", (error) => reject(createUnreachableError(error)));
     request.once("response", resolve);
-    request.once("close", () => reject(unreachable(undefined)));
+    request.once("close", () => reject(createUnreachableError(undefined)));
     request.end(body);
   });
 }
@@ -150,7 +150,8 @@ function toResponse(response: IncomingMessage, bounds: BodyBounds): Response {
   if (Number(response.headers["content-length"] ?? 0) > bytesMax)
     return refuse(new OutboundError("too_large", `The answer is larger than ${bytesMax} bytes.`));
   const headers = headersOf(response);
-  if (!NO_BODY.includes(status)) return new Response(boundedBody(response, bounds), { status, headers });
+  if (!NO_BODY.includes(status))
+    return new Response(createBoundedBody(response, bounds), { status, headers });
   response.resume();
   return new Response(null, { status, headers });
 }
@@ -162,6 +163,6 @@ function headersOf({ headersDistinct }: IncomingMessage): Headers {
   return headers;
 }
 
-function unreachable(error: unknown): OutboundError {
+function createUnreachableError(error: unknown): OutboundError {
   return new OutboundError("unreachable", `The other side could not be reached: ${errorCodeOf(error)}.`);
 }

@@ -8,13 +8,13 @@ export type ReadVariable = (name: string) => string | undefined;
 
 const VARIABLE = /^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$/;
 
-export function tokenFor(origin: string, tokens: Tokens, readVariable: ReadVariable): string | undefined {
-  const given = Object.hasOwn(tokens, origin) ? tokens[origin] : undefined;
-  return given === undefined ? undefined : resolved(given, readVariable);
+export function findToken(origin: string, tokens: Tokens, readVariable: ReadVariable): string | undefined {
+  const tokenText = Object.hasOwn(tokens, origin) ? tokens[origin] : undefined;
+  return tokenText === undefined ? undefined : resolveVariable(tokenText, readVariable);
 }
 
 /** The value of a variable that is named, or the text itself. */
-export function resolved(text: string, readVariable: ReadVariable): string | undefined {
+export function resolveVariable(text: string, readVariable: ReadVariable): string | undefined {
   const [, name] = VARIABLE.exec(text) ?? [];
   return name === undefined ? text : readVariable(name);
 }
@@ -23,7 +23,7 @@ export function resolved(text: string, readVariable: ReadVariable): string | und
 export function withTokens(fetch: SafeFetch, tokens: Tokens, readVariable: ReadVariable): SafeFetch {
   return (input, init) => {
     const origin = URL.parse(input instanceof Request ? input.url : String(input))?.origin;
-    const token = origin === undefined ? undefined : tokenFor(origin, tokens, readVariable);
+    const token = origin === undefined ? undefined : findToken(origin, tokens, readVariable);
     if (token === undefined) return fetch(input, init);
     const headers = new Headers(init?.headers ?? (input instanceof Request ? input.headers : undefined));
     headers.set("authorization", `Bearer ${token}`);

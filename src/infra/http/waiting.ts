@@ -3,20 +3,20 @@ import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 
 /** Resolves after `ms`, or when the signal aborts. */
-export function passed(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+export function waitFor(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const done = (): void => {
+    const finish = (): void => {
       cancel();
-      signal.removeEventListener("abort", done);
+      signal.removeEventListener("abort", finish);
       resolve();
     };
-    const cancel = clock.wakeAt(addMs(clock.now(), ms), done);
-    signal.addEventListener("abort", done, { once: true });
+    const cancel = clock.wakeAt(addMs(clock.now(), ms), finish);
+    signal.addEventListener("abort", finish, { once: true });
   });
 }
 
 /** A name that is being resolved cannot be given up; it is only not waited for. */
-export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+export function raceWithAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const stop = (): void => reject(new Error("aborted"));
     if (signal.aborted) stop();

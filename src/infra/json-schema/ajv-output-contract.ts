@@ -8,8 +8,8 @@ import { SchemaEnv } from "ajv/dist/compile/index.js";
 import type { OutputContract, OutputProblem } from "../../agents/coordination/ports/output-contract.ts";
 import { describeErrors } from "./describe-errors.ts";
 import { areDistinct } from "./distinct-items.ts";
-import { linearPattern, type LinearPattern } from "./linear-pattern.ts";
-import { usableSchema, WORK, type Fields, type WorkOf } from "./usable-schema.ts";
+import { createLinearPattern, type LinearPattern } from "./linear-pattern.ts";
+import { createUsableSchema, WORK, type Fields, type WorkOf } from "./usable-schema.ts";
 import { createWork, WorkExceeded, type WorkMeter } from "./work-meter.ts";
 
 /** In characters of schemas and instructions of patterns, each of which takes up to 100 bytes. */
@@ -26,7 +26,7 @@ interface Compiled {
   readonly names: ReadonlySet<string>;
 }
 
-export function ajvOutputContract(): OutputContract {
+export function createAjvOutputContract(): OutputContract {
   const cache = new Map<string, Compiled>();
   const work = createWork();
   const compiledOf = (schema: Fields): Compiled => {
@@ -41,7 +41,7 @@ export function ajvOutputContract(): OutputContract {
       try {
         return problemsOf(compiledOf(schema), outputs);
       } catch (error) {
-        return [unusable(error)];
+        return [createUnusableProblem(error)];
       }
     },
   };
@@ -60,7 +60,7 @@ function problemsOf(compiled: Compiled, outputs: unknown): readonly OutputProble
 }
 
 /** The plan compiler refuses such schemas; those that came here another way are told of in the same words. */
-function unusable(error: unknown): OutputProblem {
+function createUnusableProblem(error: unknown): OutputProblem {
   const isTooDeep = error instanceof RangeError;
   const why = isTooDeep ? "it is nested too deeply" : "the validator does not take it";
   return { path: "(root)", message: `outputSchema is not a usable JSON Schema: ${why}` };
@@ -84,7 +84,7 @@ function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
   const patterns: LinearPattern[] = [];
   const regExp = Object.assign(
     (source: string): LinearPattern => {
-      const pattern = linearPattern(source, meter);
+      const pattern = createLinearPattern(source, meter);
       patterns.push(pattern);
       return pattern;
     },
@@ -93,24 +93,37 @@ function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
   const ajv = new Ajv2020({
     // Without allErrors the code is nested as deep as a schema is long, and overflows the stack.
     allErrors: true,
-    ...{ strict: false, meta: false, validateSchema: false, validateFormats: false, addUsedSchema: false },
-    ...{ inlineRefs: false, ownProperties: true, verbose: true, messages: false, logger: false },
+    strict: false,
+    meta: false,
+    validateSchema: false,
+    validateFormats: false,
+    addUsedSchema: false,
+    inlineRefs: false,
+    ownProperties: true,
+    verbose: true,
+    messages: false,
+    logger: false,
     code: { regExp, optimize: false },
   });
   // Keeping track of what is evaluated fails beside patternProperties, and is for keywords that a plan may not have.
   ajv.opts.unevaluated = false;
   ajv.removeKeyword("uniqueItems");
   ajv.addKeyword({
-    ...{ keyword: "uniqueItems", type: "array", schemaType: "boolean", errors: false },
+    keyword: "uniqueItems",
+    type: "array",
+    schemaType: "boolean",
+    errors: false,
     compile: (isOn: boolean) => (items: readonly unknown[]) => !isOn || areDistinct(items, meter),
   });
   const spend = (units: number): void => meter.spend(units);
   ajv.addKeyword({
     // Before all that looks at alternatives.
-    ...{ keyword: WORK, before: "not", schemaType: "object" },
+    keyword: WORK,
+    before: "not",
+    schemaType: "object",
     code: (context: KeywordCxt) => writeWork(context, spend),
   });
-  const { schema: usable, names } = usableSchema(schema);
+  const { schema: usable, names } = createUsableSchema(schema);
   const validate = ajv.compile(usable);
   return {
     weight: patterns.reduce((sum, { size }) => sum + size, chars),

@@ -13,7 +13,7 @@ interface Checked {
 
 export function describeErrors(errors: readonly ErrorObject[], checked: Checked): OutputProblem[] {
   const problems = new Map<string, OutputProblem>();
-  for (const found of mainErrors(errors)) {
+  for (const found of pickMainErrors(errors)) {
     const path = pathOf(found, checked);
     const message = sentenceOf(found);
     problems.set(`${path} ${message}`, { path, message });
@@ -32,7 +32,7 @@ const ALTERNATIVES = ["anyOf", "oneOf"];
 const SUMMARIES = [...ALTERNATIVES, "contains", "propertyNames"];
 
 /** Ajv lists what went wrong inside of a summary before it; only what helps is left of that. */
-function mainErrors(errors: readonly ErrorObject[]): Found[] {
+function pickMainErrors(errors: readonly ErrorObject[]): Found[] {
   const found: Found[] = [];
   for (const error of errors) {
     if (!SUMMARIES.includes(error.keyword)) {
@@ -91,14 +91,16 @@ function nameOf(name: string, names?: ReadonlySet<string>): string {
 function sentenceOf({ error, types }: Found): string {
   const { keyword, params, data } = error;
   const write = Object.hasOwn(SENTENCES, keyword) ? SENTENCES[keyword] : undefined;
-  if (keyword === "type") return `expected ${(types ?? typesOf(error)).join(" or ")}, got ${typeName(data)}`;
+  if (keyword === "type") return `expected ${(types ?? typesOf(error)).join(" or ")}, got ${nameType(data)}`;
   return write?.(params as Params) ?? `expected what ${keyword.slice(0, BOUNDS.nameCharsMax)} says`;
 }
 
-const atLeast = (unit: string) => (params: Params) => `expected at least ${counted(params, unit)}, got fewer`;
-const atMost = (unit: string) => (params: Params) => `expected at most ${counted(params, unit)}, got more`;
+const describeAtLeast = (unit: string) => (params: Params) =>
+  `expected at least ${formatLimit(params, unit)}, got fewer`;
+const describeAtMost = (unit: string) => (params: Params) =>
+  `expected at most ${formatLimit(params, unit)}, got more`;
 
-function counted({ limit }: Params, unit: string): string {
+function formatLimit({ limit }: Params, unit: string): string {
   return `${String(limit)} ${unit}${limit === 1 ? "" : "s"}`;
 }
 
@@ -123,11 +125,11 @@ const SENTENCES: Readonly<Record<string, (params: Params) => string>> = {
   exclusiveMinimum: LIMIT,
   exclusiveMaximum: LIMIT,
   multipleOf: ({ multipleOf }) => `expected a multiple of ${String(multipleOf)}`,
-  minLength: atLeast("character"),
-  maxLength: atMost("character"),
+  minLength: describeAtLeast("character"),
+  maxLength: describeAtMost("character"),
   pattern: () => "expected a text that matches the pattern",
-  minItems: atLeast("item"),
-  maxItems: atMost("item"),
+  minItems: describeAtLeast("item"),
+  maxItems: describeAtMost("item"),
   items: UNKNOWN_ITEM,
   uniqueItems: () => "expected different items, got the same one twice",
   contains: ({ minContains: min, maxContains: max }) =>
@@ -141,7 +143,7 @@ const SENTENCES: Readonly<Record<string, (params: Params) => string>> = {
   "false schema": () => "expected nothing here",
 };
 
-function typeName(value: unknown): string {
+function nameType(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "array";
   return value === undefined ? "nothing" : typeof value;

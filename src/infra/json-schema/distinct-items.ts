@@ -7,7 +7,7 @@ const CHARS_PER_UNIT = 16;
 export function areDistinct(items: readonly unknown[], meter: WorkMeter): boolean {
   const seen = new Set<string>();
   for (const item of items) {
-    const text = canonical(item, meter);
+    const text = formatCanonical(item, meter);
     meter.spend(1 + text.length / CHARS_PER_UNIT);
     if (seen.has(text)) return false;
     seen.add(text);
@@ -16,10 +16,10 @@ export function areDistinct(items: readonly unknown[], meter: WorkMeter): boolea
 }
 
 /** JSON with sorted keys. Outputs have at most 32 levels, so this may recurse. */
-function canonical(value: unknown, meter: WorkMeter): string {
+function formatCanonical(value: unknown, meter: WorkMeter): string {
   meter.spend(1);
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
-  if (Array.isArray(value)) return `[${value.map((each) => canonical(each, meter)).join(",")}]`;
+  if (Array.isArray(value)) return `[${value.map((each) => formatCanonical(each, meter)).join(",")}]`;
   const entries = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1));
-  return `{${entries.map(([key, each]) => `${JSON.stringify(key)}:${canonical(each, meter)}`).join(",")}}`;
+  return `{${entries.map(([key, each]) => `${JSON.stringify(key)}:${formatCanonical(each, meter)}`).join(",")}}`;
 }

@@ -21,8 +21,8 @@ const NO_SPACE =
   "\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{fefe}\\x{ff00}-\\x{10ffff}";
 
 /** @throws Error where the pattern is none, or one that needs backtracking. */
-export function linearPattern(source: string, meter: WorkMeter): LinearPattern {
-  const compiled = RE2JS.compile(re2Source(RE2JS.translateRegExp(source)));
+export function createLinearPattern(source: string, meter: WorkMeter): LinearPattern {
+  const compiled = RE2JS.compile(translateToRe2(RE2JS.translateRegExp(source)));
   const size = compiled.programSize();
   let isWarm = false;
   return {
@@ -40,26 +40,26 @@ export function linearPattern(source: string, meter: WorkMeter): LinearPattern {
   };
 }
 
-function re2Source(pattern: string): string {
+function translateToRe2(pattern: string): string {
   let isInClass = false;
   return pattern.replace(/\\.|[.[\]]/gsu, (part) => {
     if (isInClass) {
       isInClass = part !== "]";
-      return inClass(part);
+      return translateInClass(part);
     }
     isInClass = part === "[";
-    return outOfClass(part);
+    return translateOutOfClass(part);
   });
 }
 
-function inClass(part: string): string {
+function translateInClass(part: string): string {
   if (part === "\\s") return SPACE;
   if (part === "\\S") return NO_SPACE;
   // [[:alpha:] would be a class of its own.
   return part === "[" ? "\\[" : part;
 }
 
-function outOfClass(part: string): string {
+function translateOutOfClass(part: string): string {
   if (part === "\\s") return `[${SPACE}]`;
   if (part === "\\S") return `[${NO_SPACE}]`;
   return part === "." ? DOT : part;

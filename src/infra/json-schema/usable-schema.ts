@@ -38,12 +38,13 @@ const MAPS = ["properties", "patternProperties", "dependentSchemas"];
 const CHILD_UNITS = 4;
 
 /** @throws Error where it is no schema, or a `$ref` leads nowhere. */
-export function usableSchema(root: Fields): UsableSchema {
-  const copying: Copying = { root, targets: targetsIn(root), defs: new Map(), names: new Set() };
-  const $ref = refTo("", copying);
+export function createUsableSchema(root: Fields): UsableSchema {
+  const copying: Copying = { root, targets: listTargets(root), defs: new Map(), names: new Set() };
+  const $ref = referTo("", copying);
   const $defs: Record<string, unknown> = {};
   // The map grows while it is walked.
-  for (const [pointer, name] of copying.defs) $defs[name] = copyOf(schemaAt(root, pointer), pointer, copying);
+  for (const [pointer, name] of copying.defs)
+    $defs[name] = copyOf(findSchema(root, pointer), pointer, copying);
   return { schema: { $ref, $defs }, names: copying.names };
 }
 
@@ -55,7 +56,7 @@ interface Copying {
   readonly names: Set<string>;
 }
 
-function refTo(pointer: string, { defs }: Copying): string {
+function referTo(pointer: string, { defs }: Copying): string {
   const name = defs.get(pointer) ?? `s${defs.size}`;
   defs.set(pointer, name);
   return `#/$defs/${name}`;
@@ -81,28 +82,33 @@ function copyKeyword(
   { pointer, copying }: { readonly pointer: string; readonly copying: Copying },
 ): unknown {
   if (PLAIN.includes(key)) return value;
-  if (key === "$ref") return refTo(pointerOf(value), copying);
-  if (SCHEMAS.includes(key)) return placed(value, pointer, copying);
+  if (key === "$ref") return referTo(pointerOf(value), copying);
+  if (SCHEMAS.includes(key)) return placeSchema(value, pointer, copying);
   if (LISTS.includes(key) && Array.isArray(value))
-    return value.map((child, index) => placed(child, `${pointer}/${index}`, copying));
+    return value.map((child, index) => placeSchema(child, `${pointer}/${index}`, copying));
   return MAPS.includes(key) && isFields(value) ? copyMap(value, pointer, copying) : undefined;
 }
 
 /** A schema at its place, which is a reference if others refer to it: copied once, however often it is named. */
-function placed(schema: unknown, pointer: string, copying: Copying): unknown {
-  return copying.targets.has(pointer) ? { $ref: refTo(pointer, copying) } : copyOf(schema, pointer, copying);
+function placeSchema(schema: unknown, pointer: string, copying: Copying): unknown {
+  return copying.targets.has(pointer)
+    ? { $ref: referTo(pointer, copying) }
+    : copyOf(schema, pointer, copying);
 }
 
 function copyMap(map: Fields, pointer: string, copying: Copying): Fields {
   return Object.fromEntries(
-    Object.entries(map).map(([name, child]) => [name, placed(child, `${pointer}/${escaped(name)}`, copying)]),
+    Object.entries(map).map(([name, child]) => [
+      name,
+      placeSchema(child, `${pointer}/${escapeKey(name)}`, copying),
+    ]),
   );
 }
 
 function workOf(schema: Fields): WorkOf {
   const has = (key: string): boolean => Object.hasOwn(schema, key);
   const count = (key: string): number => (isObject(schema[key]) ? Object.keys(schema[key]).length : 0);
-  const plain = PLAIN.reduce((sum, key) => sum + valuesIn(schema[key]), 0);
+  const plain = PLAIN.reduce((sum, key) => sum + countValues(schema[key]), 0);
   const children = [...LISTS, ...MAPS].reduce((sum, key) => sum + count(key), 0);
   const same = [...SAME_SCHEMAS, "$ref"].filter(has).length;
   return {
@@ -113,7 +119,7 @@ function workOf(schema: Fields): WorkOf {
   };
 }
 
-function valuesIn(root: unknown): number {
+function countValues(root: unknown): number {
   if (root === undefined) return 0;
   let values = 0;
   const pending: unknown[] = [root];
@@ -125,25 +131,25 @@ function valuesIn(root: unknown): number {
 }
 
 /** Every place that a text under `$ref` names, even where that is no reference: a place too many costs nothing. */
-function targetsIn(root: Fields): ReadonlySet<string> {
+function listTargets(root: Fields): ReadonlySet<string> {
   const targets = new Set<string>([""]);
   const pending: unknown[] = [root];
   for (let value = pending.pop(); value !== undefined; value = pending.pop()) {
     if (!isObject(value)) continue;
     const { $ref } = value as Fields;
-    if (typeof $ref === "string" && $ref.startsWith("#")) targets.add(decoded($ref) ?? "");
+    if (typeof $ref === "string" && $ref.startsWith("#")) targets.add(decodeRef($ref) ?? "");
     for (const child of Object.values(value)) pending.push(child);
   }
   return targets;
 }
 
 function pointerOf($ref: unknown): string {
-  const pointer = typeof $ref === "string" && $ref.startsWith("#") ? decoded($ref) : undefined;
+  const pointer = typeof $ref === "string" && $ref.startsWith("#") ? decodeRef($ref) : undefined;
   if (pointer === undefined) throw new Error("$ref leads nowhere");
   return pointer;
 }
 
-function decoded($ref: string): string | undefined {
+function decodeRef($ref: string): string | undefined {
   try {
     return decodeURIComponent($ref.slice(1));
   } catch {
@@ -151,7 +157,7 @@ function decoded($ref: string): string | undefined {
   }
 }
 
-function schemaAt(root: Fields, pointer: string): unknown {
+function findSchema(root: Fields, pointer: string): unknown {
   let at: unknown = root;
   for (const part of pointer.split("/").slice(1)) {
     const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
@@ -161,7 +167,7 @@ function schemaAt(root: Fields, pointer: string): unknown {
   return at;
 }
 
-function escaped(key: string): string {
+function escapeKey(key: string): string {
   return key.replaceAll("~", "~0").replaceAll("/", "~1");
 }
 

@@ -1,6 +1,6 @@
 /** Owns: how many places of all lanes each session and each agent holds, for the caps. */
 import type { LaneRequest } from "../../agents/coordination/ports/lane-runner.ts";
-import { mayHold, type Caps } from "../../agents/coordination/lanes/may-hold.ts";
+import { canHoldPlace, type Caps } from "../../agents/coordination/lanes/may-hold.ts";
 
 /** Whose work it is. */
 export type Holder = Pick<LaneRequest, "session" | "agentId">;
@@ -23,24 +23,24 @@ export function createHeldPlaces(caps: Caps): HeldPlaces {
   const agentOf = ({ agentId }: Holder): string => (caps.perAgentMax === undefined ? "" : agentId);
   const hasCaps = caps.perSessionMax !== undefined || caps.perAgentMax !== undefined;
   let version = 0;
-  const held = (holder: Holder) => ({
+  const countHeld = (holder: Holder) => ({
     ofSession: bySession.get(sessionOf(holder)) ?? 0,
     ofAgent: byAgent.get(agentOf(holder)) ?? 0,
   });
   const change = (holder: Holder, by: 1 | -1): void => {
-    const { ofSession, ofAgent } = held(holder);
+    const { ofSession, ofAgent } = countHeld(holder);
     count(bySession, sessionOf(holder), ofSession + by);
     count(byAgent, agentOf(holder), ofAgent + by);
   };
   return {
     nameOf: (holder) => (hasCaps ? JSON.stringify([sessionOf(holder), agentOf(holder)]) : ""),
-    mayHold: (holder) => mayHold(caps, held(holder)),
+    mayHold: (holder) => canHoldPlace(caps, countHeld(holder)),
     take: (holder) => {
       change(holder, 1);
-      if (!mayHold(caps, held(holder))) version += 1;
+      if (!canHoldPlace(caps, countHeld(holder))) version += 1;
     },
     giveBack: (holder) => {
-      const opens = !mayHold(caps, held(holder));
+      const opens = !canHoldPlace(caps, countHeld(holder));
       change(holder, -1);
       if (opens) version += 1;
       return opens;

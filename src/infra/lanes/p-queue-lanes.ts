@@ -21,7 +21,7 @@ export type LaneLimits = Pick<
 /** Acts are short, so few at once are enough, and a host is not asked about 10,000 steps at the same time. */
 const OPERATIONS_AT_ONCE = 8;
 
-export function pQueueLanes(limits: LaneLimits, clock: Clock): LaneRunner {
+export function createPQueueLanes(limits: LaneLimits, clock: Clock): LaneRunner {
   const listeners = new Set<(lane: Lane) => void>();
   const lanes = createLanes(limits, clock, (lane) => {
     for (const listener of listeners) listener(lane);
@@ -33,10 +33,10 @@ export function pQueueLanes(limits: LaneLimits, clock: Clock): LaneRunner {
     room: (lane) => lanes[lane].room(),
     onRoom: (listener) => {
       // Its own function, so that one listener given twice is heard twice and ended one by one.
-      const own = (lane: Lane): void => listener(lane);
-      listeners.add(own);
+      const registered = (lane: Lane): void => listener(lane);
+      listeners.add(registered);
       return () => {
-        listeners.delete(own);
+        listeners.delete(registered);
       };
     },
     operate: (work) => underway.during(() => operations.add(work)),
@@ -77,18 +77,18 @@ function createLanes(limits: LaneLimits, clock: Clock, onRoom: (lane: Lane) => v
  * later, when its p-queue sees the end of the job; only what ranks before it may start now.
  */
 function startBefore(lanes: readonly RequestLane[], from: RequestLane): void {
-  for (const lane of inRank(lanes)) {
+  for (const lane of sortByRank(lanes)) {
     if (lane === from) return;
     lane.tryAgain();
   }
 }
 
 function startOthers(lanes: readonly RequestLane[], from: RequestLane): void {
-  for (const lane of inRank(lanes)) if (lane !== from) lane.tryAgain();
+  for (const lane of sortByRank(lanes)) if (lane !== from) lane.tryAgain();
 }
 
 /** The lanes in which something may start, by what starts first. */
-function inRank(lanes: readonly RequestLane[]): RequestLane[] {
+function sortByRank(lanes: readonly RequestLane[]): RequestLane[] {
   return lanes
     .flatMap((lane) => {
       const rank = lane.nextRank();
@@ -110,7 +110,7 @@ interface Underway {
 function createUnderway(): Underway {
   let count = 0;
   let waiters: (() => void)[] = [];
-  const done = (): void => {
+  const settle = (): void => {
     count -= 1;
     if (count > 0) return;
     for (const wake of waiters) wake();
@@ -120,7 +120,7 @@ function createUnderway(): Underway {
     during: (work) => {
       count += 1;
       const settling = work();
-      settling.then(done, done);
+      settling.then(settle, settle);
       return settling;
     },
     idle: () =>

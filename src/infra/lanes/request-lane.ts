@@ -5,7 +5,7 @@
  * our own and settles with the work.
  */
 import PQueue from "p-queue";
-import { isFull, laneRoom, type Backlog } from "../../agents/coordination/lanes/lane-room.ts";
+import { isFull, computeLaneRoom, type Backlog } from "../../agents/coordination/lanes/lane-room.ts";
 import type { LaneRank } from "../../agents/coordination/lanes/rank-request.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type {
@@ -72,16 +72,16 @@ export function createRequestLane(parts: RequestLaneParts): RequestLane {
       }
       const ended = Promise.withResolvers<LaneResult<T>>();
       const askedAtMs = parts.clock.now();
-      const job = (): Promise<void> => {
-        admitted(counts, parts.clock.now() - askedAtMs);
+      const startJob = (): Promise<void> => {
+        countAdmitted(counts, parts.clock.now() - askedAtMs);
         bound.left();
         return hold(work, ended, () => giveBack(request));
       };
-      queue.add(job, { request }).catch(ended.reject);
+      queue.add(startJob, { request }).catch(ended.reject);
       bound.entered();
       return ended.promise;
     },
-    room: () => laneRoom(bound.backlog()),
+    room: () => computeLaneRoom(bound.backlog()),
     metrics: () => metricsOf(counts, { concurrency, queueMax, waiting: waiting.count() }),
     nextRank: () => waiting.next()?.rank,
     tryAgain: () => {
@@ -105,14 +105,14 @@ function createBound(
   { queueMax, onRoom }: Pick<RequestLaneParts, "queueMax" | "onRoom">,
 ): Bound {
   let wasFull = false;
-  const backlog = (): Backlog => ({ waiting: waiting(), queueMax, wasFull });
+  const readBacklog = (): Backlog => ({ waiting: waiting(), queueMax, wasFull });
   return {
-    backlog,
+    backlog: readBacklog,
     entered: () => {
-      wasFull = isFull(backlog());
+      wasFull = isFull(readBacklog());
     },
     left: () => {
-      if (!wasFull || isFull(backlog())) return;
+      if (!wasFull || isFull(readBacklog())) return;
       wasFull = false;
       // Not at once: the listener may hand in more work, and p-queue is in the middle of starting this.
       queueMicrotask(() => {
@@ -122,7 +122,7 @@ function createBound(
   };
 }
 
-function admitted(counts: Counts, waitedMs: number): void {
+function countAdmitted(counts: Counts, waitedMs: number): void {
   // A clock that was put back has not taken waiting away.
   const waited = Math.max(0, waitedMs);
   counts.running += 1;

@@ -28,20 +28,20 @@ export function requestQueueOver(waiting: WaitingRequests): new () => RequestQue
     }
 
     filter(): RunFunction[] {
-      throw neverAsked("filter");
+      throw createUnusedMethodError("filter");
     }
 
     setPriority(): void {
-      throw neverAsked("setPriority");
+      throw createUnusedMethodError("setPriority");
     }
 
     remove(): void {
-      throw neverAsked("remove");
+      throw createUnusedMethodError("remove");
     }
   };
 }
 
 /** p-queue needs these for `sizeBy`, `setPriority` and `signal` only. */
-function neverAsked(method: string): InvariantViolation {
+function createUnusedMethodError(method: string): InvariantViolation {
   return new InvariantViolation(`a lane's queue was asked to ${method}`);
 }

@@ -34,9 +34,9 @@ export function createWaitingRequests(places: HeldPlaces, agingMs: number): Wait
   let count = 0;
   /** The heap with the next request, as long as nothing changed since it was looked for. */
   let found: { readonly version: number; readonly heap: Heap | undefined } | undefined;
-  const nextHeap = (): Heap | undefined => {
+  const findNextHeap = (): Heap | undefined => {
     if (found?.version !== places.version())
-      found = { version: places.version(), heap: firstOpen(heaps.values(), places) };
+      found = { version: places.version(), heap: findFirstOpen(heaps.values(), places) };
     return found.heap;
   };
   return {
@@ -49,16 +49,16 @@ export function createWaitingRequests(places: HeldPlaces, agingMs: number): Wait
       count += 1;
       if (found && isOpenBefore(heap, found.heap, places)) found = { ...found, heap };
     },
-    next: () => nextHeap()?.first(),
+    next: () => findNextHeap()?.first(),
     takeNext: () => {
-      const heap = nextHeap();
-      const taken = heap?.takeFirst();
-      if (!heap || !taken) return undefined;
+      const heap = findNextHeap();
+      const request = heap?.takeFirst();
+      if (!heap || !request) return undefined;
       count -= 1;
-      if (heap.size() === 0) heaps.delete(places.nameOf(taken.request));
-      places.take(taken.request);
+      if (heap.size() === 0) heaps.delete(places.nameOf(request.request));
+      places.take(request.request);
       found = undefined;
-      return taken;
+      return request;
     },
   };
 }
@@ -67,7 +67,7 @@ function compareWaiting(a: WaitingRequest, b: WaitingRequest): number {
   return compareRanks(a.rank, b.rank);
 }
 
-function firstOpen(heaps: Iterable<Heap>, places: HeldPlaces): Heap | undefined {
+function findFirstOpen(heaps: Iterable<Heap>, places: HeldPlaces): Heap | undefined {
   let best: Heap | undefined;
   for (const heap of heaps) if (isOpenBefore(heap, best, places)) best = heap;
   return best;

@@ -2,7 +2,7 @@ import { pino, type DestinationStream, type LevelWithSilent } from "pino";
 import type { LogFields, Logger } from "../../agents/coordination/ports/logger.ts";
 
 /** Structured lines on stderr, or wherever `destination` takes them. */
-export function pinoLogger(options: {
+export function createPinoLogger(options: {
   readonly level: LevelWithSilent;
   readonly destination?: DestinationStream;
 }): Logger {
@@ -14,8 +14,8 @@ export function pinoLogger(options: {
     },
     options.destination ?? pino.destination({ dest: 2, sync: true }),
   );
-  const at = (level: "debug" | "info" | "warn" | "error") => (fields: LogFields, message: string) => {
+  const logAt = (level: "debug" | "info" | "warn" | "error") => (fields: LogFields, message: string) => {
     logger[level](fields, message);
   };
-  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+  return { debug: logAt("debug"), info: logAt("info"), warn: logAt("warn"), error: logAt("error") };
 }

@@ -13,9 +13,9 @@ import type {
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { callBounds, type CallBounds } from "../http/call-bounds.ts";
-import { failureOf, failureOfStatus, OutboundError, outboundErrorIn } from "../http/outbound-error.ts";
+import { failureOf, failureFromStatus, OutboundError, findOutboundError } from "../http/outbound-error.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
-import { passed } from "../http/waiting.ts";
+import { waitFor } from "../http/waiting.ts";
 
 export interface McpParts {
   /** Carries the tokens. */
@@ -36,29 +36,29 @@ const HEADER_SINCE = "2025-06-18";
 const VERSION_HEADER = "mcp-protocol-version";
 
 export function createMcpCaller(parts: McpParts): ToolCaller["callMcp"] {
-  return (call) => inSession(parts, call, (session) => callTool(session, call));
+  return (call) => runInSession(parts, call, (session) => callTool(session, call));
 }
 
 export function createMcpLister(parts: McpParts): ToolCaller["listMcp"] {
-  return (asked) => inSession(parts, asked, listTools);
+  return (call) => runInSession(parts, call, listTools);
 }
 
 type Asked = Omit<McpCall, "tool" | "args" | "callId">;
 
-async function inSession<T>(
+async function runInSession<T>(
   parts: McpParts,
-  asked: Asked,
+  call: Asked,
   work: (session: Session) => Promise<T>,
 ): Promise<T | OutboundFailure> {
-  const url = URL.parse(asked.url);
+  const url = URL.parse(call.url);
   if (!url) return failureOf({ code: "address_not_allowed", message: "The tool's URL cannot be read." });
   const sdk = await loadSdk().catch(() => undefined);
   if (!sdk) return failureOf({ code: "not_configured", message: "The MCP client cannot be loaded." });
-  const bounds = callBounds(parts.clock, parts.timeoutMs, asked.signal);
+  const bounds = callBounds(parts.clock, parts.timeoutMs, call.signal);
   try {
-    return await withClient(parts, { sdk, url, asked, bounds }, work);
+    return await withClient(parts, { sdk, url, call, bounds }, work);
   } catch (error) {
-    return failureIn(error, bounds, sdk);
+    return readFailure(error, bounds, sdk);
   } finally {
     bounds.release();
   }
@@ -77,7 +77,7 @@ async function loadSdk() {
 interface Calling {
   readonly sdk: Sdk;
   readonly url: URL;
-  readonly asked: Asked;
+  readonly call: Asked;
   readonly bounds: CallBounds;
 }
 
@@ -89,15 +89,15 @@ interface Session {
 
 async function withClient<T>(
   parts: McpParts,
-  { sdk, url, asked, bounds }: Calling,
+  { sdk, url, call, bounds }: Calling,
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   const { signal } = bounds;
-  const trace = traceHeaders(asked);
+  const trace = traceHeaders(call);
   const client = new sdk.Client({ name: "openclaw-coordination", version: "1" });
-  const headers = { ...trace, ...(asked.parent && { [PARENT_HEADER]: writeParentHeader(asked.parent) }) };
+  const headers = { ...trace, ...(call.parent && { [PARENT_HEADER]: writeParentHeader(call.parent) }) };
   const transport = new sdk.StreamableHTTPClientTransport(url, {
-    fetch: mcpFetch(parts.fetch, bounds),
+    fetch: createMcpFetch(parts.fetch, bounds),
     requestInit: { headers },
   });
   const options = { signal, timeout: NEVER_MS };
@@ -107,7 +107,7 @@ async function withClient<T>(
   } finally {
     if (transport.sessionId !== undefined && !signal.aborted) {
       const ended = transport.terminateSession().catch(() => undefined);
-      await Promise.race([ended, passed(parts.clock, CLOSE_MS, signal)]);
+      await Promise.race([ended, waitFor(parts.clock, CLOSE_MS, signal)]);
     }
     await client.close().catch(() => undefined);
   }
@@ -131,8 +131,8 @@ async function listTools({ client, trace, options }: Session): Promise<McpTools>
   const tools: McpTools["tools"][number][] = [];
   let cursor: string | undefined;
   for (let page = 0; page < PAGES_MAX && tools.length < TOOLS_MAX; page += 1) {
-    const asked = { _meta: { ...trace }, ...(cursor !== undefined && { cursor }) };
-    const listed = await client.listTools(asked, options);
+    const call = { _meta: { ...trace }, ...(cursor !== undefined && { cursor }) };
+    const listed = await client.listTools(call, options);
     for (const { name, description, inputSchema } of listed.tools)
       tools.push({ name, inputSchema, ...(description !== undefined && { description }) });
     cursor = listed.nextCursor;
@@ -142,7 +142,7 @@ async function listTools({ client, trace, options }: Session): Promise<McpTools>
 }
 
 /** Only messages are sent: the server has nothing to say outside of its answers, and no broken answer is resumed. */
-function mcpFetch(fetch: SafeFetch, bounds: CallBounds): SafeFetch {
+function createMcpFetch(fetch: SafeFetch, bounds: CallBounds): SafeFetch {
   return (input, init = {}) => {
     if (init.method === "GET") return Promise.resolve(new Response(null, { status: 405 }));
     const headers = new Headers(init.headers);
@@ -170,26 +170,26 @@ function answerOf(result: ToolResult): McpAnswer {
   };
 }
 
-function failureIn(error: unknown, bounds: CallBounds, sdk: Sdk): OutboundFailure {
-  const own = bounds.error() ?? outboundErrorIn(error);
-  if (own) return failureOf(own);
+function readFailure(error: unknown, bounds: CallBounds, sdk: Sdk): OutboundFailure {
+  const outboundError = bounds.error() ?? findOutboundError(error);
+  if (outboundError) return failureOf(outboundError);
   if (error instanceof sdk.StreamableHTTPError && error.code !== undefined && error.code > 0)
-    return failureOfStatus(error.code) ?? malformed();
-  if (error instanceof sdk.McpError) return failureOfRpc(error.code);
-  return malformed();
+    return failureFromStatus(error.code) ?? createMalformedFailure();
+  if (error instanceof sdk.McpError) return failureFromRpcCode(error.code);
+  return createMalformedFailure();
 }
 
 /** Codes of JSON-RPC for a request that was not carried out: not understood, or not found. */
 const NOT_DONE: readonly number[] = [-32700, -32600, -32601, -32602];
 
-function failureOfRpc(code: number): OutboundFailure {
+function failureFromRpcCode(code: number): OutboundFailure {
   const fields = { message: `The tool's server answered with error ${code}.`, errorCode: String(code) };
   return NOT_DONE.includes(code)
     ? { kind: "refused", code: "rejected", ...fields }
     : { kind: "unknown", code: "unavailable", ...fields };
 }
 
-function malformed(): OutboundFailure {
+function createMalformedFailure(): OutboundFailure {
   return failureOf(new OutboundError("malformed", "The answer is not of the protocol."));
 }
 

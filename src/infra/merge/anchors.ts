@@ -12,16 +12,16 @@ export function anchorsOf(
   texts: { readonly base: Lines; readonly left: Lines; readonly right: Lines },
   kinds: number,
 ): readonly Anchor[] {
-  const left = placesOfSingles(texts.left, kinds);
-  const right = placesOfSingles(texts.right, kinds);
-  const singles = placesOfSingles(texts.base, kinds);
+  const left = findPlacesOfSingles(texts.left, kinds);
+  const right = findPlacesOfSingles(texts.right, kinds);
+  const singles = findPlacesOfSingles(texts.base, kinds);
   const shared: Anchor[] = [];
   for (const [at, line] of texts.base.entries()) {
     const anchor = { base: at, left: left[line] ?? NONE, right: right[line] ?? NONE };
     if (singles[line] === at && anchor.left >= 0 && anchor.right >= 0) shared.push(anchor);
   }
-  const alike = longestRise(shared, ({ left: place }) => place);
-  return longestRise(alike, ({ right: place }) => place);
+  const alike = findLongestRise(shared, ({ left: place }) => place);
+  return findLongestRise(alike, ({ right: place }) => place);
 }
 
 type Lines = readonly number[];
@@ -30,14 +30,14 @@ const NONE = -1;
 const MANY = -2;
 
 /** By number of line: where it is, when it is there once. */
-function placesOfSingles(lines: Lines, kinds: number): Int32Array {
+function findPlacesOfSingles(lines: Lines, kinds: number): Int32Array {
   const places = new Int32Array(kinds).fill(NONE);
   for (const [at, line] of lines.entries()) places[line] = places[line] === NONE ? at : MANY;
   return places;
 }
 
 /** The longest part of `items` whose places go up; no two places are the same. */
-function longestRise(items: readonly Anchor[], placeOf: (item: Anchor) => number): readonly Anchor[] {
+function findLongestRise(items: readonly Anchor[], placeOf: (item: Anchor) => number): readonly Anchor[] {
   const before = new Map<Anchor, Anchor | undefined>();
   /** The item with the lowest place that a rise of each length can end in. */
   const ends: Anchor[] = [];

@@ -8,9 +8,9 @@ export interface ChangedRange {
   readonly otherEnd: number;
 }
 
-export function changedRange(text: string, other: string): ChangedRange {
-  const start = sameLinesAhead(text, other);
-  const same = sameLinesBehind(text, other, start);
+export function findChangedRange(text: string, other: string): ChangedRange {
+  const start = countSameAhead(text, other);
+  const same = countSameBehind(text, other, start);
   return { start, end: text.length - same, otherEnd: other.length - same };
 }
 
@@ -20,7 +20,7 @@ const NEWLINE = 10;
 const BLOCK_CHARS = 16_384;
 
 /** In characters, up to the start of a line. */
-function sameLinesAhead(text: string, other: string): number {
+function countSameAhead(text: string, other: string): number {
   const shorter = Math.min(text.length, other.length);
   let at = 0;
   while (at + BLOCK_CHARS <= shorter && isSameIn(text, other, at)) at += BLOCK_CHARS;
@@ -33,17 +33,17 @@ function isSameIn(text: string, other: string, at: number, shift = 0): boolean {
 }
 
 /** In characters, none of them before `start`. */
-function sameLinesBehind(text: string, other: string, start: number): number {
+function countSameBehind(text: string, other: string, start: number): number {
   const first = text.length - (Math.min(text.length, other.length) - start);
   const shift = other.length - text.length;
   let at = text.length;
   while (at - BLOCK_CHARS >= first && isSameIn(text, other, at - BLOCK_CHARS, shift)) at -= BLOCK_CHARS;
   while (at > first && text.charCodeAt(at - 1) === other.charCodeAt(at + shift - 1)) at -= 1;
-  if (startsLine(text, at, start) && startsLine(other, at + shift, start)) return text.length - at;
+  if (isLineStart(text, at, start) && isLineStart(other, at + shift, start)) return text.length - at;
   const lineEnd = text.indexOf("\n", at);
   return lineEnd === -1 ? 0 : text.length - lineEnd - 1;
 }
 
-function startsLine(text: string, at: number, start: number): boolean {
+function isLineStart(text: string, at: number, start: number): boolean {
   return at === start || text.charCodeAt(at - 1) === NEWLINE;
 }

@@ -10,9 +10,9 @@
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import type { TextMerge, TextMerged } from "../../agents/coordination/ports/text-merge.ts";
-import { changedRange } from "./changed-range.ts";
+import { findChangedRange } from "./changed-range.ts";
 import { mergeLines } from "./merge-lines.ts";
-import { numberedLines } from "./numbered-lines.ts";
+import { numberLines } from "./numbered-lines.ts";
 
 /** In the three texts together, from the first change to the last. So many take 30 ms; nobody else has a turn meanwhile. */
 const LINES_MAX = 60_000;
@@ -25,7 +25,7 @@ interface Texts {
   readonly right: string;
 }
 
-export function lineMerge(): TextMerge {
+export function createLineMerge(): TextMerge {
   return {
     merge: ({ base, current, proposed }) => {
       if (current === base || current === proposed) return clean(proposed);
@@ -47,8 +47,8 @@ function isTooLarge(text: string): boolean {
 
 /** Each side changed one range, seen from afar. Where a line is between the two there is nothing to compare. */
 function mergeRanges({ base, left, right }: Texts): TextMerged {
-  const inLeft = rangeMade(base, left);
-  const inRight = rangeMade(base, right);
+  const inLeft = findRangeMade(base, left);
+  const inRight = findRangeMade(base, right);
   const [first, second] = inLeft.start <= inRight.start ? [inLeft, inRight] : [inRight, inLeft];
   if (first.end < second.start) {
     const between = base.slice(first.end, second.start);
@@ -62,13 +62,13 @@ function mergeRanges({ base, left, right }: Texts): TextMerged {
   return clean(base.slice(0, start) + merged.text + base.slice(end));
 }
 
-function rangeMade(base: string, side: string): { start: number; end: number; made: string } {
-  const { start, end, otherEnd } = changedRange(base, side);
+function findRangeMade(base: string, side: string): { start: number; end: number; made: string } {
+  const { start, end, otherEnd } = findChangedRange(base, side);
   return { start, end, made: side.slice(start, otherEnd) };
 }
 
 function mergeBlocks(blocks: Texts): TextMerged {
-  const numbered = numberedLines([blocks.base, blocks.left, blocks.right], LINES_MAX);
+  const numbered = numberLines([blocks.base, blocks.left, blocks.right], LINES_MAX);
   if (!numbered) return { kind: "obstacle", obstacle: "too_large" };
   const [base = [], left = [], right = []] = numbered.texts;
   const merged = mergeLines({ base, left, right }, numbered.lines.length, WORK_MAX);

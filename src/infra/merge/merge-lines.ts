@@ -63,14 +63,14 @@ function workOf(base: Lines, side: Lines): number {
 function merge({ base, left, right }: ThreeTexts): Lines | undefined {
   const merged: number[] = [];
   for (const region of diff3MergeRegions(left, base, right)) {
-    const lines = region.stable ? region.bufferContent : bothMade(region.aContent, region.bContent);
+    const lines = region.stable ? region.bufferContent : findMadeByBoth(region.aContent, region.bContent);
     if (!lines) return undefined;
     for (const line of lines) merged.push(line);
   }
   return merged;
 }
 
-function bothMade(left: Lines, right: Lines): Lines | undefined {
+function findMadeByBoth(left: Lines, right: Lines): Lines | undefined {
   return isSame(left, right) ? left : undefined;
 }
 

@@ -8,7 +8,7 @@ export interface NumberedLines {
 }
 
 /** `undefined` for more than `linesMax` lines in all texts together. */
-export function numberedLines(texts: readonly string[], linesMax: number): NumberedLines | undefined {
+export function numberLines(texts: readonly string[], linesMax: number): NumberedLines | undefined {
   const numbers = new Map<string, number>();
   const all: number[][] = [];
   let left = linesMax;

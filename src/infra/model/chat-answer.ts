@@ -25,31 +25,31 @@ const FINISHES: Readonly<Record<string, ChatFinish>> = {
   "tool-calls": "tool-calls",
 };
 
-export function chatAnswer(
+export function createChatAnswer(
   completion: Completion,
-  asked: { readonly model: string; readonly provider: string },
+  modelAsked: { readonly model: string; readonly provider: string },
 ): ChatAnswer {
   const { finishReason, usage, response, calls = [], reasoning } = completion;
   return {
     kind: "answered",
-    ...saidIn(completion),
+    ...readAnswer(completion),
     ...(calls.length > 0 && { toolCalls: calls }),
     ...(reasoning !== undefined && reasoning !== "" && { reasoning }),
     finishReason: FINISHES[finishReason] ?? "other",
-    model: response?.modelId ?? asked.model,
-    provider: asked.provider,
+    model: response?.modelId ?? modelAsked.model,
+    provider: modelAsked.provider,
     usage: usageOf(usage),
   };
 }
 
 /** The SDK hands a refusal over as if it were text. */
-function saidIn({
+function readAnswer({
   text,
   finishReason,
   response,
   isObject,
 }: Completion): Pick<ChatAnswer, "text" | "object" | "refusal"> {
-  const refusal = refusalIn(response?.body) ?? (finishReason === "content-filter" ? text : undefined);
+  const refusal = findRefusal(response?.body) ?? (finishReason === "content-filter" ? text : undefined);
   if (refusal !== undefined) return { text: "", refusal };
   const object = isObject ? jsonOf(text) : undefined;
   return object === undefined ? { text } : { text, object };
@@ -62,7 +62,7 @@ function usageOf({ inputTokens, outputTokens }: NonNullable<Completion["usage"]>
   };
 }
 
-function refusalIn(body: unknown): string | undefined {
+function findRefusal(body: unknown): string | undefined {
   const choices = fieldOf(body, "choices");
   const first: unknown = Array.isArray(choices) ? choices[0] : undefined;
   const refusal = fieldOf(fieldOf(first, "message"), "refusal");

@@ -11,13 +11,13 @@ import type {
   OutboundFailure,
 } from "../../agents/coordination/ports/outbound.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
-import { failureOf, failureOfStatus, outboundErrorIn } from "../http/outbound-error.ts";
+import { failureOf, failureFromStatus, findOutboundError } from "../http/outbound-error.ts";
 import { retryAfterMs, waitBeforeTry } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
-import { resolved, type ReadVariable } from "../http/tokens.ts";
-import { passed } from "../http/waiting.ts";
-import { chatAnswer, type Completion } from "./chat-answer.ts";
-import { callsAsked, sdkMessages, sdkTools } from "./tool-calls.ts";
+import { resolveVariable, type ReadVariable } from "../http/tokens.ts";
+import { waitFor } from "../http/waiting.ts";
+import { createChatAnswer, type Completion } from "./chat-answer.ts";
+import { readCalls, convertMessages, convertTools } from "./tool-calls.ts";
 
 export interface ModelConfig {
   /** Such as `https://api.example/v1`. */
@@ -58,7 +58,7 @@ export function createChatModel(parts: ChatModelParts): ChatModel {
         const { failure, waitMs } = outcome;
         const isOver = failure.kind === "refused" || failure.code === "aborted" || tries >= TRIES_MAX;
         if (isOver) return failure;
-        await passed(parts.clock, waitBeforeTry(tries - 1, waitMs), request.signal);
+        await waitFor(parts.clock, waitBeforeTry(tries - 1, waitMs), request.signal);
       }
     },
     target: (request) => ({
@@ -86,7 +86,7 @@ async function askOnce(
   request: ChatRequest,
 ): Promise<ChatAnswer | Failed> {
   const seen: Seen = { status: 0 };
-  const apiKey = config.apiKey === undefined ? undefined : resolved(config.apiKey, readVariable);
+  const apiKey = config.apiKey === undefined ? undefined : resolveVariable(config.apiKey, readVariable);
   const provider = sdk.createOpenAICompatible({
     name: PROVIDER,
     baseURL: config.baseUrl,
@@ -102,9 +102,9 @@ async function askOnce(
   const model = modelOf(config, request);
   try {
     const completion = await generate(sdk, provider.chatModel(model), request);
-    return chatAnswer(completion, { model, provider: providerOf(config) });
+    return createChatAnswer(completion, { model, provider: providerOf(config) });
   } catch (error) {
-    return { failure: failureIn(error, seen, request.signal), waitMs: seen.waitMs };
+    return { failure: readFailure(error, seen, request.signal), waitMs: seen.waitMs };
   }
 }
 
@@ -125,8 +125,8 @@ async function generate(sdk: Sdk, model: LanguageModel, request: ChatRequest): P
   const { schema } = request;
   const settings = {
     model,
-    messages: sdkMessages(request.messages),
-    ...sdkTools(sdk, request),
+    messages: convertMessages(request.messages),
+    ...convertTools(sdk, request),
     ...(request.system !== undefined && { instructions: request.system }),
     ...samplingOf(request),
     maxOutputTokens: request.maxTokens,
@@ -141,9 +141,13 @@ async function generate(sdk: Sdk, model: LanguageModel, request: ChatRequest): P
     const { text, finishReason, usage, finalStep } = await sdk.generateText(settings);
     const { response, toolCalls, reasoningText: reasoning } = finalStep;
     return {
-      ...{ text, finishReason, usage, response, reasoning },
+      text,
+      finishReason,
+      usage,
+      response,
+      reasoning,
       isObject: false,
-      calls: callsAsked(toolCalls),
+      calls: readCalls(toolCalls),
     };
   }
   const output = sdk.Output.object({ schema: sdk.jsonSchema({ ...schema.schema }), name: schema.name });
@@ -167,10 +171,10 @@ function samplingOf({ temperature, topP, seed, stop }: ChatRequest) {
   };
 }
 
-function failureIn(error: unknown, { status }: Seen, signal: AbortSignal): OutboundFailure {
+function readFailure(error: unknown, { status }: Seen, signal: AbortSignal): OutboundFailure {
   if (signal.aborted) return failureOf({ code: "aborted", message: "The call was given up." });
-  const own = outboundErrorIn(error);
-  if (own) return failureOf(own);
-  const refused = status > 0 ? failureOfStatus(status) : undefined;
+  const outboundError = findOutboundError(error);
+  if (outboundError) return failureOf(outboundError);
+  const refused = status > 0 ? failureFromStatus(status) : undefined;
   return refused ?? failureOf({ code: "malformed", message: "The model's answer is not of the protocol." });
 }

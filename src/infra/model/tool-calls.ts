@@ -6,7 +6,7 @@ interface Sdk {
   readonly jsonSchema: typeof jsonSchema;
 }
 
-export function sdkMessages(messages: readonly ChatMessage[]): ModelMessage[] {
+export function convertMessages(messages: readonly ChatMessage[]): ModelMessage[] {
   return messages.map((message): ModelMessage => {
     if (message.role === "tool") {
       const { callId: toolCallId, name: toolName, content: value } = message;
@@ -15,19 +15,24 @@ export function sdkMessages(messages: readonly ChatMessage[]): ModelMessage[] {
     }
     const { role, content, toolCalls = [] } = message;
     if (role === "user" || toolCalls.length === 0) return { role, content };
-    const said: AssistantContent = [
+    const assistantContent: AssistantContent = [
       ...(content === "" ? [] : [{ type: "text", text: content } as const]),
       ...toolCalls.map(({ callId: toolCallId, name: toolName, args: input }) => ({
         ...({ type: "tool-call" } as const),
-        ...{ toolCallId, toolName, input },
+        toolCallId,
+        toolName,
+        input,
       })),
     ];
-    return { role, content: said };
+    return { role, content: assistantContent };
   });
 }
 
 /** Without `execute`: the SDK hands the calls back. */
-export function sdkTools(sdk: Sdk, { tools = [] }: Pick<ChatRequest, "tools">): { readonly tools?: ToolSet } {
+export function convertTools(
+  sdk: Sdk,
+  { tools = [] }: Pick<ChatRequest, "tools">,
+): { readonly tools?: ToolSet } {
   if (tools.length === 0) return {};
   const entries = tools.map(({ name, description, parameters }) => [
     name,
@@ -45,7 +50,7 @@ interface SdkCall {
 }
 
 /** Also of tools that were not offered, and with arguments that cannot be read: whoever asked rules on them. */
-export function callsAsked(calls: readonly SdkCall[]): ChatCallAsked[] {
+export function readCalls(calls: readonly SdkCall[]): ChatCallAsked[] {
   return calls.map(({ toolName: name, input }) => {
     const args = typeof input === "string" ? jsonOf(input) : input;
     return isRecord(args) ? { name, args } : { name };

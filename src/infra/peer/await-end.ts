@@ -8,9 +8,9 @@
 import type { OutboundFailure, PeerRunEnded } from "../../agents/coordination/ports/outbound.ts";
 import { failureOf } from "../http/outbound-error.ts";
 import { waitBeforeTry } from "../http/retry.ts";
-import { passed } from "../http/waiting.ts";
-import { endOf, endOfSnapshot, unmetIn, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
-import { aborted, callPeer, toFailure, type PeerFailure, type PeerParts } from "./peer-call.ts";
+import { waitFor } from "../http/waiting.ts";
+import { endOf, endOfSnapshot, readUnmet, pageSchema, snapshotSchema, type Page } from "./peer-answers.ts";
+import { createAbortedFailure, callPeer, toFailure, type PeerFailure, type PeerParts } from "./peer-call.ts";
 
 interface Waiting {
   readonly parts: PeerParts;
@@ -58,9 +58,11 @@ export async function awaitEnd(
     waiting.quiet = look.kind === "news" ? 0 : waiting.quiet + 1;
     if (look.kind === "fault" && waiting.faults >= FAULTS_MAX) return toFailure(look.failure);
     const waitMs = waitAfter(look, waiting, parts.clock.now() - startedAtMs);
-    if (waitMs > 0) await passed(parts.clock, waitMs, signal);
+    if (waitMs > 0) await waitFor(parts.clock, waitMs, signal);
   }
-  return signal.aborted ? aborted() : failureOf({ code: "malformed", message: "The peer's run has no end." });
+  return signal.aborted
+    ? createAbortedFailure()
+    : failureOf({ code: "malformed", message: "The peer's run has no end." });
 }
 
 function waitAfter(look: Exclude<Look, { kind: "over" }>, { quiet }: Waiting, tookMs: number): number {
@@ -80,7 +82,7 @@ async function lookAt(waiting: Waiting): Promise<Look> {
   const pollPath = `${path}/events/poll?${since}timeout=${HOLD_SECONDS}`;
   const page = await callPeer(parts, peerUrl, { method: "GET", path: pollPath, signal }, pageSchema);
   if (page.kind === "answer") return lookAtPage(waiting, page.body);
-  return showsNoEvents(page) ? lookAtSnapshot(waiting) : afterFailure(page);
+  return isWithoutEvents(page) ? lookAtSnapshot(waiting) : lookAfterFailure(page);
 }
 
 async function lookAtPage(waiting: Waiting, page: Page): Promise<Look> {
@@ -90,7 +92,7 @@ async function lookAtPage(waiting: Waiting, page: Page): Promise<Look> {
     if (end) {
       const snapshot = await snapshotOf(waiting);
       const variables = snapshot.kind === "answer" ? (snapshot.body.variables ?? {}) : (end.outputs ?? {});
-      const unmet = snapshot.kind === "answer" ? unmetIn(snapshot.body) : {};
+      const unmet = snapshot.kind === "answer" ? readUnmet(snapshot.body) : {};
       return { kind: "over", outcome: { outputs: variables, variables, ...unmet, ...end } };
     }
     waiting.last = Math.max(waiting.last, event.sequence);
@@ -100,13 +102,13 @@ async function lookAtPage(waiting: Waiting, page: Page): Promise<Look> {
 }
 
 /** A peer may not have the poll, or what it has may be too large: the snapshot tells the end, too. */
-function showsNoEvents({ code, status }: PeerFailure): boolean {
+function isWithoutEvents({ code, status }: PeerFailure): boolean {
   return code === "malformed" || code === "too_large" || [404, 405, 406, 501].includes(status ?? 0);
 }
 
 async function lookAtSnapshot(waiting: Waiting): Promise<Look> {
   const snapshot = await snapshotOf(waiting);
-  if (snapshot.kind !== "answer") return afterFailure(snapshot);
+  if (snapshot.kind !== "answer") return lookAfterFailure(snapshot);
   const outcome = endOfSnapshot(snapshot.body);
   return outcome ? { kind: "over", outcome } : { kind: "quiet" };
 }
@@ -119,7 +121,7 @@ export function callSnapshot(parts: PeerParts, peerUrl: string, path: string, si
   return callPeer(parts, peerUrl, { method: "GET", path, signal }, snapshotSchema);
 }
 
-function afterFailure(failure: PeerFailure): Look {
+function lookAfterFailure(failure: PeerFailure): Look {
   return failure.kind === "refused" || failure.code === "aborted"
     ? { kind: "over", outcome: toFailure(failure) }
     : { kind: "fault", failure };

@@ -6,13 +6,13 @@
  */
 import type { OutboundFailure, PeerHosts } from "../../agents/coordination/ports/outbound.ts";
 import { failureOf } from "../http/outbound-error.ts";
-import { peerAddress } from "./peer-call.ts";
+import { resolvePeerAddress } from "./peer-call.ts";
 
 /** `named`: roots of peers, such as `https://peer.example` or `https://peer.example/openwop`. */
 export function namedPeers(peers: PeerHosts, named: readonly string[]): PeerHosts {
-  const roots = new Set(named.map((url) => peerAddress(url, "")));
+  const roots = new Set(named.map((url) => resolvePeerAddress(url, "")));
   const ifNamed = async <T>(peerUrl: string, ask: () => Promise<T>): Promise<T | OutboundFailure> => {
-    const root = peerAddress(peerUrl, "");
+    const root = resolvePeerAddress(peerUrl, "");
     return root !== undefined && roots.has(root) ? await ask() : NOT_NAMED;
   };
   return {

@@ -90,13 +90,16 @@ export function endOfSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
   const { status, variables = {}, error } = snapshot;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;
   return {
-    ...{ kind: "ended", status, outputs: variables, variables },
+    kind: "ended",
+    status,
+    outputs: variables,
+    variables,
     ...(error && { error }),
-    ...unmetIn(snapshot),
+    ...readUnmet(snapshot),
   };
 }
 
 /** RFC 0090 §C: of a run that gave up. */
-export function unmetIn({ convergence }: Pick<Snapshot, "convergence">): Pick<PeerRunEnded, "unmet"> {
+export function readUnmet({ convergence }: Pick<Snapshot, "convergence">): Pick<PeerRunEnded, "unmet"> {
   return convergence?.goalSatisfied === false ? { unmet: convergence.unmet } : {};
 }

@@ -6,7 +6,7 @@ import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/w
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { OutboundFailure } from "../../agents/coordination/ports/outbound.ts";
 import { z } from "zod";
-import { failureOf, failureOfStatus, OutboundError, outboundErrorIn } from "../http/outbound-error.ts";
+import { failureOf, failureFromStatus, OutboundError, findOutboundError } from "../http/outbound-error.ts";
 import { retryAfterMs } from "../http/retry.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
 
@@ -49,13 +49,13 @@ export async function callPeer<S extends z.ZodType>(
   call: PeerCall,
   schema: S,
 ): Promise<PeerAnswer<z.output<S>> | PeerFailure> {
-  const url = peerAddress(peerUrl, call.path);
+  const url = resolvePeerAddress(peerUrl, call.path);
   if (url === undefined)
     return failureOf({ code: "address_not_allowed", message: "The peer's URL cannot be read." });
   try {
     const response = await parts.fetch(url, initOf(call));
     const value = await jsonOf(response);
-    const failure = failureOfAnswer(response, value);
+    const failure = failureFromAnswer(response, value);
     if (failure) return failure;
     const parsed = parseBounded(schema, value, {
       charsMax: parts.charsMax,
@@ -66,12 +66,12 @@ export async function callPeer<S extends z.ZodType>(
     return { kind: "answer", body: parsed.value };
   } catch (error) {
     const message = "The peer could not be asked.";
-    return failureOf(outboundErrorIn(error) ?? { code: "unreachable", message });
+    return failureOf(findOutboundError(error) ?? { code: "unreachable", message });
   }
 }
 
 /** The root of a peer may have a path of its own; a query or a fragment is no part of one. */
-export function peerAddress(peerUrl: string, path: string): string | undefined {
+export function resolvePeerAddress(peerUrl: string, path: string): string | undefined {
   const root = URL.parse(peerUrl);
   if (!root) return undefined;
   return `${root.origin}${root.pathname.replace(/\/+$/, "")}${path}`;
@@ -97,15 +97,15 @@ async function jsonOf(response: Response): Promise<unknown> {
   }
 }
 
-function failureOfAnswer(response: Response, value: unknown): PeerFailure | undefined {
+function failureFromAnswer(response: Response, value: unknown): PeerFailure | undefined {
   const error = errorBodySchema.safeParse(value).data?.error;
-  const failure = failureOfStatus(response.status, error);
+  const failure = failureFromStatus(response.status, error);
   if (!failure) return undefined;
   const waitMs = retryAfterMs(response.headers);
-  const asked = waitMs === undefined ? {} : { waitMs };
+  const wait = waitMs === undefined ? {} : { waitMs };
   return error === IN_FLIGHT
-    ? { ...failure, kind: "unknown", code: "unavailable", ...asked }
-    : { ...failure, ...asked };
+    ? { ...failure, kind: "unknown", code: "unavailable", ...wait }
+    : { ...failure, ...wait };
 }
 
 /** The failure as whoever called gets it. */
@@ -113,6 +113,6 @@ export function toFailure({ waitMs: _, ...failure }: PeerFailure): OutboundFailu
   return failure;
 }
 
-export function aborted(): OutboundFailure {
+export function createAbortedFailure(): OutboundFailure {
   return failureOf(new OutboundError("aborted", "The call was given up."));
 }

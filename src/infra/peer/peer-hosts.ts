@@ -11,10 +11,16 @@ import type {
 import { PARENT_HEADER, writeParentHeader } from "../../agents/coordination/workflow/parent-header.ts";
 import { traceHeaders } from "../../agents/coordination/workflow/trace-context.ts";
 import { waitBeforeTry } from "../http/retry.ts";
-import { passed } from "../http/waiting.ts";
+import { waitFor } from "../http/waiting.ts";
 import { awaitEnd, callSnapshot } from "./await-end.ts";
 import { cancelledSchema, createdSchema, discoverySchema } from "./peer-answers.ts";
-import { aborted, callPeer, peerAddress, toFailure, type PeerParts } from "./peer-call.ts";
+import {
+  createAbortedFailure,
+  callPeer,
+  resolvePeerAddress,
+  toFailure,
+  type PeerParts,
+} from "./peer-call.ts";
 
 /** Of one `createRun`. */
 const TRIES_MAX = 4;
@@ -26,7 +32,7 @@ export function createPeerHosts(parts: PeerParts): PeerHosts {
   return {
     discover: (peerUrl, signal) => discover(parts, peerUrl, signal),
     createRun: (peerUrl, request) => createRun(parts, peerUrl, request),
-    snapshot: (peerUrl, runId, signal) => snapshot(parts, peerUrl, runId, signal),
+    snapshot: (peerUrl, runId, signal) => readSnapshot(parts, peerUrl, runId, signal),
     awaitEnd: (peerUrl, runId, signal) => awaitEnd(parts, peerUrl, runPath(runId), signal),
     cancel: (peerUrl, runId, request) => cancel(parts, peerUrl, runId, request),
   };
@@ -44,7 +50,7 @@ async function discover(
   const answer = await callPeer(parts, peerUrl, { method: "GET", path: WELL_KNOWN, signal }, discoverySchema);
   if (answer.kind !== "answer") return toFailure(answer);
   const { multiAgent = answer.body.capabilities?.multiAgent } = answer.body;
-  const root = peerAddress(peerUrl, "") ?? peerUrl;
+  const root = resolvePeerAddress(peerUrl, "") ?? peerUrl;
   const hostId = multiAgent?.executionModel.crossHostCausation.hostId ?? root;
   return { kind: "host", hostId, wellKnownUrl: `${root}${WELL_KNOWN}` };
 }
@@ -67,8 +73,8 @@ async function createRun(
     if (answer.kind === "answer") return { kind: "created", ...answer.body };
     if (answer.kind === "refused" || answer.code === "aborted" || tries >= TRIES_MAX)
       return toFailure(answer);
-    await passed(parts.clock, waitBeforeTry(tries - 1, answer.waitMs), signal);
-    if (signal.aborted) return aborted();
+    await waitFor(parts.clock, waitBeforeTry(tries - 1, answer.waitMs), signal);
+    if (signal.aborted) return createAbortedFailure();
   }
 }
 
@@ -85,7 +91,7 @@ function keyOf(key: string): string {
   return /^[\x21-\x7e]{1,255}$/.test(key) ? key : createHash("sha256").update(key).digest("hex");
 }
 
-async function snapshot(
+async function readSnapshot(
   parts: PeerParts,
   peerUrl: string,
   runId: string,
@@ -109,6 +115,6 @@ async function cancel(
   if (answer.kind === "answer") return { kind: "cancelling", status: answer.body.status };
   if (answer.status !== 409) return toFailure(answer);
   // A host may refuse to cancel what has ended.
-  const now = await snapshot(parts, peerUrl, runId, signal);
+  const now = await readSnapshot(parts, peerUrl, runId, signal);
   return now.kind === "snapshot" ? { kind: "cancelling", status: now.status } : toFailure(answer);
 }

@@ -22,7 +22,7 @@ import {
   claimConflict,
   claimReadsOf,
   listClaims,
-  overlappingClaims,
+  listOverlappingClaims,
   writeClaims,
 } from "./database/claim-table.ts";
 import { findDamage } from "./inspect/find-damage.ts";
@@ -31,7 +31,7 @@ import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
 import { readEvents } from "./database/read-events.ts";
 import { countRuns, type RunCounts, runReadsOf, type RunReads } from "./database/run-statements.ts";
-import { sqliteWorkflowStore } from "./sqlite-workflow-store.ts";
+import { createSqliteWorkflowStore } from "./sqlite-workflow-store.ts";
 import { withLedgerErrors } from "./database/sqlite-errors.ts";
 import {
   CONTENTS_PER_SELECT,
@@ -63,34 +63,34 @@ export async function openSqliteLedger(
   const claimReads = claimReadsOf(database);
   const queue = createWriteQueue({ database, writes, clock, path });
   let closing = false;
-  const guarded = <T>(run: () => T): Promise<T> =>
+  const runGuarded = <T>(run: () => T): Promise<T> =>
     new Promise((resolve) => {
       if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
       resolve(withLedgerErrors(path, run));
     });
-  const queued = async <T>(write: (queue: WriteQueue) => Promise<T>): Promise<T> => {
+  const runQueued = async <T>(write: (queue: WriteQueue) => Promise<T>): Promise<T> => {
     if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
     return write(queue);
   };
   return {
     path,
-    append: (request) => queued((queue) => queue.submit((group) => appendOne(request, group))),
+    append: (request) => runQueued((queue) => queue.submit((group) => appendOne(request, group))),
     read: (runId, range) =>
-      readEvents((run) => guarded(() => run(runReads())), { runId, ...range }, decodeEvent),
+      readEvents((run) => runGuarded(() => run(runReads())), { runId, ...range }, decodeEvent),
     damage: (runId, { before }) =>
-      findDamage((run) => guarded(() => run(runReads())), { runId, before, decode: decodeEvent }),
-    list: (query) => guarded(() => listRuns(runReads(), query)),
-    find: (name) => guarded(() => findReference(statements, name)),
-    holders: (name, limit) => guarded(() => holdersOf(statements, name, limit)),
-    overlapping: (query) => guarded(() => overlappingClaims(claimReads(), query)),
-    claims: (query) => guarded(() => listClaims(claimReads(), query)),
-    references: (runId) => guarded(() => referencesOfRun(statements, runId)),
-    inspect: () => guarded(() => inspectDatabase(database)),
-    get: (sha256) => guarded(() => statements.content.get(sha256)),
-    getMany: (sha256s) => getMany(statements, guarded, sha256s),
-    deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: guarded }, time),
-    workflows: sqliteWorkflowStore({ database, guarded, queued }),
-    counts: () => guarded(() => countRuns(database)),
+      findDamage((run) => runGuarded(() => run(runReads())), { runId, before, decode: decodeEvent }),
+    list: (query) => runGuarded(() => listRuns(runReads(), query)),
+    find: (name) => runGuarded(() => findReference(statements, name)),
+    holders: (name, limit) => runGuarded(() => holdersOf(statements, name, limit)),
+    overlapping: (query) => runGuarded(() => listOverlappingClaims(claimReads(), query)),
+    claims: (query) => runGuarded(() => listClaims(claimReads(), query)),
+    references: (runId) => runGuarded(() => listReferences(statements, runId)),
+    inspect: () => runGuarded(() => inspectDatabase(database)),
+    get: (sha256) => runGuarded(() => statements.content.get(sha256)),
+    getMany: (sha256s) => getMany(statements, runGuarded, sha256s),
+    deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),
+    workflows: createSqliteWorkflowStore({ database, guarded: runGuarded, queued: runQueued }),
+    counts: () => runGuarded(() => countRuns(database)),
     close: async () => {
       closing = true;
       await queue.drained();
@@ -190,7 +190,7 @@ async function getMany(
   return texts;
 }
 
-function referencesOfRun(statements: Reads, runId: CoordinationId): Reference[] {
+function listReferences(statements: Reads, runId: CoordinationId): Reference[] {
   return statements.references
     .all(runId)
     .map(({ name, step_id }) => (step_id === null ? { name } : { name, stepId: step_id as StepId }));

@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
 import { invariant, InvariantViolation } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
-import { eventIdIn } from "../../agents/coordination/contracts/workflows/run-origin.ts";
+import { findEventId } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   hasRunEnded,
@@ -21,14 +21,14 @@ import type {
 } from "../../agents/coordination/ports/workflow-store.ts";
 import { growRun, logConflict } from "./database/append-run.ts";
 import { findDamage } from "./inspect/find-damage.ts";
-import { checkMemory, memoryJournal, writeMemory } from "./workflows/memory-journal.ts";
-import { checkWorkspace, workspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
-import { loadMigrations, schemaVersion } from "./database/migrate.ts";
+import { checkMemory, createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts";
+import { checkWorkspace, createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
+import { loadMigrations, readSchemaVersion } from "./database/migrate.ts";
 import { readEvents } from "./database/read-events.ts";
 import { requestLog } from "./workflows/request-log.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
 import type { Head } from "./database/statements.ts";
-import { storedOrigin, unreadableOrigin } from "./database/stored-origin.ts";
+import { parseStoredOrigin, createUnreadableOriginError } from "./database/stored-origin.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
@@ -46,12 +46,12 @@ export interface WorkflowStoreParts {
   readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
 }
 
-export function sqliteWorkflowStore({ database, guarded, queued }: WorkflowStoreParts): WorkflowStore {
+export function createSqliteWorkflowStore({ database, guarded, queued }: WorkflowStoreParts): WorkflowStore {
   const reads = workflowReadsOf(database);
-  const writes = lazily(() => prepareWorkflowWrites(database));
+  const writes = createLazy(() => prepareWorkflowWrites(database));
   const read: Read = (run) => guarded(() => run(reads()));
   const write: Write = (work) => queued((queue) => queue.run(() => work(writes())));
-  const workspace = workspaceFiles({ database, guarded, queued });
+  const workspace = createWorkspaceFiles({ database, guarded, queued });
   return {
     append: (request) =>
       queued((queue) => {
@@ -81,10 +81,10 @@ export function sqliteWorkflowStore({ database, guarded, queued }: WorkflowStore
         const row = prepared?.registered.get(tenant, workflowId);
         return row && { ...row, tenant, workflowId };
       }),
-    memory: memoryJournal(read, write),
+    memory: createMemoryJournal(read, write),
     workspace: workspace.store,
     requests: requestLog(write),
-    drivers: driverTable(read, write),
+    drivers: createDriverTable(read, write),
   };
 }
 
@@ -97,14 +97,14 @@ function workflowReadsOf(database: BetterSqlite3.Database): () => WorkflowReads 
   let prepared: { readonly version: number; readonly reads: WorkflowReads } | undefined;
   return () => {
     if (prepared?.version === newest) return prepared.reads;
-    const version = schemaVersion(database);
+    const version = readSchemaVersion(database);
     if (version < WORKFLOWS_SINCE_VERSION) return undefined;
     if (prepared?.version !== version) prepared = { version, reads: prepareWorkflowReads(database) };
     return prepared.reads;
   };
 }
 
-function lazily<T>(make: () => T): () => T {
+function createLazy<T>(make: () => T): () => T {
   let made: T | undefined;
   return () => (made ??= make());
 }
@@ -121,7 +121,7 @@ function appendOne(
   const head = statements.head.get(runId);
   const conflict =
     logConflict({ runId, kind: "workflow", events }, head) ??
-    brokenRule(request, head) ??
+    findBrokenRule(request, head) ??
     workspace.conflict(request);
   if (conflict) return conflict;
   const hasEnded = hasRunEnded(summary.status);
@@ -139,20 +139,20 @@ function appendOne(
 }
 
 /** Returned and not thrown, so that the appends that wait with it are not broken. */
-function brokenRule(
-  { runId, events, origin: given }: WorkflowAppend,
+function findBrokenRule(
+  { runId, events, origin: originGiven }: WorkflowAppend,
   head: Head | undefined,
 ): Error | undefined {
-  if (head && given) return new InvariantViolation(`${runId} has begun; it cannot be given an origin`);
-  const stored = storedOrigin(head?.origin);
-  if (stored.kind === "unreadable") return unreadableOrigin(runId, stored);
-  const origin = stored.kind === "known" ? stored.origin : given;
-  const wrong = events.find(({ eventId, sequence }) => eventId !== eventIdIn(runId, origin, sequence));
+  if (head && originGiven) return new InvariantViolation(`${runId} has begun; it cannot be given an origin`);
+  const stored = parseStoredOrigin(head?.origin);
+  if (stored.kind === "unreadable") return createUnreadableOriginError(runId, stored);
+  const origin = stored.kind === "known" ? stored.origin : originGiven;
+  const wrong = events.find(({ eventId, sequence }) => eventId !== findEventId(runId, origin, sequence));
   return wrong && new InvariantViolation(`the event at ${runId}:${wrong.sequence} is not ${wrong.eventId}`);
 }
 
 function entryOf(row: WorkflowRunRow): WorkflowEntry {
-  const stored = storedOrigin(row.origin);
+  const stored = parseStoredOrigin(row.origin);
   return {
     runId: row.run_id as CoordinationId,
     ordinal: row.run_key,
@@ -170,7 +170,7 @@ function putDefinition(
   if (tenant !== undefined) register.run(tenant, workflowId, sha256);
 }
 
-function driverTable(read: Read, write: Write): DriverTable {
+function createDriverTable(read: Read, write: Write): DriverTable {
   return {
     beat: async ({ id, pid }, now) => {
       await write(({ beat }) => beat.run(id, pid, now));

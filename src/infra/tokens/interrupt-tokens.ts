@@ -27,9 +27,9 @@ export function interruptTokens(key: Uint8Array): TokenSigner {
     read: (token) => {
       const [body = "", signature = "", ...more] = token.length <= TOKEN_CHARS_MAX ? token.split(".") : [];
       if (body === "" || more.length > 0) return undefined;
-      const given = Buffer.from(signature, "base64url");
+      const signatureGiven = Buffer.from(signature, "base64url");
       const expected = signatureOf(body);
-      const isSigned = given.length === expected.length && timingSafeEqual(given, expected);
+      const isSigned = signatureGiven.length === expected.length && timingSafeEqual(signatureGiven, expected);
       return isSigned ? payloadOf(body) : undefined;
     },
   };

@@ -21,8 +21,8 @@ import { kindOf } from "../../platform/plain-file.ts";
 const KEY_BYTES = 32;
 
 /** Made where there is none; of two processes that make it at once, both get the same. */
-export function keyIn(path: string): Uint8Array {
-  const had = keyAt(path);
+export function readOrCreateKey(path: string): Uint8Array {
+  const had = readKey(path);
   if (had) return had;
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
@@ -40,12 +40,12 @@ export function keyIn(path: string): Uint8Array {
   } finally {
     rmSync(draft, { force: true });
   }
-  const made = keyAt(path);
-  if (!made) throw broken(path);
+  const made = readKey(path);
+  if (!made) throw createBrokenKeyError(path);
   return made;
 }
 
-function broken(path: string): CoordinationError {
+function createBrokenKeyError(path: string): CoordinationError {
   return new CoordinationError(
     "CONFIG_INVALID",
     `the key in ${path} is not ${KEY_BYTES} bytes long; remove the file, and a new one is made`,
@@ -53,7 +53,7 @@ function broken(path: string): CoordinationError {
 }
 
 /** @throws CoordinationError `CONFIG_INVALID` for a key that others may have made or changed */
-function keyAt(path: string): Uint8Array | undefined {
+function readKey(path: string): Uint8Array | undefined {
   const file = opened(path);
   if (file === undefined) return undefined;
   try {

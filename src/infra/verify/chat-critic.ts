@@ -24,7 +24,7 @@ const VERDICT = {
   additionalProperties: false,
 };
 
-export function chatCritic(
+export function createChatCritic(
   chat: () => Promise<ChatModel>,
   { model, traceparent, onAnswered }: CriticModel,
 ): ModelClient {
@@ -33,7 +33,10 @@ export function chatCritic(
       const answer = await (
         await chat()
       ).complete({
-        ...{ agentId, system, signal, maxTokens: MAX_TOKENS },
+        agentId,
+        system,
+        signal,
+        maxTokens: MAX_TOKENS,
         messages: [{ role: "user", content: prompt }],
         schema: { name: NAME, schema: VERDICT },
         ...(model !== undefined && { model }),

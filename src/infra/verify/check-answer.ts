@@ -9,16 +9,16 @@ import type { CheckAnswer } from "../../agents/coordination/ports/verifier.ts";
 export type CheckOf<Kind extends Check["kind"]> = Extract<Check, { readonly kind: Kind }>;
 
 /** What a check that no model makes says: its key stands for all that it looked at. */
-export function verdictOfCheck(key: string, verdict: Verdict): CheckAnswer {
+export function createCheckVerdict(key: string, verdict: Verdict): CheckAnswer {
   return { kind: "verdict", verdict, criteria: [key], agentId: `check:${key}` };
 }
 
 export function passOrFail(key: string, isMet: boolean): CheckAnswer {
-  return verdictOfCheck(key, isMet ? "pass" : "fail");
+  return createCheckVerdict(key, isMet ? "pass" : "fail");
 }
 
 /** `message` is free of content. */
-export function noVerdict(because: VerificationFailure, message: string): CheckAnswer {
+export function createNoVerdict(because: VerificationFailure, message: string): CheckAnswer {
   return { kind: "none", because, message };
 }
 

@@ -11,8 +11,8 @@ import type { Verdict } from "../../agents/coordination/contracts/verification.t
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { CheckAnswer, CheckRequest, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
-import { codeOf, noVerdict, verdictOfCheck, type CheckOf } from "./check-answer.ts";
-import { within } from "./in-time.ts";
+import { codeOf, createNoVerdict, createCheckVerdict, type CheckOf } from "./check-answer.ts";
+import { waitAtMost } from "./in-time.ts";
 import { readProgramLine } from "./read-answer.ts";
 import { runProgram, type ProgramEnd } from "./run-program.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
@@ -30,20 +30,20 @@ export async function checkCommand(
 ): Promise<CheckAnswer> {
   const input = inputOf(result);
   if (input.length > VERIFY_LIMITS.inputCharsMax)
-    return noVerdict("failed", "the result is too large for a program");
+    return createNoVerdict("failed", "the result is too large for a program");
   const folder = await mkdtemp(join(tmpdir(), "coordination-check-"));
   try {
     await writeFile(join(folder, "result.json"), input, { mode: 0o600, flag: "wx" });
     const { command, args } = check;
-    const env = { ...environment(folder), ...check.env };
+    const env = { ...createEnvironment(folder), ...check.env };
     return answerOf(check, key, await runProgram({ command, args, folder, env, input }, signal, clock));
   } catch (error) {
-    return noVerdict("failed", `the program could not be run (${codeOf(error)})`);
+    return createNoVerdict("failed", `the program could not be run (${codeOf(error)})`);
   } finally {
     const removed = remove(folder).catch((error: unknown) =>
       logger.warn({ code: codeOf(error) }, "the folder of a check could not be removed"),
     );
-    await within(clock, VERIFY_LIMITS.removeMs, removed);
+    await waitAtMost(clock, VERIFY_LIMITS.removeMs, removed);
   }
 }
 
@@ -52,16 +52,16 @@ function inputOf(result: VerifiedResult): string {
   return JSON.stringify({ text, outputs, confidence, coordinationId, stepId, attempt, agentId });
 }
 
-function environment(folder: string): Readonly<Record<string, string | undefined>> {
+function createEnvironment(folder: string): Readonly<Record<string, string | undefined>> {
   const { PATH, LANG } = process.env;
   return { PATH, LANG, HOME: folder, TMPDIR: folder };
 }
 
 function answerOf(check: CheckOf<"command">, key: string, end: ProgramEnd): CheckAnswer {
   const { code, isFlood, lastLine } = end;
-  if (isFlood) return noVerdict("failed", "the program wrote too much");
-  if (code === null) return noVerdict("failed", "a signal ended the program");
-  const verdict = verdictOfCheck(key, verdictOf(check, code));
+  if (isFlood) return createNoVerdict("failed", "the program wrote too much");
+  if (code === null) return createNoVerdict("failed", "a signal ended the program");
+  const verdict = createCheckVerdict(key, verdictOf(check, code));
   return { ...verdict, ...(lastLine !== undefined && readProgramLine(lastLine)) };
 }
 

@@ -12,7 +12,7 @@ import { isAbsolute, relative, resolve, sep } from "node:path";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import { nodeFileCalls } from "../files/file-calls.ts";
 import { walkPath, type Place } from "../files/walk-path.ts";
-import { codeOf, noVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
+import { codeOf, createNoVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface Workspace {
@@ -42,18 +42,18 @@ export async function checkFile(
 
 async function lookFor(check: CheckOf<"file">, workspace: Workspace): Promise<Look> {
   const root = await rootOf(workspace.path);
-  if (root === undefined) return none("unavailable", "the agent's workspace is not there");
-  const path = pathBelow(root, check.path);
-  if (path === undefined) return none("failed", "the check's path is not one below the workspace");
+  if (root === undefined) return createNoLook("unavailable", "the agent's workspace is not there");
+  const path = resolvePathBelow(root, check.path);
+  if (path === undefined) return createNoLook("failed", "the check's path is not one below the workspace");
   try {
     return await lookAt(await walkPath(nodeFileCalls, path), { root, check, signal: workspace.signal });
   } catch (error) {
-    return none("failed", `the file cannot be looked at (${codeOf(error)})`);
+    return createNoLook("failed", `the file cannot be looked at (${codeOf(error)})`);
   }
 }
 
-function none(because: "failed" | "unavailable", message: string): Look {
-  return { kind: "none", answer: noVerdict(because, message) };
+function createNoLook(because: "failed" | "unavailable", message: string): Look {
+  return { kind: "none", answer: createNoVerdict(because, message) };
 }
 
 async function rootOf(workspace: string): Promise<string | undefined> {
@@ -61,7 +61,7 @@ async function rootOf(workspace: string): Promise<string | undefined> {
   return realpath(workspace).catch(() => undefined);
 }
 
-function pathBelow(root: string, path: string): string | undefined {
+function resolvePathBelow(root: string, path: string): string | undefined {
   if (path.includes("\0") || !path.isWellFormed() || isAbsolute(path)) return undefined;
   const whole = resolve(root, path);
   return isBelow(root, whole) ? whole : undefined;
@@ -80,10 +80,10 @@ interface Looking {
 
 async function lookAt(places: readonly Place[] | undefined, looking: Looking): Promise<Look> {
   const place = places?.at(-1);
-  if (!place) return none("failed", "the check's path leads nowhere");
+  if (!place) return createNoLook("failed", "the check's path leads nowhere");
   if (!isBelow(looking.root, place.path))
-    return none("failed", "the check's path leads out of the workspace");
-  if (place.what === "hidden") return none("failed", "a folder on the way may not be searched");
+    return createNoLook("failed", "the check's path leads out of the workspace");
+  if (place.what === "hidden") return createNoLook("failed", "a folder on the way may not be searched");
   if (place.what === "missing") return { kind: "missing" };
   if (place.facts?.isFile() !== true) return { kind: "other" };
   return looking.check.sha256 === undefined ? { kind: "file" } : await lookInto(place.path, looking);
@@ -95,25 +95,25 @@ async function lookInto(path: string, { root, signal }: Looking): Promise<Look> 
   try {
     const before = await file.stat({ bigint: true });
     // Between the look and now, any folder on the way may have become a link.
-    if (!before.isFile() || !isBelow(root, await whereIs(file, path)))
-      return none("failed", "the file was replaced while it was looked at");
-    if (before.size > VERIFY_LIMITS.fileBytesMax) return tooLarge();
+    if (!before.isFile() || !isBelow(root, await findRealPath(file, path)))
+      return createNoLook("failed", "the file was replaced while it was looked at");
+    if (before.size > VERIFY_LIMITS.fileBytesMax) return createTooLarge();
     const sha256 = await hashOf(file, signal);
-    if (sha256 === undefined) return tooLarge();
+    if (sha256 === undefined) return createTooLarge();
     const after = await file.stat({ bigint: true });
     const isSame = after.size === before.size && after.mtimeNs === before.mtimeNs;
-    return isSame ? { kind: "file", sha256 } : none("failed", "the file changed while it was read");
+    return isSame ? { kind: "file", sha256 } : createNoLook("failed", "the file changed while it was read");
   } finally {
     await file.close();
   }
 }
 
-function tooLarge(): Look {
-  return none("failed", `the file has more than ${VERIFY_LIMITS.fileBytesMax} bytes`);
+function createTooLarge(): Look {
+  return createNoLook("failed", `the file has more than ${VERIFY_LIMITS.fileBytesMax} bytes`);
 }
 
 /** Linux tells where an open file is. Elsewhere the path is followed again. */
-async function whereIs(file: FileHandle, path: string): Promise<string> {
+async function findRealPath(file: FileHandle, path: string): Promise<string> {
   try {
     return await readlink(`/proc/self/fd/${file.fd}`);
   } catch {

@@ -1,10 +1,10 @@
 /** Owns: asking a critic about a result. Does not own: reaching its model (`ModelClient`). */
-import { hostAgentId } from "../../agents/coordination/contracts/host-agent-id.ts";
+import { parseHostAgentId } from "../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../agents/coordination/contracts/ids.ts";
 import type { ModelClient } from "../../agents/coordination/ports/model-client.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
-import { noVerdict, type CheckOf } from "./check-answer.ts";
-import { criticPrompt, type CriticPrompt } from "./critic-prompt.ts";
+import { createNoVerdict, type CheckOf } from "./check-answer.ts";
+import { createCriticPrompt, type CriticPrompt } from "./critic-prompt.ts";
 import { readCriticAnswer } from "./read-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
@@ -24,16 +24,17 @@ export async function checkModel(
   { model, critic, allowSelf, signal }: Asking,
 ): Promise<CheckAnswer> {
   const named = (check.agent as AgentId | undefined) ?? critic;
-  if (!model || named === undefined) return noVerdict("unavailable", "there is no critic to ask");
+  if (!model || named === undefined) return createNoVerdict("unavailable", "there is no critic to ask");
   // The host takes several spellings for one agent: a plan must not name its agent as its critic by another one.
-  const isSelf = hostAgentId(named) === hostAgentId(result.agentId);
-  if (isSelf && !allowSelf) return noVerdict("self_not_allowed", "the critic is the agent that did the work");
+  const isSelf = parseHostAgentId(named) === parseHostAgentId(result.agentId);
+  if (isSelf && !allowSelf)
+    return createNoVerdict("self_not_allowed", "the critic is the agent that did the work");
   // Under the name of whoever did the work, so that everybody sees that they are the same.
   const agentId = isSelf ? result.agentId : named;
   return askCritic(
     model,
     { agentId, signal },
-    (isRepeated) => criticPrompt(check, result, isRepeated),
+    (isRepeated) => createCriticPrompt(check, result, isRepeated),
     check.criteria,
   );
 }
@@ -47,13 +48,13 @@ async function askCritic(
   for (let asks = 0; asks < VERIFY_LIMITS.asksMax && !whom.signal.aborted; asks += 1) {
     const { system, prompt } = promptOf(asks > 0);
     if (system.length + prompt.length > VERIFY_LIMITS.promptCharsMax)
-      return noVerdict("failed", "the result is too large for a critic");
+      return createNoVerdict("failed", "the result is too large for a critic");
     const text = await textOf(model, { ...whom, system, prompt });
-    if (text === undefined) return noVerdict("failed", "the critic's model gave no answer");
+    if (text === undefined) return createNoVerdict("failed", "the critic's model gave no answer");
     const answer = text.length <= CHARS_MAX ? readCriticAnswer(text, criteria) : undefined;
     if (answer) return { kind: "verdict", ...answer, agentId: `agent:${whom.agentId}` };
   }
-  return noVerdict("malformed", "the critic's answer could not be read");
+  return createNoVerdict("malformed", "the critic's answer could not be read");
 }
 
 const CHARS_MAX = VERIFY_LIMITS.answerCharsMax;

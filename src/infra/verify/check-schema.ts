@@ -1,9 +1,9 @@
 /** Owns: holding outputs against the JSON Schema of a check. */
 import { checkOutputSchema } from "../../agents/coordination/plan/output-schema.ts";
-import { problemList } from "../../agents/coordination/plan/plan-problem.ts";
+import { createProblemList } from "../../agents/coordination/plan/plan-problem.ts";
 import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
-import { noVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
+import { createNoVerdict, passOrFail, type CheckOf } from "./check-answer.ts";
 
 /** A schema that nothing can be held against rules on nothing: that is its author's mistake, not the agent's. */
 export async function checkSchema(
@@ -11,9 +11,10 @@ export async function checkSchema(
   { key, result: { outputs } }: CheckRequest,
   contract: () => Promise<OutputContract>,
 ): Promise<CheckAnswer> {
-  const found = problemList();
+  const found = createProblemList();
   checkOutputSchema(schema, [], found);
-  if (found.problems.length > 0) return noVerdict("failed", "the check's schema is not a usable JSON Schema");
+  if (found.problems.length > 0)
+    return createNoVerdict("failed", "the check's schema is not a usable JSON Schema");
   if (!outputs) return passOrFail(key, false);
   return passOrFail(key, (await contract()).check(schema, outputs).length === 0);
 }

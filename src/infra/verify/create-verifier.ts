@@ -12,13 +12,13 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { OutputContract } from "../../agents/coordination/ports/output-contract.ts";
 import type { CheckAnswer, CheckRequest, Verifier } from "../../agents/coordination/ports/verifier.ts";
-import { noVerdict } from "./check-answer.ts";
+import { createNoVerdict } from "./check-answer.ts";
 import { checkCommand } from "./check-command.ts";
 import { checkFile } from "./check-file.ts";
 import { checkModel, type Critics } from "./check-model.ts";
 import { checkPattern } from "./check-pattern.ts";
 import { checkSchema } from "./check-schema.ts";
-import { inTime } from "./in-time.ts";
+import { runInTime } from "./in-time.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface VerifierParts extends Critics {
@@ -43,9 +43,11 @@ export function createVerifier(parts: VerifierParts): Verifier {
 async function answerOf(request: CheckRequest, parts: VerifierParts): Promise<CheckAnswer> {
   const graceMs = request.check.kind === "command" ? VERIFY_LIMITS.stopMs : 0;
   try {
-    return await inTime(request, { clock: parts.clock, graceMs }, (signal) => look(request, parts, signal));
+    return await runInTime(request, { clock: parts.clock, graceMs }, (signal) =>
+      look(request, parts, signal),
+    );
   } catch {
-    return noVerdict("failed", "the check could not be carried out");
+    return createNoVerdict("failed", "the check could not be carried out");
   }
 }
 

@@ -2,7 +2,7 @@
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
-import { noVerdict } from "./check-answer.ts";
+import { createNoVerdict } from "./check-answer.ts";
 import { VERIFY_LIMITS } from "./verify-limits.ts";
 
 export interface InTime {
@@ -12,7 +12,7 @@ export interface InTime {
 }
 
 /** `look` is told by its signal when the time is over. Rejects where `look` does so in time. */
-export async function inTime(
+export async function runInTime(
   { deadlineAtMs, signal }: Pick<CheckRequest, "deadlineAtMs" | "signal">,
   { clock, graceMs }: InTime,
   look: (signal: AbortSignal) => Promise<CheckAnswer>,
@@ -30,7 +30,7 @@ export async function inTime(
     const answer = await Promise.race([looking, ended]);
     // What holds the event loop up also holds up the timer.
     if (answer && !over.signal.aborted && clock.now() <= deadlineAtMs) return answer;
-    await within(clock, graceMs, looking);
+    await waitAtMost(clock, graceMs, looking);
     return withoutTime(clock, deadlineAtMs);
   } finally {
     cancel();
@@ -40,12 +40,12 @@ export async function inTime(
 
 function withoutTime(clock: Clock, deadlineAtMs: number): CheckAnswer {
   return clock.now() + VERIFY_LIMITS.earlyMs >= deadlineAtMs
-    ? noVerdict("timed_out", "the check took too long")
-    : noVerdict("unavailable", "the check was stopped before its time was over");
+    ? createNoVerdict("timed_out", "the check took too long")
+    : createNoVerdict("unavailable", "the check was stopped before its time was over");
 }
 
 /** Resolves when `promise` has settled, or after `ms`. */
-export async function within(clock: Clock, ms: number, promise: Promise<unknown>): Promise<void> {
+export async function waitAtMost(clock: Clock, ms: number, promise: Promise<unknown>): Promise<void> {
   const settled = promise.then(
     () => undefined,
     () => undefined,

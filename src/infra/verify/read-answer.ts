@@ -15,7 +15,7 @@ export interface ProgramLine {
 /** What the last line of a program's output says as `{"criteria": [...], "confidence": 0.9}`; it may say neither. */
 export function readProgramLine(line: string): ProgramLine {
   const fields = fieldsOf(line);
-  const criteria = fields && Object.hasOwn(fields, "criteria") ? keysIn(fields["criteria"]) : [];
+  const criteria = fields && Object.hasOwn(fields, "criteria") ? readKeys(fields["criteria"]) : [];
   const confidence = fields && Object.hasOwn(fields, "confidence") ? fields["confidence"] : undefined;
   if (!criteria || (confidence !== undefined && !isConfidence(confidence))) return {};
   return { ...(criteria.length > 0 && { criteria }), ...(confidence !== undefined && { confidence }) };
@@ -31,20 +31,20 @@ export interface CriticAnswer {
  * What a critic says as `{"verdict": ..., "criteria": [...], "confidence": 0.9}` and nothing else: JSON in the midst of other
  * text may be quoted from the result. A pass looked at all criteria, anything else names one that was not met.
  */
-export function readCriticAnswer(text: string, asked: readonly string[]): CriticAnswer | undefined {
-  const fields = fieldsOf(unwrapped(text));
+export function readCriticAnswer(text: string, criteriaAsked: readonly string[]): CriticAnswer | undefined {
+  const fields = fieldsOf(unwrapFence(text));
   const verdict = verdictSchema.safeParse(fields?.["verdict"]);
-  const criteria = keysIn(fields?.["criteria"]);
+  const criteria = readKeys(fields?.["criteria"]);
   const confidence = fields?.["confidence"];
   if (!verdict.success || !criteria || !isConfidence(confidence)) return undefined;
   const isRight =
-    verdict.data === "pass" ? asked.every((key) => criteria.includes(key)) : criteria.length > 0;
-  const isForeign = criteria.some((key) => !asked.includes(key));
+    verdict.data === "pass" ? criteriaAsked.every((key) => criteria.includes(key)) : criteria.length > 0;
+  const isForeign = criteria.some((key) => !criteriaAsked.includes(key));
   return isRight && !isForeign ? { verdict: verdict.data, criteria, confidence } : undefined;
 }
 
 /** Models like to put JSON into a block of code. */
-function unwrapped(text: string): string {
+function unwrapFence(text: string): string {
   const [, inner = text] = /^\s*```(?:json)?\n(.*)\n```\s*$/su.exec(text) ?? [];
   return inner;
 }
@@ -61,7 +61,7 @@ function fieldsOf(text: string): Fields | undefined {
 }
 
 /** Each once; nothing where one is no key, or there are too many. */
-function keysIn(value: unknown): readonly string[] | undefined {
+function readKeys(value: unknown): readonly string[] | undefined {
   const keys = findingSchema.shape.criteria.safeParse(value);
   return keys.success && keys.data ? [...new Set(keys.data)] : undefined;
 }

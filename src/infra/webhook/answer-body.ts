@@ -11,7 +11,7 @@ export const ANSWER_BYTES_MAX = BOUNDS.answerCharsMax * 6 + 16_384;
 /** What an answer may be nested at all, found before it is parsed. */
 const TEXT_BOUNDS = { depthMax: 8, valuesMax: 1_000 };
 
-const wellFormed = (text: string): boolean => text.isWellFormed();
+const isWellFormed = (text: string): boolean => text.isWellFormed();
 
 const answerBodySchema = z
   .strictObject({
@@ -22,7 +22,7 @@ const answerBodySchema = z
       .max(BOUNDS.coordinationIdCharsMax + 1 + BOUNDS.idCharsMax),
     answerToken: z.string().min(1).max(BOUNDS.idCharsMax),
     answer: answerKindSchema,
-    text: z.string().min(1).max(BOUNDS.answerCharsMax).refine(wellFormed, "well-formed Unicode").optional(),
+    text: z.string().min(1).max(BOUNDS.answerCharsMax).refine(isWellFormed, "well-formed Unicode").optional(),
     by: z
       .strictObject({
         id: z

@@ -14,7 +14,7 @@ import type { Answerer, AnswerKind } from "../../agents/coordination/contracts/e
 import type { WebhookConfig } from "../../agents/coordination/contracts/config/gates-config.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { ANSWER_BYTES_MAX, readAnswer } from "./answer-body.ts";
-import { seenIds, type SeenIds } from "./seen-ids.ts";
+import { createSeenIds, type SeenIds } from "./seen-ids.ts";
 import { answerTokenOf, isSameText, signatureOf, type SignedParts } from "./webhook-signature.ts";
 
 export interface AnswerCheckParts {
@@ -83,92 +83,98 @@ export function createAnswerCheck({
   clock,
   toleranceMs = TOLERANCE_MS,
 }: AnswerCheckParts): AnswerCheck {
-  const known = new Map<string, Webhook>(
-    Object.entries(webhooks).map(([name, config]) => [name, { config, seen: seenIds(() => clock.now()) }]),
+  const webhooksByName = new Map<string, Webhook>(
+    Object.entries(webhooks).map(([name, config]) => [
+      name,
+      { config, seen: createSeenIds(() => clock.now()) },
+    ]),
   );
   return {
     checkHeaders: ({ name, headers }) => {
-      if (!known.has(name)) return unknownWebhook();
+      if (!webhooksByName.has(name)) return unknownWebhook();
       const signed = signedHeaders(headers);
       return "because" in signed ? signed : undefined;
     },
     check: ({ name, headers, rawBody }) => {
-      const webhook = known.get(name);
+      const webhook = webhooksByName.get(name);
       if (!webhook) return unknownWebhook();
-      const message = signedMessage(headers, Buffer.from(rawBody));
+      const message = readSignedMessage(headers, Buffer.from(rawBody));
       if ("because" in message) return message;
       return (
-        wrongSignature(webhook, message) ??
-        wrongTime(message, clock.now(), toleranceMs) ??
+        checkSignature(webhook, message) ??
+        checkTime(message, clock.now(), toleranceMs) ??
         accept(webhook, message, toleranceMs)
       );
     },
   };
 }
 
-function objection(because: AnswerObjection, message: string): AnswerRefusal {
+function createObjection(because: AnswerObjection, message: string): AnswerRefusal {
   return { ok: false, because, message };
 }
 
 function unknownWebhook(): AnswerRefusal {
-  return objection("unknown_webhook", "There is no webhook of this name.");
+  return createObjection("unknown_webhook", "There is no webhook of this name.");
 }
 
-function signedMessage(headers: AnswerMessage["headers"], body: Buffer): SignedMessage | AnswerRefusal {
+function readSignedMessage(headers: AnswerMessage["headers"], body: Buffer): SignedMessage | AnswerRefusal {
   const signed = signedHeaders(headers);
   if ("because" in signed) return signed;
   if (body.length > ANSWER_BYTES_MAX)
-    return objection("malformed", `The body is longer than ${ANSWER_BYTES_MAX} bytes.`);
+    return createObjection("malformed", `The body is longer than ${ANSWER_BYTES_MAX} bytes.`);
   return { ...signed, body };
 }
 
 function signedHeaders(headers: AnswerMessage["headers"]): SignedHeaders | AnswerRefusal {
   const [id, timestamp, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) =>
-    header(headers, name),
+    findHeader(headers, name),
   );
   if (id === undefined || timestamp === undefined || signature === undefined)
-    return objection(
+    return createObjection(
       "unsigned",
       "webhook-id, webhook-timestamp and webhook-signature are needed, each once.",
     );
   if (!/^[\w:@+=/-]{1,256}$/.test(id) || !/^\d{1,12}$/.test(timestamp))
-    return objection("malformed", "webhook-id or webhook-timestamp is not of the form that can be signed.");
+    return createObjection(
+      "malformed",
+      "webhook-id or webhook-timestamp is not of the form that can be signed.",
+    );
   return { id, timestamp, signatures: signature.split(" ", SIGNATURES_MAX) };
 }
 
-function header(headers: AnswerMessage["headers"], name: string): string | undefined {
+function findHeader(headers: AnswerMessage["headers"], name: string): string | undefined {
   const values = Object.entries(headers).flatMap(([key, value]) =>
     key.toLowerCase() === name && value !== undefined ? value : [],
   );
   return values.length === 1 ? values[0] : undefined;
 }
 
-function wrongSignature({ config }: Webhook, message: SignedMessage): AnswerRefusal | undefined {
+function checkSignature({ config }: Webhook, message: SignedMessage): AnswerRefusal | undefined {
   const expected = signatureOf(config.secret, message);
   // All are compared: how long it takes tells nothing of which one was close.
   const isRight = message.signatures.map((each) => isSameText(each, expected)).includes(true);
-  return isRight ? undefined : objection("bad_signature", "No signature is right for this webhook.");
+  return isRight ? undefined : createObjection("bad_signature", "No signature is right for this webhook.");
 }
 
-function wrongTime(
+function checkTime(
   { timestamp }: SignedMessage,
   nowMs: number,
   toleranceMs: number,
 ): AnswerRefusal | undefined {
   if (Math.abs(nowMs - Number(timestamp) * 1_000) <= toleranceMs) return undefined;
   const seconds = Math.floor(toleranceMs / 1_000);
-  return objection("stale", `The timestamp is more than ${seconds} s away from the time here.`);
+  return createObjection("stale", `The timestamp is more than ${seconds} s away from the time here.`);
 }
 
 function accept({ config, seen }: Webhook, message: SignedMessage, toleranceMs: number): CheckedAnswer {
-  if (!config.answers) return objection("not_allowed", "Answers of this webhook do not count.");
+  if (!config.answers) return createObjection("not_allowed", "Answers of this webhook do not count.");
   if (seen.has(message.id))
-    return objection("replayed", "A message with this webhook-id was accepted already.");
+    return createObjection("replayed", "A message with this webhook-id was accepted already.");
   const read = readAnswer(message.body);
-  if (!read.ok) return objection("malformed", read.message);
+  if (!read.ok) return createObjection("malformed", read.message);
   const { questionId, answerToken, answer, text, by } = read.body;
   if (!isSameText(answerToken, answerTokenOf(config.secret, questionId)))
-    return objection("not_allowed", "The answerToken is not the one of this question.");
+    return createObjection("not_allowed", "The answerToken is not the one of this question.");
   seen.keep(message.id, Number(message.timestamp) * 1_000 + toleranceMs);
   return {
     ok: true,

@@ -19,7 +19,7 @@ export type PostAnswer =
 const BODY_BYTES_MAX = 65_536;
 
 /** Never rejects. */
-export function pinnedPost(post: PinnedPost): Promise<PostAnswer> {
+export function sendPinnedPost(post: PinnedPost): Promise<PostAnswer> {
   if (post.signal.aborted) return Promise.resolve({ kind: "none", code: "ABORTED" });
   return new Promise((resolve) => {
     let answer: PostAnswer = { kind: "none", code: "ECONNRESET" };

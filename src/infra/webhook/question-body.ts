@@ -14,13 +14,13 @@ export interface AnswerInvitation {
 }
 
 /** `invitation` is absent where answers of this webhook do not count. */
-export function questionBody(notice: ChannelNotice, invitation: AnswerInvitation | undefined): string {
+export function formatQuestionBody(notice: ChannelNotice, invitation: AnswerInvitation | undefined): string {
   return JSON.stringify({
     type: "coordination.question",
     version: VERSION,
     noticeId: notice.noticeId,
     notice: notice.notice,
-    question: questionFields(notice.question),
+    question: pickQuestionFields(notice.question),
     answer: invitation && {
       url: invitation.url,
       answerToken: invitation.token,
@@ -31,7 +31,7 @@ export function questionBody(notice: ChannelNotice, invitation: AnswerInvitation
 }
 
 /** Field by field: what else a question may come to hold stays here until somebody lets it out. */
-function questionFields(question: Question): Question & { readonly deadline: string } {
+function pickQuestionFields(question: Question): Question & { readonly deadline: string } {
   const { stepId, askedBy, text, options, confidence } = question;
   return {
     questionId: question.questionId,

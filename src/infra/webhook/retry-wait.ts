@@ -24,11 +24,11 @@ export interface FailedTry {
 export function retryWaitMs({ tries, retryAfter, nowMs, fraction }: FailedTry): number {
   const maxMs = Math.min(FIRST_WAIT_MS * 2 ** (tries - 1), WAIT_MS_MAX);
   const waitMs = Math.ceil(maxMs / 2) + Math.floor(fraction * (maxMs / 2));
-  return Math.max(waitMs, Math.min(askedMs(retryAfter, nowMs), RETRY_AFTER_MS_MAX));
+  return Math.max(waitMs, Math.min(readRetryAfterMs(retryAfter, nowMs), RETRY_AFTER_MS_MAX));
 }
 
 /** A number of seconds, or a date; 0 for anything else. */
-function askedMs(retryAfter: string | undefined, nowMs: number): number {
+function readRetryAfterMs(retryAfter: string | undefined, nowMs: number): number {
   if (retryAfter === undefined) return 0;
   if (/^\d{1,10}$/.test(retryAfter)) return Number(retryAfter) * 1_000;
   // Only dates as HTTP writes them: `Date.parse` reads far more.

@@ -11,7 +11,7 @@ export interface SeenIds {
 
 const IDS_MAX = 10_000;
 
-export function seenIds(now: () => number, idsMax = IDS_MAX): SeenIds {
+export function createSeenIds(now: () => number, idsMax = IDS_MAX): SeenIds {
   const untilMsOf = new Map<string, number>();
   const makeRoom = (): void => {
     if (untilMsOf.size < idsMax) return;

@@ -16,13 +16,13 @@ import type {
 } from "../../agents/coordination/ports/human-channel.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import { errorCodeOf } from "../http/pinned-request.ts";
-import { allAddresses, type ResolveName } from "../http/resolve-name.ts";
-import { passed, unlessAborted } from "../http/waiting.ts";
-import { pinnedPost, type PostAnswer } from "./pinned-post.ts";
-import { questionBody } from "./question-body.ts";
+import { resolveAllAddresses, type ResolveName } from "../http/resolve-name.ts";
+import { waitFor, raceWithAbort } from "../http/waiting.ts";
+import { sendPinnedPost, type PostAnswer } from "./pinned-post.ts";
+import { formatQuestionBody } from "./question-body.ts";
 import { isWorthAnotherTry, retryWaitMs } from "./retry-wait.ts";
 import { answerTokenOf, signatureOf } from "./webhook-signature.ts";
-import { targetAddresses, webhookTarget } from "./webhook-target.ts";
+import { resolveTargetAddresses, createWebhookTarget } from "./webhook-target.ts";
 
 export interface WebhookParts {
   readonly name: string;
@@ -51,7 +51,7 @@ type TryOutcome =
 const STOPPED = "The webhook was stopped before the notice was delivered.";
 const TOO_LATE = "The question's time is over.";
 
-export function webhookChannel(parts: WebhookParts): HumanChannel {
+export function createWebhookChannel(parts: WebhookParts): HumanChannel {
   return {
     notify: async (notice) => {
       const outcome = await deliver(parts, notice).catch((error: unknown) => {
@@ -66,34 +66,34 @@ export function webhookChannel(parts: WebhookParts): HumanChannel {
 
 async function deliver(parts: WebhookParts, notice: ChannelNotice): Promise<NoticeOutcome> {
   const { clock, config } = parts;
-  const target = webhookTarget(config);
-  if (target.kind === "refused") return failed(0, target.message);
+  const target = createWebhookTarget(config);
+  if (target.kind === "refused") return createFailed(0, target.message);
   const message = messageOf(parts, notice, target.url);
   let tries = 0;
-  let obstacle = obstacleAt(notice, clock.now());
+  let obstacle = findObstacle(notice, clock.now());
   while (obstacle === undefined) {
     const outcome = await tryOnce(parts, message, notice.signal);
     tries += 1;
     if (outcome.kind === "delivered") return { kind: "delivered", tries };
-    if (outcome.kind === "never" || tries >= config.triesMax) return failed(tries, outcome.message);
+    if (outcome.kind === "never" || tries >= config.triesMax) return createFailed(tries, outcome.message);
     const waitMs = waitAfter(parts, tries, outcome.retryAfter);
-    obstacle = obstacleAt(notice, clock.now() + waitMs);
-    if (obstacle !== undefined) return failed(tries, `${outcome.message} ${obstacle}`);
-    await passed(clock, waitMs, notice.signal);
-    obstacle = obstacleAt(notice, clock.now());
+    obstacle = findObstacle(notice, clock.now() + waitMs);
+    if (obstacle !== undefined) return createFailed(tries, `${outcome.message} ${obstacle}`);
+    await waitFor(clock, waitMs, notice.signal);
+    obstacle = findObstacle(notice, clock.now());
   }
-  return failed(tries, obstacle);
+  return createFailed(tries, obstacle);
 }
 
 /** Why it is no use to try at that time. */
-function obstacleAt({ signal, question }: ChannelNotice, atMs: number): string | undefined {
+function findObstacle({ signal, question }: ChannelNotice, atMs: number): string | undefined {
   if (signal.aborted) return STOPPED;
   return atMs >= question.deadlineAtMs ? TOO_LATE : undefined;
 }
 
 function messageOf({ config, answerUrl }: WebhookParts, notice: ChannelNotice, url: URL): Message {
   const token = answerTokenOf(config.secret, notice.question.questionId);
-  const body = questionBody(notice, config.answers ? { token, url: answerUrl } : undefined);
+  const body = formatQuestionBody(notice, config.answers ? { token, url: answerUrl } : undefined);
   return { url, id: webhookIdOf(notice.noticeId), body: Buffer.from(body) };
 }
 
@@ -104,26 +104,32 @@ function webhookIdOf(noticeId: string): string {
 }
 
 async function tryOnce(
-  { config, clock, resolve = allAddresses }: WebhookParts,
+  { config, clock, resolve = resolveAllAddresses }: WebhookParts,
   message: Message,
   signal: AbortSignal,
 ): Promise<TryOutcome> {
   const timeout = new AbortController();
   const cancel = clock.wakeAt(addMs(clock.now(), config.timeoutMs), () => timeout.abort());
   const either = AbortSignal.any([signal, timeout.signal]);
-  const silence = (code: string): TryOutcome => {
+  const describeSilence = (code: string): TryOutcome => {
     if (signal.aborted) return { kind: "never", message: STOPPED };
-    return { kind: "again", message: timeout.signal.aborted ? timedOut(config) : unreached(code) };
+    return {
+      kind: "again",
+      message: timeout.signal.aborted ? describeTimeout(config) : describeUnreached(code),
+    };
   };
   try {
-    const target = await unlessAborted(targetAddresses(message.url, config.allowPrivate, resolve), either);
+    const target = await raceWithAbort(
+      resolveTargetAddresses(message.url, config.allowPrivate, resolve),
+      either,
+    );
     if (target.kind === "refused") return { kind: "never", message: target.message };
     const headers = headersOf(config.secret, message, Math.floor(clock.now() / 1_000));
     const { url, body } = message;
-    const answer = await pinnedPost({ url, addresses: target.addresses, headers, body, signal: either });
-    return answer.kind === "none" ? silence(answer.code) : ruleOn(answer);
+    const answer = await sendPinnedPost({ url, addresses: target.addresses, headers, body, signal: either });
+    return answer.kind === "none" ? describeSilence(answer.code) : ruleOn(answer);
   } catch (error) {
-    return silence(errorCodeOf(error));
+    return describeSilence(errorCodeOf(error));
   } finally {
     cancel();
   }
@@ -146,11 +152,11 @@ function ruleOn({ status, retryAfter }: Extract<PostAnswer, { kind: "status" }>)
   return isWorthAnotherTry(status) ? { kind: "again", message, retryAfter } : { kind: "never", message };
 }
 
-function timedOut({ timeoutMs }: WebhookConfig): string {
+function describeTimeout({ timeoutMs }: WebhookConfig): string {
   return `The webhook did not answer within ${timeoutMs} ms.`;
 }
 
-function unreached(code: string): string {
+function describeUnreached(code: string): string {
   return `The webhook could not be reached: ${code}.`;
 }
 
@@ -164,7 +170,7 @@ function waitAfter(
   return waitMs;
 }
 
-function failed(tries: number, message: string): NoticeOutcome {
+function createFailed(tries: number, message: string): NoticeOutcome {
   return { kind: "failed", tries, message };
 }
 

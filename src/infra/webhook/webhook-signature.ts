@@ -27,8 +27,8 @@ export function answerTokenOf(secret: string, questionId: string): string {
 }
 
 /** Takes as long for any two texts of the same length. */
-export function isSameText(given: string, expected: string): boolean {
-  const [left, right] = [Buffer.from(given), Buffer.from(expected)];
+export function isSameText(textGiven: string, expected: string): boolean {
+  const [left, right] = [Buffer.from(textGiven), Buffer.from(expected)];
   return left.length === right.length && timingSafeEqual(left, right);
 }
 

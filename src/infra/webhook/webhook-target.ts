@@ -15,24 +15,24 @@ export type TargetAddresses =
   | { readonly kind: "refused"; readonly message: string };
 
 /** The messages quote no part of the URL: its path or query may be a secret. */
-export function webhookTarget({
+export function createWebhookTarget({
   url: text,
   allowPrivate,
 }: Pick<WebhookConfig, "url" | "allowPrivate">): WebhookTarget {
   const url = URL.parse(text);
-  if (!url) return refused("The webhook's URL cannot be read.");
+  if (!url) return createRefused("The webhook's URL cannot be read.");
   if (url.protocol !== "https:" && url.protocol !== "http:")
-    return refused("The webhook's URL is not of HTTPS.");
+    return createRefused("The webhook's URL is not of HTTPS.");
   if (url.protocol === "http:" && !allowPrivate)
-    return refused("The webhook's URL is not of HTTPS, and allowPrivate is not set.");
+    return createRefused("The webhook's URL is not of HTTPS, and allowPrivate is not set.");
   if (url.username !== "" || url.password !== "")
-    return refused("The webhook's URL holds a user name or password; the signature takes their place.");
+    return createRefused("The webhook's URL holds a user name or password; the signature takes their place.");
   url.hash = "";
   return { kind: "url", url };
 }
 
 /** @throws what `resolve` throws */
-export async function targetAddresses(
+export async function resolveTargetAddresses(
   url: URL,
   allowPrivate: boolean,
   resolve: ResolveName,
@@ -40,9 +40,9 @@ export async function targetAddresses(
   const addresses = await addressesOf(url, allowPrivate, resolve);
   return addresses
     ? { kind: "addresses", addresses }
-    : refused("The webhook's URL leads to an address that is not public, and allowPrivate is not set.");
+    : createRefused("The webhook's URL leads to an address that is not public, and allowPrivate is not set.");
 }
 
-function refused(message: string): { readonly kind: "refused"; readonly message: string } {
+function createRefused(message: string): { readonly kind: "refused"; readonly message: string } {
   return { kind: "refused", message };
 }

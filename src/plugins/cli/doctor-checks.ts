@@ -7,7 +7,7 @@ import {
 } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { Switches } from "../openclaw/host/operator-config.ts";
-import { bytes, count, instant } from "../../agents/coordination/std/quantities.ts";
+import { formatBytes, formatCount, formatInstant } from "../../agents/coordination/std/quantities.ts";
 
 export interface Check {
   readonly name: string;
@@ -154,7 +154,7 @@ export function durabilityCheck(fileSystem: number): Check {
 
 export function diskCheck(freeBytes: number): Check {
   const name = "disk";
-  const message = `${bytes(freeBytes)} free`;
+  const message = `${formatBytes(freeBytes)} free`;
   if (freeBytes >= DISK_BYTES.warn) return { name, status: "ok", message };
   return {
     name,
@@ -175,9 +175,9 @@ export function healthCheck(health: HealthFacts = { state: "ok", uncoordinatedSp
   const { state, failure, uncoordinatedSpawns } = health;
   if (!failure && state === "ok") return { name, status: "ok", message: "the gateway reported no failure" };
   const what = failure
-    ? `${failure.code} at ${instant(failure.atMs)}: ${failure.message}`
+    ? `${failure.code} at ${formatInstant(failure.atMs)}: ${failure.message}`
     : "the gateway did not say why";
-  const message = `${what}; ${count(uncoordinatedSpawns, "spawn")} went on without a record`;
+  const message = `${what}; ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record`;
   const advice = failure && adviceOf(failure.code);
   return {
     name,
@@ -201,12 +201,12 @@ export function overdueCheck(views: readonly CoordinationView[], now: number): C
       .map(({ stepId }) => `${coordinationId}/${stepId}`),
   );
   if (overdue.length === 0)
-    return { name, status: "ok", message: `none among ${count(views.length, "running coordination")}` };
+    return { name, status: "ok", message: `none among ${formatCount(views.length, "running coordination")}` };
   const some = someOf(overdue);
   return {
     name,
     status: "warn",
-    message: `${count(overdue.length, "open step")} past the deadline: ${some}`,
+    message: `${formatCount(overdue.length, "open step")} past the deadline: ${some}`,
     advice: "Start the gateway: it looks at open steps at once and then every minute.",
   };
 }
@@ -225,7 +225,7 @@ export function questionChecks(views: readonly CoordinationView[], now: number):
       good:
         open.length === 0
           ? "nobody is asked anything"
-          : `${count(open.length, "open question")} in good time`,
+          : `${formatCount(open.length, "open question")} in good time`,
       bad: "past half of the time to answer",
       advice: "Run `openclaw coordination questions`, then `approve`, `deny` or `answer`.",
     }),
@@ -244,7 +244,7 @@ function questionCheck(
   { good, bad, advice }: { readonly good: string; readonly bad: string; readonly advice: string },
 ): Check {
   if (found.length === 0) return { name, status: "ok", message: good };
-  const message = `${count(found.length, "open question")} ${bad}: ${someOf(found.map(({ id }) => id))}`;
+  const message = `${formatCount(found.length, "open question")} ${bad}: ${someOf(found.map(({ id }) => id))}`;
   return { name, status: "warn", message, advice };
 }
 

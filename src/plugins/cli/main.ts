@@ -2,8 +2,8 @@
 /** Owns: the `openclaw-coordination` program, which reads a ledger without starting OpenClaw. */
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { gatewayCaller, type GatewayCaller } from "../openclaw/host/gateway-call.ts";
-import { hostOperatorConfig } from "../openclaw/host/operator-config.ts";
+import { createGatewayCaller, type GatewayCaller } from "../openclaw/host/gateway-call.ts";
+import { createOperatorConfig } from "../openclaw/host/operator-config.ts";
 import { addCoordinationCommands } from "./add-commands.ts";
 import { addServe } from "./workflows/serve-command.ts";
 import { processHost } from "./process-host.ts";
@@ -19,7 +19,7 @@ const program = new Command(PROGRAM)
   .description("Inspect and switch the coordination of OpenClaw's subagents")
   .version(version);
 
-const callGateway = gatewayCaller();
+const callGateway = createGatewayCaller();
 const called: string[] = [];
 const gateway: GatewayCaller = (method, params) => {
   called.push(method);
@@ -27,7 +27,7 @@ const gateway: GatewayCaller = (method, params) => {
 };
 const host = processHost({
   program: PROGRAM,
-  config: hostOperatorConfig(),
+  config: createOperatorConfig(),
   stateDir: () => Promise.resolve(resolveStateDir(process.env)),
 });
 

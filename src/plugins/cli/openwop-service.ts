@@ -4,7 +4,7 @@ import { isCoordinationError } from "../../agents/coordination/contracts/errors.
 import { isCoordinating, type ReadConfig, type Switches } from "../openclaw/host/operator-config.ts";
 import { openWopBaseUrl } from "../openclaw/openwop/openwop-address.ts";
 import type { Check } from "./doctor-checks.ts";
-import { count } from "../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../agents/coordination/std/quantities.ts";
 
 export interface OpenWopStatus {
   /** `null`: the configuration cannot be read from here. */
@@ -45,20 +45,21 @@ export async function openWopChecks(
 ): Promise<Check[]> {
   const phase1 = switches?.phase1;
   if (!phase1 || isCoordinationError(phase1) || !phase1.openwop.enabled) return [];
-  const { bearerTokensOf, definitionsIn } = await import("../compose-openwop.ts");
+  const { bearerTokensOf, readDefinitions: definitionsIn } = await import("../compose-openwop.ts");
   const { openwop } = phase1;
   const readVariable = (name: string): string | undefined => env[name];
   return [
     ...(phase1.enabled ? [] : [OFF]),
     await tried("openwop-tokens", "warn", {
       work: () => bearerTokensOf(openwop, readVariable),
-      good: (tokens) => `${count(tokens.length, "token")} of ${count(tenantsOf(phase1), "tenant")}`,
+      good: (tokens) =>
+        `${formatCount(tokens.length, "token")} of ${formatCount(tenantsOf(phase1), "tenant")}`,
       advice: "Set the variable for the gateway's process; this command sees its own environment only.",
     }),
     await tried("openwop-workflows", "fail", {
       work: () => definitionsIn(openwop, stateDir),
       good: (definitions) =>
-        `${count(definitions.length, "workflow")} in ${count(openwop.workflows.length, "folder")}`,
+        `${formatCount(definitions.length, "workflow")} in ${formatCount(openwop.workflows.length, "folder")}`,
       advice: "OpenWOP is not served before they are mended; the next request reads them again.",
     }),
   ];

@@ -9,7 +9,12 @@ import { ledgerPathFor, loadComposition, withLedger } from "./ledger/open-ledger
 import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
 import { printable } from "./terminal/printable.ts";
-import { bytes, count, duration, instant } from "../../agents/coordination/std/quantities.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatInstant,
+} from "../../agents/coordination/std/quantities.ts";
 import { newestConflicts } from "./conflicts/find-conflicts.ts";
 import { newestQuestions, OPEN_QUESTIONS_MAX, questionReads } from "./questions/find-questions.ts";
 import { runningCoordinations } from "./ledger/running.ts";
@@ -98,8 +103,11 @@ type Contents = { readonly error?: object } & (
 
 const NOTHING: Counts = { coordinations: 0, running: 0, openSteps: 0, openConflicts: 0, openQuestions: 0 };
 const UNKNOWN = {
-  ...{ coordinations: null, running: null, openSteps: null },
-  ...{ openConflicts: null, openQuestions: null },
+  coordinations: null,
+  running: null,
+  openSteps: null,
+  openConflicts: null,
+  openQuestions: null,
 } as const;
 
 /** Of more, it is enough to know that there are many. */
@@ -168,19 +176,19 @@ function render(status: Status, terminal: Terminal, now: number): string {
 
 /** Nothing where nobody wants it. */
 function openWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): string[] {
-  return served ? [`${url} for ${count(tenants, "tenant")}`] : [];
+  return served ? [`${url} for ${formatCount(tenants, "tenant")}`] : [];
 }
 
 function alarm({ health }: Status, paint: Paint, terminal: Terminal): string[] {
   const { state, failure, uncoordinatedSpawns } = health;
   if (state !== "degraded") return [];
   const what = failure
-    ? `${failure.code}: ${printable(failure.message, terminal.unicode)} (${instant(failure.atMs)})`
+    ? `${failure.code}: ${printable(failure.message, terminal.unicode)} (${formatInstant(failure.atMs)})`
     : "the gateway did not say why";
   return [
     paint.tone("alarm", " COORDINATION IS DEGRADED "),
     paint.tone("bad", `  ${what}`),
-    paint.tone("bad", `  ${count(uncoordinatedSpawns, "spawn")} went on without a record.`),
+    paint.tone("bad", `  ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record.`),
     ...(failure ? [`  ${adviceOf(failure.code) ?? "Upgrade openclaw-coordination."}`] : []),
     "",
   ];
@@ -196,16 +204,17 @@ function switchText({ enabled, strict, agents, problem }: Status, paint: Paint):
 
 function ledgerText({ ledger }: Status, paint: Paint): string {
   if (!ledger.exists) return `${ledger.path} (not created yet)`;
-  const size = `${ledger.path}, ${bytes(ledger.bytes)}`;
+  const size = `${ledger.path}, ${formatBytes(ledger.bytes)}`;
   return ledger.coordinations === null
     ? `${size}, ${paint.tone("bad", "cannot be read: run `doctor`")}`
-    : `${size}, ${count(ledger.coordinations, "coordination")}`;
+    : `${size}, ${formatCount(ledger.coordinations, "coordination")}`;
 }
 
 function runningText({ running, openSteps, openConflicts }: Status, paint: Paint): string | undefined {
   if (running === null) return undefined;
-  const open = openConflicts > 0 ? `, ${paint.tone("warning", count(openConflicts, "open conflict"))}` : "";
-  return `${count(running, "coordination")}, ${count(openSteps, "open step")}${open}`;
+  const open =
+    openConflicts > 0 ? `, ${paint.tone("warning", formatCount(openConflicts, "open conflict"))}` : "";
+  return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}`;
 }
 
 /** Nothing where nobody is asked anything. */
@@ -213,14 +222,15 @@ function questionsText(status: Status, paint: Paint, now: number): string | unde
   const { openQuestions } = status;
   if (!openQuestions) return undefined;
   const { answerByMs = now } = status;
-  const when = answerByMs > now ? `the next is due in ${duration(answerByMs - now)}` : "one is past its time";
-  return paint.tone("warning", `${count(openQuestions, "open question")}, ${when}`);
+  const when =
+    answerByMs > now ? `the next is due in ${formatDuration(answerByMs - now)}` : "one is past its time";
+  return paint.tone("warning", `${formatCount(openQuestions, "open question")}, ${when}`);
 }
 
 function healthText({ health }: Status, paint: Paint): string {
   const { state, failure, uncoordinatedSpawns } = health;
   if (state === "degraded") return paint.tone("bad", "degraded");
   if (!failure) return paint.tone("good", "ok");
-  const since = `${failure.code} at ${instant(failure.atMs)}`;
-  return `${paint.tone("good", "ok")} again after ${since}; ${count(uncoordinatedSpawns, "spawn")} went unrecorded`;
+  const since = `${failure.code} at ${formatInstant(failure.atMs)}`;
+  return `${paint.tone("good", "ok")} again after ${since}; ${formatCount(uncoordinatedSpawns, "spawn")} went unrecorded`;
 }

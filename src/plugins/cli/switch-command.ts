@@ -5,7 +5,7 @@ import { agentIdSchema } from "../../agents/coordination/contracts/ids.ts";
 import {
   planDisable,
   planEnable,
-  warningsAfterEnable,
+  listWarningsAfterEnable,
   type ConfigChange,
   type EnableOptions,
 } from "../openclaw/host/operator-config.ts";
@@ -73,7 +73,7 @@ async function enable(host: CliHost, options: SwitchOptions): Promise<void> {
   await apply(host, {
     options,
     plan: (config) => planEnable(config, wanted),
-    warnings: warningsAfterEnable,
+    warnings: listWarningsAfterEnable,
     already: "coordination is already enabled",
     next: [...TAKEN_UP, `Next: let an agent spawn a subagent, then run \`${host.program} timeline\`.`],
   });

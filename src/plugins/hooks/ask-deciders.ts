@@ -2,7 +2,7 @@
 import { hooksOf } from "./asked-hooks.ts";
 import type { ProblemParts } from "./hook-problem.ts";
 import type { HookDecision } from "./hook-types.ts";
-import { isolatedCopy } from "./isolated-copy.ts";
+import { copyIsolated } from "./isolated-copy.ts";
 import { readDecision } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 
@@ -23,16 +23,17 @@ export async function askDeciders(
   decision: HookDecision,
   deadlineAtMs?: number,
 ): Promise<DecisionRuling | undefined> {
-  const asked = hooksOf("decide", parts.clock.now());
-  const rulings = await Promise.all(asked.map((one) => rulingOf(one)));
-  const given = rulings.flatMap((ruling) => ruling ?? []);
-  return given.find(({ action }) => action === "deny") ?? leastConfident(given);
+  const hooks = hooksOf("decide", parts.clock.now());
+  const rulings = await Promise.all(hooks.map((one) => rulingOf(one)));
+  const answers = rulings.flatMap((ruling) => ruling ?? []);
+  return answers.find(({ action }) => action === "deny") ?? findLeastConfident(answers);
 
-  async function rulingOf(one: (typeof asked)[number]): Promise<DecisionRuling | undefined> {
+  async function rulingOf(one: (typeof hooks)[number]): Promise<DecisionRuling | undefined> {
     const { plugin } = one;
     const outcome = await runAsked(parts, one, {
-      given: (context) => [isolatedCopy(decision), context],
-      ...{ deadlineAtMs, read: readDecision },
+      given: (context) => [copyIsolated(decision), context],
+      deadlineAtMs,
+      read: readDecision,
     });
     if (outcome?.kind === "problem")
       return { action: "deny", plugin, reason: outcome.problem.message, failed: true };
@@ -44,7 +45,7 @@ export async function askDeciders(
   }
 }
 
-function leastConfident(rulings: readonly DecisionRuling[]): DecisionRuling | undefined {
+function findLeastConfident(rulings: readonly DecisionRuling[]): DecisionRuling | undefined {
   const [first, ...others] = rulings;
   return others.reduce(
     (least, next) => (confidenceOf(next) < confidenceOf(least) ? next : least),

@@ -39,9 +39,9 @@ export async function askHook(hook: StoredHook, asking: Asking): Promise<Asked> 
   signal?.addEventListener("abort", stop, { once: true });
   const controller = new AbortController();
   try {
-    const asked = await Promise.race([run(hook, asking, controller.signal), giveUp.promise]);
+    const outcome = await Promise.race([run(hook, asking, controller.signal), giveUp.promise]);
     // A hook that kept the thread has kept the timer from firing.
-    const counted = asked.kind === "answer" && clock.now() > deadlineAtMs ? TIMED_OUT : asked;
+    const counted = outcome.kind === "answer" && clock.now() > deadlineAtMs ? TIMED_OUT : outcome;
     if (counted.kind === "failed") controller.abort();
     return counted;
   } finally {
@@ -52,14 +52,14 @@ export async function askHook(hook: StoredHook, asking: Asking): Promise<Asked> 
 
 async function run(hook: StoredHook, { given, deadlineAtMs }: Asking, signal: AbortSignal): Promise<Asked> {
   try {
-    return await settled(hook.run(...given({ signal, deadlineAtMs })));
+    return await settleValue(hook.run(...given({ signal, deadlineAtMs })));
   } catch (error) {
     return { kind: "failed", because: "failed", error };
   }
 }
 
 /** In a box, since a promise that resolves to one that resolves to the next would keep the thread for ever (C2). */
-function settled(value: unknown): Promise<Asked> {
+function settleValue(value: unknown): Promise<Asked> {
   return new Promise((resolve) => {
     const then = isObject(value) ? (value as { then?: unknown }).then : undefined;
     if (typeof then !== "function") resolve({ kind: "answer", value });

@@ -7,7 +7,7 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import { HOOK_BUDGETS_MS, HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
 import {
   HOOKS_VERSION,
-  knownHooks,
+  findHookSlots,
   type HookEntry,
   type HookSlot,
   type StoredHook,
@@ -27,34 +27,34 @@ export interface AskedHook {
 
 /** The highest priority first, equals by the ids of their plugins. */
 export function hooksOf(kind: HookKind, nowMs: number): readonly AskedHook[] {
-  const slots = knownHooks();
+  const slots = findHookSlots();
   if (!slots || slots.size === 0) return [];
   return [...slots.values()]
-    .flatMap((slot) => askedHook(slot, kind, nowMs) ?? [])
+    .flatMap((slot) => createAskedHook(slot, kind, nowMs) ?? [])
     .toSorted((a, b) => priorityOf(b) - priorityOf(a) || (a.plugin < b.plugin ? -1 : 1));
 }
 
 export function hookOf(plugin: string, kind: HookKind, nowMs: number): AskedHook | undefined {
-  const slot = knownHooks()?.get(plugin);
-  return slot && askedHook(slot, kind, nowMs);
+  const slot = findHookSlots()?.get(plugin);
+  return slot && createAskedHook(slot, kind, nowMs);
 }
 
 const POLL_MS = 25;
 
 /** The same hook once its plugin has been loaded again (K3); still away where it is not in time, `undefined` where it is gone. */
-export async function onceBack(asked: AskedHook, clock: Clock): Promise<AskedHook | undefined> {
-  const { plugin, kind, backByMs } = asked;
-  if (backByMs === undefined) return asked;
+export async function awaitHookBack(missing: AskedHook, clock: Clock): Promise<AskedHook | undefined> {
+  const { plugin, kind, backByMs } = missing;
+  if (backByMs === undefined) return missing;
   while (clock.now() < backByMs) {
     await new Promise<void>((resolve) => clock.wakeAt((clock.now() + POLL_MS) as EpochMs, resolve));
-    const { entries = [], left } = knownHooks()?.get(plugin) ?? {};
+    const { entries = [], left } = findHookSlots()?.get(plugin) ?? {};
     const current = entries.at(-1);
     if (current || !left) return current && read(current, kind);
   }
-  return asked;
+  return missing;
 }
 
-function askedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: number): AskedHook | undefined {
+function createAskedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: number): AskedHook | undefined {
   const current = entries.at(-1);
   if (current) return read(current, kind);
   // Also a clock that was put back ends the waiting.
@@ -66,13 +66,13 @@ function askedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: number): 
 function read(entry: HookEntry, kind: HookKind): AskedHook | undefined {
   if (!isEntry(entry) || !entry.kinds.includes(kind)) return undefined;
   const { usual, most } = HOOK_BUDGETS_MS[kind];
-  const stored = entry.version === HOOKS_VERSION ? storedIn(entry)[kind] : undefined;
+  const stored = entry.version === HOOKS_VERSION ? readStoredHooks(entry)[kind] : undefined;
   const hook = typeof stored?.run === "function" ? stored : undefined;
   const budgetMs = Math.min(hook?.budgetMs ?? usual, most);
   return { plugin: entry.pluginId, kind, budgetMs, entry, ...(hook && { hook }) };
 }
 
-function storedIn({ hooks }: Partial<HookEntry>): Readonly<Record<string, StoredHook | undefined>> {
+function readStoredHooks({ hooks }: Partial<HookEntry>): Readonly<Record<string, StoredHook | undefined>> {
   return hooks ?? {};
 }
 

@@ -14,10 +14,10 @@ interface Instance {
   readonly dispose: () => void;
 }
 
-export function fakeInstances(pluginId: string, log: (message: string) => void): FakeInstances {
+export function createFakeInstances(pluginId: string, log: (message: string) => void): FakeInstances {
   let instances: readonly Instance[] = [];
   const open = (): CoordinationHooksApi => {
-    const instance = fakeInstance(pluginId, log);
+    const instance = createFakeInstance(pluginId, log);
     instances = [...instances, instance];
     return instance.api;
   };
@@ -37,7 +37,7 @@ export function fakeInstances(pluginId: string, log: (message: string) => void):
   };
 }
 
-function fakeInstance(id: string, log: (message: string) => void): Instance {
+function createFakeInstance(id: string, log: (message: string) => void): Instance {
   const controller = new AbortController();
   const cleanUps: ((context: { reason: string }) => void)[] = [];
   const disposals: (() => void)[] = [];

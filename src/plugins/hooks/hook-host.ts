@@ -16,9 +16,9 @@ import { askDeciders, type DecisionRuling } from "./ask-deciders.ts";
 import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
 import type { HookProblem, ProblemParts } from "./hook-problem.ts";
 import type { CoordinationEvent, HookContest, HookDecision } from "./hook-types.ts";
-import { isolatedCopy } from "./isolated-copy.ts";
+import { copyIsolated } from "./isolated-copy.ts";
 import { notifyPlugin, type TakeAnswer } from "./notify-plugin.ts";
-import { observers } from "./observers.ts";
+import { createObservers } from "./observers.ts";
 import { readRuling } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 import { verifyByPlugin } from "./verify-by-plugin.ts";
@@ -59,11 +59,11 @@ export interface HookHostParts {
   readonly onProblem?: (problem: HookProblem) => void;
 }
 
-export function hookHost(parts: HookHostParts): HookHost {
+export function createHookHost(parts: HookHostParts): HookHost {
   const { clock } = parts;
   const namesOf = (kind: HookKind): readonly string[] =>
     hooksOf(kind, clock.now()).map(({ plugin }) => `plugin:${plugin}`);
-  const watching = observers(parts);
+  const watching = createObservers(parts);
   return {
     hasAny: (kind) => hooksOf(kind, clock.now()).length > 0,
     arbitrate: (contest, untilMs) => arbitrate(parts, contest, untilMs),
@@ -72,16 +72,16 @@ export function hookHost(parts: HookHostParts): HookHost {
         .filter(({ hook }) => hook?.agents?.includes(agentId) ?? true)
         .map(({ plugin }) => `plugin:${plugin}`),
     verify: (request, check) =>
-      verifyByPlugin(parts, request, { check, asked: hookOf(idIn(check), "verify", clock.now()) }),
+      verifyByPlugin(parts, request, { check, asked: hookOf(parsePluginId(check), "verify", clock.now()) }),
     decide: (decision, untilMs) => askDeciders(parts, decision, untilMs),
     channels: () => namesOf("escalate"),
-    notify: (notice, channel, take) => notifyPlugin(parts, { notice, plugin: idIn(channel), take }),
+    notify: (notice, channel, take) => notifyPlugin(parts, { notice, plugin: parsePluginId(channel), take }),
     observe: watching.observe,
     observed: watching.observed,
   };
 }
 
-function idIn(name: string): string {
+function parsePluginId(name: string): string {
   return name.startsWith("plugin:") ? name.slice("plugin:".length) : name;
 }
 
@@ -92,11 +92,11 @@ async function arbitrate(
 ): Promise<ContestRuling | undefined> {
   const { clock } = parts;
   const deadlineAtMs = Math.min(clock.now() + HOOK_LIMITS.arbitrateMsMax, untilMs);
-  for (const asked of hooksOf("arbitrate", clock.now())) {
-    const given = (context: unknown): readonly unknown[] => [isolatedCopy(contest), context];
-    const outcome = await runAsked(parts, asked, { given, deadlineAtMs, read: readRuling });
-    if (outcome?.kind === "problem") return { failed: asked.plugin, message: outcome.problem.message };
-    if (outcome?.value) return { ...outcome.value, plugin: asked.plugin };
+  for (const hook of hooksOf("arbitrate", clock.now())) {
+    const createArguments = (context: unknown): readonly unknown[] => [copyIsolated(contest), context];
+    const outcome = await runAsked(parts, hook, { given: createArguments, deadlineAtMs, read: readRuling });
+    if (outcome?.kind === "problem") return { failed: hook.plugin, message: outcome.problem.message };
+    if (outcome?.value) return { ...outcome.value, plugin: hook.plugin };
   }
   return undefined;
 }

@@ -32,9 +32,9 @@ interface Problem {
 export function reportProblem(
   { logger, onProblem }: ProblemParts,
   { plugin, kind, entry }: AskedHook,
-  { because, what, error }: Problem,
+  { because, what: detail, error }: Problem,
 ): HookProblem {
-  const message = `the hook ${kind} of the plugin ${plugin} ${what}`;
+  const message = `the hook ${kind} of the plugin ${plugin} ${detail}`;
   const problem = { plugin, hook: kind, because, message, ...(error !== undefined && { error }) };
   onProblem?.(problem);
   if (kind === "observe" && !isWorthSaying(entry)) return problem;

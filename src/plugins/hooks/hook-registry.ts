@@ -15,7 +15,7 @@ export const HOOKS_VERSION = 1;
 
 export interface StoredHook {
   /** Called with what the hook is given; answers whatever the author's code answers. */
-  readonly run: (...given: readonly unknown[]) => unknown;
+  readonly run: (...args: readonly unknown[]) => unknown;
   readonly priority: number;
   readonly budgetMs?: number;
   readonly agents?: readonly string[];
@@ -48,13 +48,13 @@ const KEY = Symbol.for("openclaw-coordination.hooks");
 type Holder = { [KEY]?: HookRegistry | undefined };
 
 /** `undefined` where no plugin has ever registered a hook. */
-export function knownHooks(): ReadonlyMap<string, HookSlot> | undefined {
+export function findHookSlots(): ReadonlyMap<string, HookSlot> | undefined {
   return (globalThis as Holder)[KEY]?.slots;
 }
 
 /** @throws RangeError where there are too many plugins, Error where another version holds the registry */
 export function putEntry(entry: HookEntry): void {
-  const slots = writableSlots();
+  const slots = accessSlots();
   const { entries = [] } = slots.get(entry.pluginId) ?? {};
   if (!slots.has(entry.pluginId) && slots.size >= HOOK_LIMITS.pluginsMax)
     throw new RangeError(`there are ${HOOK_LIMITS.pluginsMax} plugins with hooks already`);
@@ -63,7 +63,7 @@ export function putEntry(entry: HookEntry): void {
 
 /** Does nothing for an entry that is not there any more. */
 export function endEntry(entry: HookEntry, ending: Ending): void {
-  const slots = writableSlots();
+  const slots = accessSlots();
   const slot = slots.get(entry.pluginId);
   const at = slot?.entries.indexOf(entry) ?? -1;
   if (!slot || at === -1) return;
@@ -75,8 +75,8 @@ export function endEntry(entry: HookEntry, ending: Ending): void {
 }
 
 /** For a clock that is not the machine's: when the plugin's last instance ended. */
-export function leftAt(pluginId: string, atMs: number): void {
-  const slots = writableSlots();
+export function markPluginLeft(pluginId: string, atMs: number): void {
+  const slots = accessSlots();
   const { entries = [], left } = slots.get(pluginId) ?? {};
   if (left) slots.set(pluginId, { entries, left: { ...left, atMs } });
 }
@@ -86,7 +86,7 @@ export function forgetPlugin(pluginId: string): void {
   (globalThis as Holder)[KEY]?.slots.delete(pluginId);
 }
 
-function writableSlots(): Map<string, HookSlot> {
+function accessSlots(): Map<string, HookSlot> {
   const registry = ((globalThis as Holder)[KEY] ??= { version: 1, slots: new Map() });
   // Of another version: what would be put there would never be asked, and gates would be open.
   if ((registry.version as number) !== 1)

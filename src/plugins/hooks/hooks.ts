@@ -50,17 +50,17 @@ export function registerCoordinationHooks(
 
 /** The host tells every instance by its signal, but only some by their clean-up; an older host has nothing else. */
 function endWith(lifecycle: HooksLifecycle, entry: HookEntry): void {
-  const reloaded = (): void => endEntry(entry, "reloaded");
+  const onReloaded = (): void => endEntry(entry, "reloaded");
   lifecycle.registerRuntimeLifecycle?.({
     id: `${entry.pluginId}.coordination-hooks`,
     cleanup: ({ reason }) => {
       // It is also told of sessions that are reset or deleted.
       if (reason === "disable") endEntry(entry, "disabled");
-      else if (reason === "restart") reloaded();
+      else if (reason === "restart") onReloaded();
     },
-    dispose: reloaded,
+    dispose: onReloaded,
   });
-  lifecycle.onDispose?.(reloaded);
-  lifecycle.signal?.addEventListener("abort", reloaded, { once: true });
-  if (lifecycle.signal?.aborted) reloaded();
+  lifecycle.onDispose?.(onReloaded);
+  lifecycle.signal?.addEventListener("abort", onReloaded, { once: true });
+  if (lifecycle.signal?.aborted) onReloaded();
 }

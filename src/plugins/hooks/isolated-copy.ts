@@ -1,5 +1,5 @@
 /** A deep copy that cannot be changed. @throws DOMException for what is no data. */
-export function isolatedCopy<T>(value: T): T {
+export function copyIsolated<T>(value: T): T {
   const copy = structuredClone(value);
   // With a list of its own instead of recursion: outputs may be nested as deep as a model likes.
   const open: unknown[] = [copy];

@@ -13,10 +13,10 @@ interface Wake {
   readonly run: () => void;
 }
 
-export function manualClock(startMs: number): ManualClock & { readonly clock: Clock } {
+export function createManualClock(startMs: number): ManualClock & { readonly clock: Clock } {
   let nowMs = startMs;
   const wakes = new Set<Wake>();
-  const nextUntil = (untilMs: number): Wake | undefined =>
+  const findNextWake = (untilMs: number): Wake | undefined =>
     [...wakes].filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)[0];
   return {
     now: () => nowMs,
@@ -30,12 +30,12 @@ export function manualClock(startMs: number): ManualClock & { readonly clock: Cl
     },
     advance: async (ms) => {
       const untilMs = nowMs + ms;
-      await settled();
-      for (let wake = nextUntil(untilMs); wake; wake = nextUntil(untilMs)) {
+      await settleMicrotasks();
+      for (let wake = findNextWake(untilMs); wake; wake = findNextWake(untilMs)) {
         wakes.delete(wake);
         nowMs = Math.max(nowMs, wake.atMs);
         wake.run();
-        await settled();
+        await settleMicrotasks();
       }
       nowMs = untilMs;
     },
@@ -43,6 +43,6 @@ export function manualClock(startMs: number): ManualClock & { readonly clock: Cl
 }
 
 /** Resolves when all promises that wait for nothing outside have run on. */
-async function settled(): Promise<void> {
+async function settleMicrotasks(): Promise<void> {
   for (let turn = 0; turn < 2; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

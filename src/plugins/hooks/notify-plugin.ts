@@ -5,7 +5,7 @@ import { hookOf } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
 import { reportProblem, type ProblemParts } from "./hook-problem.ts";
 import type { AnswerReceipt, EscalateAnswer, EscalateContext } from "./hook-types.ts";
-import { isolatedCopy } from "./isolated-copy.ts";
+import { copyIsolated } from "./isolated-copy.ts";
 import { readPeoplesAnswer, type Read } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 
@@ -29,17 +29,17 @@ interface Telling {
 
 export async function notifyPlugin(parts: ProblemParts, telling: Telling): Promise<NoticeOutcome> {
   const { plugin, notice } = telling;
-  const asked = hookOf(plugin, "escalate", parts.clock.now());
-  const answer = answering(parts, telling);
+  const hook = hookOf(plugin, "escalate", parts.clock.now());
+  const answer = createAnswerTaker(parts, telling);
   const outcome =
-    asked &&
-    (await runAsked(parts, asked, {
+    hook &&
+    (await runAsked(parts, hook, {
       given: (context) => {
         const { noticeId, notice: count } = notice;
         const more: EscalateContext = { ...context, noticeId, notice: count };
         return [
-          isolatedCopy(notice.question),
-          (given: EscalateAnswer) => answer(readPeoplesAnswer(given)),
+          copyIsolated(notice.question),
+          (peoplesAnswer: EscalateAnswer) => answer(readPeoplesAnswer(peoplesAnswer)),
           more,
         ];
       },
@@ -58,26 +58,26 @@ function readReturned(returned: unknown): Read<EscalateAnswer | undefined> {
 }
 
 /** One for each notice. Never throws: an author would not look. */
-function answering(
+function createAnswerTaker(
   parts: ProblemParts,
   { notice, plugin, take }: Telling,
-): (given: Read<EscalateAnswer>) => Promise<AnswerReceipt> {
+): (peoplesAnswer: Read<EscalateAnswer>) => Promise<AnswerReceipt> {
   let answers = 0;
-  return async (given) => {
+  return async (peoplesAnswer) => {
     answers += 1;
     if (answers > HOOK_LIMITS.answersMax) return { counted: false, because: "too_many" };
     // An instance that has ended may still answer, as long as its plugin is there.
-    const asked = hookOf(plugin, "escalate", parts.clock.now());
-    if (!asked) return { counted: false, because: "not_allowed" };
-    if (given.kind === "malformed") {
-      reportProblem(parts, asked, {
+    const hook = hookOf(plugin, "escalate", parts.clock.now());
+    if (!hook) return { counted: false, because: "not_allowed" };
+    if (peoplesAnswer.kind === "malformed") {
+      reportProblem(parts, hook, {
         because: "malformed",
-        what: `gave an answer that does not count: ${given.why}`,
+        what: `gave an answer that does not count: ${peoplesAnswer.why}`,
       });
       return { counted: false, because: "not_an_answer" };
     }
     try {
-      const refused = await take(answerOf(notice, plugin, given.value));
+      const refused = await take(answerOf(notice, plugin, peoplesAnswer.value));
       return refused === undefined ? { counted: true } : { counted: false, because: refused };
     } catch (error) {
       const code = error instanceof Error ? error.name : "UNKNOWN";

@@ -8,7 +8,7 @@ import { hookOf, hooksOf } from "./asked-hooks.ts";
 import { HOOK_LIMITS } from "./hook-limits.ts";
 import type { ProblemParts } from "./hook-problem.ts";
 import type { CoordinationEvent, ObserverContext } from "./hook-types.ts";
-import { isolatedCopy } from "./isolated-copy.ts";
+import { copyIsolated } from "./isolated-copy.ts";
 import { runAsked } from "./run-asked.ts";
 
 interface Told {
@@ -32,15 +32,15 @@ export interface Observers {
 /** Told in one turn of the event loop, where the observer answers at once. */
 const PER_TURN = 32;
 
-export function observers(parts: ProblemParts): Observers {
+export function createObservers(parts: ProblemParts): Observers {
   const watching = new Map<string, Watching>();
   return {
     observe: (events) => {
       for (const { plugin } of hooksOf("observe", parts.clock.now())) {
-        const own = watching.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
-        watching.set(plugin, own);
-        for (const event of events) enqueue(parts, plugin, own, event);
-        own.telling ??= tell(parts, plugin, own);
+        const pluginQueue = watching.get(plugin) ?? { waiting: [], dropped: 0, telling: undefined };
+        watching.set(plugin, pluginQueue);
+        for (const event of events) enqueue(parts, plugin, pluginQueue, event);
+        pluginQueue.telling ??= tell(parts, plugin, pluginQueue);
       }
     },
     observed: async () => {
@@ -53,36 +53,41 @@ export function observers(parts: ProblemParts): Observers {
   };
 }
 
-function enqueue({ logger }: ProblemParts, plugin: string, own: Watching, event: CoordinationEvent): void {
-  if (own.waiting.length < HOOK_LIMITS.observedMax) {
-    own.waiting.push({ event, dropped: own.dropped });
-    own.dropped = 0;
+function enqueue(
+  { logger }: ProblemParts,
+  plugin: string,
+  pluginQueue: Watching,
+  event: CoordinationEvent,
+): void {
+  if (pluginQueue.waiting.length < HOOK_LIMITS.observedMax) {
+    pluginQueue.waiting.push({ event, dropped: pluginQueue.dropped });
+    pluginQueue.dropped = 0;
     return;
   }
-  if (own.dropped === 0)
+  if (pluginQueue.dropped === 0)
     logger.warn({ plugin }, `the plugin ${plugin} observes too slowly: events are dropped`);
-  own.dropped += 1;
+  pluginQueue.dropped += 1;
 }
 
-async function tell(parts: ProblemParts, plugin: string, own: Watching): Promise<void> {
+async function tell(parts: ProblemParts, plugin: string, pluginQueue: Watching): Promise<void> {
   try {
-    for (let told = 0; ; told += 1) {
-      if (told % PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
-      const next = own.waiting.shift();
+    for (let toldCount = 0; ; toldCount += 1) {
+      if (toldCount % PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
+      const next = pluginQueue.waiting.shift();
       if (!next) return;
-      const asked = hookOf(plugin, "observe", parts.clock.now());
+      const hook = hookOf(plugin, "observe", parts.clock.now());
       // Taken back: who is not there any more misses nothing.
-      if (!asked) own.waiting.length = 0;
+      if (!hook) pluginQueue.waiting.length = 0;
       else
-        await runAsked(parts, asked, {
+        await runAsked(parts, hook, {
           given: (context) => [
-            isolatedCopy(next.event),
+            copyIsolated(next.event),
             { ...context, dropped: next.dropped } satisfies ObserverContext,
           ],
           read: () => ({ kind: "read", value: undefined }),
         });
     }
   } finally {
-    own.telling = undefined;
+    pluginQueue.telling = undefined;
   }
 }

@@ -15,52 +15,56 @@ const CRITERION = /^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/;
 class Malformed extends Error {}
 
 export function readRuling(answer: unknown): Read<ArbitrateAnswer | undefined> {
-  return reading(() => {
+  return readOrReport(() => {
     if (answer === undefined) return undefined;
     const { award, reason } = fieldsOf(answer, ["award", "reason"]);
-    return { award: oneOf("award", award, ["requester", "holder"]), reason: sentence("reason", reason) };
+    return { award: oneOf("award", award, ["requester", "holder"]), reason: readSentence("reason", reason) };
   });
 }
 
 export function readVerdict(answer: unknown): Read<VerifyAnswer> {
-  return reading(() => {
+  return readOrReport(() => {
     const fields = fieldsOf(answer, ["verdict", "criteria", "confidence", "target"]);
     const { target } = fields;
     if (target !== undefined && typeof target !== "string") throw new Malformed("`target` is no text");
     return {
       verdict: oneOf("verdict", fields["verdict"], ["pass", "fail", "revise"]),
-      criteria: criteriaIn(fields["criteria"]),
-      ...confidenceIn(fields),
+      criteria: readCriteria(fields["criteria"]),
+      ...readConfidence(fields),
       ...(target !== undefined && { target }),
     };
   });
 }
 
 export function readDecision(answer: unknown): Read<DecideAnswer | undefined> {
-  return reading(() => {
+  return readOrReport(() => {
     if (answer === undefined) return undefined;
     const fields = fieldsOf(answer, ["action", "reason", "confidence"]);
     const { reason } = fields;
     return {
       action: oneOf("action", fields["action"], ["allow", "deny"]),
-      ...(reason !== undefined && { reason: sentence("reason", reason) }),
-      ...confidenceIn(fields),
+      ...(reason !== undefined && { reason: readSentence("reason", reason) }),
+      ...readConfidence(fields),
     };
   });
 }
 
-export function readPeoplesAnswer(given: unknown): Read<EscalateAnswer> {
-  return reading(() => {
-    const fields = fieldsOf(given, ["answer", "text", "by"]);
+export function readPeoplesAnswer(value: unknown): Read<EscalateAnswer> {
+  return readOrReport(() => {
+    const fields = fieldsOf(value, ["answer", "text", "by"]);
     const answer = oneOf("answer", fields["answer"], ["approve", "deny", "answer"]);
-    const text = optionalText("text", fields["text"], HOOK_LIMITS.answerCharsMax);
-    const by = optionalText("by", fields["by"], HOOK_LIMITS.answererCharsMax);
+    const text = readOptionalText("text", fields["text"], HOOK_LIMITS.answerCharsMax);
+    const by = readOptionalText("by", fields["by"], HOOK_LIMITS.answererCharsMax);
     if (answer === "answer" && text === undefined) throw new Malformed("an `answer` has a `text`");
-    return { answer, ...(text !== undefined && { text }), ...(by !== undefined && { by: oneLine(by) }) };
+    return {
+      answer,
+      ...(text !== undefined && { text }),
+      ...(by !== undefined && { by: joinIntoOneLine(by) }),
+    };
   });
 }
 
-function reading<T>(read: () => T): Read<T> {
+function readOrReport<T>(read: () => T): Read<T> {
   try {
     return { kind: "read", value: read() };
   } catch (error) {
@@ -82,23 +86,23 @@ function oneOf<const T extends string>(name: string, value: unknown, allowed: re
   return found;
 }
 
-function confidenceIn({ confidence }: Fields): { readonly confidence?: number } {
+function readConfidence({ confidence }: Fields): { readonly confidence?: number } {
   if (confidence === undefined) return {};
   if (typeof confidence !== "number" || !(confidence >= 0 && confidence <= 1))
     throw new Malformed("`confidence` is no number from 0 to 1");
   return { confidence };
 }
 
-function criteriaIn(criteria: unknown): readonly string[] {
+function readCriteria(criteria: unknown): readonly string[] {
   if (criteria === undefined) return [];
   if (!Array.isArray(criteria)) throw new Malformed("`criteria` is no list");
   const { length } = criteria;
   if (!(length <= HOOK_LIMITS.criteriaMax))
     throw new Malformed(`\`criteria\` has more than ${HOOK_LIMITS.criteriaMax} keys`);
-  return Array.from({ length }, (_, index) => criterion(criteria[index]));
+  return Array.from({ length }, (_, index) => readCriterion(criteria[index]));
 }
 
-function criterion(key: unknown): string {
+function readCriterion(key: unknown): string {
   if (typeof key !== "string" || key.length > HOOK_LIMITS.keyCharsMax || !CRITERION.test(key))
     throw new Malformed(
       `\`criteria\` has a key that is not ${HOOK_LIMITS.keyCharsMax} of A-Z a-z 0-9 . _ : @ / -`,
@@ -106,14 +110,14 @@ function criterion(key: unknown): string {
   return key;
 }
 
-function sentence(name: string, value: unknown): string {
+function readSentence(name: string, value: unknown): string {
   if (typeof value !== "string") throw new Malformed(`\`${name}\` is no text`);
-  const line = oneLine(value.slice(0, 2 * HOOK_LIMITS.reasonCharsMax));
+  const line = joinIntoOneLine(value.slice(0, 2 * HOOK_LIMITS.reasonCharsMax));
   if (line === "") throw new Malformed(`\`${name}\` is empty`);
   return line.slice(0, HOOK_LIMITS.reasonCharsMax).toWellFormed();
 }
 
-function optionalText(name: string, value: unknown, charsMax: number): string | undefined {
+function readOptionalText(name: string, value: unknown, charsMax: number): string | undefined {
   if (value === undefined) return undefined;
   if (typeof value !== "string") throw new Malformed(`\`${name}\` is no text`);
   if (value.trim() === "" || value.length > charsMax)
@@ -122,6 +126,6 @@ function optionalText(name: string, value: unknown, charsMax: number): string | 
 }
 
 /** It is shown to people and to models: no line of its own, no control characters. */
-function oneLine(text: string): string {
+function joinIntoOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
 }

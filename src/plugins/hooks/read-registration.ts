@@ -3,7 +3,7 @@ import { HOOK_BUDGETS_MS, HOOK_KINDS, HOOK_LIMITS, type HookKind } from "./hook-
 import { HOOKS_VERSION, type HookEntry, type StoredHook } from "./hook-registry.ts";
 import type { CoordinationHooks, CoordinationHooksApi, HookSettings } from "./hook-types.ts";
 
-type Wrong = (what: string) => TypeError;
+type Wrong = (problem: string) => TypeError;
 
 /** As far as a caller without types may be wrong about it. */
 type Loose = Readonly<Record<string, unknown>>;
@@ -20,14 +20,14 @@ export function readRegistration(
     throw new TypeError(
       `a plugin with hooks has an id of at most ${HOOK_LIMITS.pluginIdCharsMax} of a-z 0-9 . _ @ / -, and this one is ${String(id)}`,
     );
-  const wrong: Wrong = (what) => new TypeError(`the hooks of the plugin ${id}: ${what}`);
-  if (!isObject(hooks)) throw wrong("they are no object");
+  const createTypeError: Wrong = (problem) => new TypeError(`the hooks of the plugin ${id}: ${problem}`);
+  if (!isObject(hooks)) throw createTypeError("they are no object");
   const unknown = Object.keys(hooks).find((name) => !HOOK_KINDS.some((kind) => kind === name));
-  if (unknown !== undefined) throw wrong(`there is no hook ${unknown}`);
-  const usual = readSettings({ ...options }, wrong);
+  if (unknown !== undefined) throw createTypeError(`there is no hook ${unknown}`);
+  const usual = readSettings({ ...options }, createTypeError);
   const kinds = HOOK_KINDS.filter((kind) => hooks[kind] !== undefined);
   const stored = kinds.map((kind) => {
-    const hook = storedHook(hooks, kind, (what) => wrong(`${kind}: ${what}`));
+    const hook = readStoredHook(hooks, kind, (problem) => createTypeError(`${kind}: ${problem}`));
     const budgetMs = hook.budgetMs ?? usual.budgetMs;
     const bounded = budgetMs !== undefined && { budgetMs: Math.min(budgetMs, HOOK_BUDGETS_MS[kind].most) };
     return [kind, Object.freeze({ priority: 0, ...usual, ...hook, ...bounded })] as const;
@@ -43,18 +43,19 @@ export function readRegistration(
 
 type ReadHook = Omit<StoredHook, "priority"> & { readonly priority?: number };
 
-function storedHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wrong): ReadHook {
-  const given: unknown = hooks[kind];
-  if (typeof given === "function") return { run: (...args): unknown => Reflect.apply(given, hooks, args) };
-  if (!isObject(given)) throw wrong("it is neither a function nor an object with one");
-  const { run, priority, budgetMs, agents, ...rest } = given;
+function readStoredHook(hooks: CoordinationHooks, kind: HookKind, wrong: Wrong): ReadHook {
+  const registered: unknown = hooks[kind];
+  if (typeof registered === "function")
+    return { run: (...args): unknown => Reflect.apply(registered, hooks, args) };
+  if (!isObject(registered)) throw wrong("it is neither a function nor an object with one");
+  const { run, priority, budgetMs, agents, ...rest } = registered;
   if (typeof run !== "function") throw wrong("`run` is no function");
   const [unknown] = Object.keys(rest);
   if (unknown !== undefined) throw wrong(`there is no setting ${unknown}`);
   if (agents !== undefined && (kind !== "verify" || !isListOfAgents(agents)))
     throw wrong("`agents` is a list of agent ids, and of `verify` only");
   return {
-    run: (...args): unknown => Reflect.apply(run, given, args),
+    run: (...args): unknown => Reflect.apply(run, registered, args),
     ...readSettings({ priority, budgetMs }, wrong),
     ...(agents !== undefined && { agents: Object.freeze([...agents]) }),
   };

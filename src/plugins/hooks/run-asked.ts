@@ -1,6 +1,6 @@
 /** Owns: what asking one plugin comes to. Every failure is said with the id of the plugin. */
 import { askHook, type Asked, type Asking } from "./ask-hook.ts";
-import { onceBack, type AskedHook } from "./asked-hooks.ts";
+import { awaitHookBack, type AskedHook } from "./asked-hooks.ts";
 import { reportProblem, type HookProblem, type ProblemParts } from "./hook-problem.ts";
 import type { Read } from "./read-answers.ts";
 
@@ -17,31 +17,31 @@ export interface Run<T> extends Pick<Asking, "given" | "signal"> {
 /** `undefined` where the plugin has taken the hook back meanwhile. */
 export async function runAsked<T>(
   parts: ProblemParts,
-  asked: AskedHook,
+  hook: AskedHook,
   run: Run<T>,
 ): Promise<Outcome<T> | undefined> {
   const { clock } = parts;
-  const now = await onceBack(asked, clock);
+  const now = await awaitHookBack(hook, clock);
   if (!now) return undefined;
-  const failed = (because: HookProblem["because"], what: string, error?: unknown): Outcome<T> => ({
+  const createFailure = (because: HookProblem["because"], detail: string, error?: unknown): Outcome<T> => ({
     kind: "problem",
-    problem: reportProblem(parts, now, { because, what, error }),
+    problem: reportProblem(parts, now, { because, what: detail, error }),
   });
   if (now.backByMs !== undefined)
-    return failed("unavailable", "is not there while its plugin is loaded again");
+    return createFailure("unavailable", "is not there while its plugin is loaded again");
   if (!now.hook)
-    return failed("unavailable", `is of the form ${String(now.entry.version)}, which is not known`);
+    return createFailure("unavailable", `is of the form ${String(now.entry.version)}, which is not known`);
   const calledAtMs = clock.now();
   const deadlineAtMs = Math.min(calledAtMs + now.budgetMs, run.deadlineAtMs ?? Number.MAX_SAFE_INTEGER);
-  const { given, signal } = run;
-  const answered = await askHook(now.hook, { given, signal, clock, deadlineAtMs });
+  const { given: args, signal } = run;
+  const answered = await askHook(now.hook, { given: args, signal, clock, deadlineAtMs });
   if (answered.kind === "failed") {
     const because = REASONS[answered.because];
-    return failed(because.because, because.what(deadlineAtMs - calledAtMs), answered.error);
+    return createFailure(because.because, because.what(deadlineAtMs - calledAtMs), answered.error);
   }
   const read = run.read(answered.value);
   if (read.kind === "read") return { kind: "answer", value: read.value };
-  return failed("malformed", `gave an answer that does not count: ${read.why}`);
+  return createFailure("malformed", `gave an answer that does not count: ${read.why}`);
 }
 
 type Reason = { readonly because: HookProblem["because"]; readonly what: (waitedMs: number) => string };

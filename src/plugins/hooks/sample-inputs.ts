@@ -50,8 +50,12 @@ export function sampleDecision(over: Partial<SpawnDecision> = {}): SpawnDecision
 /** `main` wants to run a plan of two steps. */
 export function samplePlanDecision(over: Partial<PlanDecision> = {}): PlanDecision {
   return {
-    ...{ kind: "plan", agentId: "main", sourceSession: OWNER, coordinationId: COORDINATION },
-    ...{ steps: 2, agents: ["writer", "editor"] },
+    kind: "plan",
+    agentId: "main",
+    sourceSession: OWNER,
+    coordinationId: COORDINATION,
+    steps: 2,
+    agents: ["writer", "editor"],
     ...over,
   };
 }

@@ -19,10 +19,10 @@ import type { LogFields } from "../../agents/coordination/ports/logger.ts";
 import type { ChannelNotice, NoticeOutcome } from "../../agents/coordination/ports/human-channel.ts";
 import type { CheckAnswer, VerifiedResult } from "../../agents/coordination/ports/verifier.ts";
 import type { DecisionRuling } from "./ask-deciders.ts";
-import { fakeInstances } from "./fake-instances.ts";
-import { hookHost, type ContestRuling, type HookHost } from "./hook-host.ts";
+import { createFakeInstances } from "./fake-instances.ts";
+import { createHookHost, type ContestRuling, type HookHost } from "./hook-host.ts";
 import type { HookProblem } from "./hook-problem.ts";
-import { forgetPlugin, leftAt } from "./hook-registry.ts";
+import { forgetPlugin, markPluginLeft } from "./hook-registry.ts";
 import type {
   CoordinationEvent,
   CoordinationHooksApi,
@@ -31,7 +31,7 @@ import type {
   HookQuestion,
   HookResult,
 } from "./hook-types.ts";
-import { manualClock, type ManualClock } from "./manual-clock.ts";
+import { createManualClock, type ManualClock } from "./manual-clock.ts";
 import type { PluginAnswer } from "./notify-plugin.ts";
 import { sampleContest, sampleDecision, sampleEvent, sampleQuestion, sampleResult } from "./sample-inputs.ts";
 
@@ -103,15 +103,15 @@ const VERIFY_MS = 120_000;
 export function createHookHarness({
   pluginId = PLUGIN_ID,
 }: { readonly pluginId?: string } = {}): HookHarness {
-  const time = manualClock(START_MS);
+  const time = createManualClock(START_MS);
   const problems: HookProblem[] = [];
   const logged: string[] = [];
-  const host = hookHost({
+  const host = createHookHost({
     clock: time.clock,
     logger: silent,
     onProblem: (problem) => problems.push(problem),
   });
-  const instances = fakeInstances(pluginId, (message) => logged.push(message));
+  const instances = createFakeInstances(pluginId, (message) => logged.push(message));
   return {
     get api() {
       return instances.newest();
@@ -140,7 +140,7 @@ export function createHookHarness({
     },
     end: (ending) => {
       instances.end(ending);
-      leftAt(pluginId, time.now());
+      markPluginLeft(pluginId, time.now());
     },
     close: () => {
       instances.end("disable");

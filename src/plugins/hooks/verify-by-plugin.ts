@@ -2,7 +2,7 @@
 import type { CheckAnswer, CheckRequest } from "../../agents/coordination/ports/verifier.ts";
 import type { AskedHook } from "./asked-hooks.ts";
 import type { ProblemParts } from "./hook-problem.ts";
-import { isolatedCopy } from "./isolated-copy.ts";
+import { copyIsolated } from "./isolated-copy.ts";
 import { readVerdict } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 
@@ -15,22 +15,24 @@ export interface AskedVerifier {
 export async function verifyByPlugin(
   parts: ProblemParts,
   { result, deadlineAtMs, signal }: Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">,
-  { check, asked }: AskedVerifier,
+  { check, asked: hook }: AskedVerifier,
 ): Promise<CheckAnswer> {
   const outcome =
-    asked &&
-    (await runAsked(parts, asked, {
-      ...{ deadlineAtMs, signal, read: readVerdict },
-      given: (context) => [isolatedCopy(result), context],
+    hook &&
+    (await runAsked(parts, hook, {
+      deadlineAtMs,
+      signal,
+      read: readVerdict,
+      given: (context) => [copyIsolated(result), context],
     }));
-  if (!asked || !outcome)
+  if (!hook || !outcome)
     return { kind: "none", because: "unavailable", message: `no plugin verifies as ${check}` };
   if (outcome.kind === "problem") {
     const { because, message } = outcome.problem;
     return { kind: "none", because, message };
   }
   const { verdict, criteria = [], confidence, target } = outcome.value;
-  const { plugin } = asked;
+  const { plugin } = hook;
   if (target !== undefined && target !== result.target)
     return { kind: "none", because: "other_target", message: `the plugin ${plugin} verified something else` };
   const rest = { ...(confidence !== undefined && { confidence }), agentId: `plugin:${plugin}` };

@@ -10,17 +10,17 @@ import type { ChildEnding } from "../../agents/coordination/contracts/observatio
 import { isTellingKey } from "../../agents/coordination/runtime/questions/tell-session.ts";
 import { createGateHandlers, type GateHandlers } from "./withholding/gate-handlers.ts";
 import type { SpanOf } from "./withholding/text-transforms.ts";
-import { promptContext } from "./runners/prompt-context.ts";
+import { formatPromptContext } from "./runners/prompt-context.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "./host/sdk.ts";
 import {
-  currentRuntime,
+  findRuntime,
   replaceRuntime,
   withRuntime,
   type SharedRuntime,
 } from "./runtime-access/shared-runtime.ts";
 import { createSpawnHandlers, type SpawnHandlers } from "./spawns/spawn-handlers.ts";
-import { sentence } from "./host/spawn-result.ts";
-import { withinBudget } from "./host/within-budget.ts";
+import { formatSentence } from "./host/spawn-result.ts";
+import { runWithinBudget } from "./host/within-budget.ts";
 import { createWriteHandlers, type WriteHandlers } from "./writes/write-handlers.ts";
 
 /** A session's request is kept to this length, as the objective of what it may spawn. */
@@ -46,8 +46,8 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
   const make = async (): Promise<SharedRuntime> =>
     (await import("./runtime-access/make-runtime.ts")).makeRuntime(api);
   const use = <T>(work: (runtime: SharedRuntime) => Promise<T>, budgetMs?: number): Promise<T> =>
-    withinBudget(withRuntime(make, work), budgetMs);
-  const quietly = async <T>(
+    runWithinBudget(withRuntime(make, work), budgetMs);
+  const runQuietly = async <T>(
     hook: string,
     work: (runtime: SharedRuntime) => Promise<T>,
   ): Promise<T | undefined> => {
@@ -59,31 +59,31 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
     }
   };
   return {
-    ...createSpawnHandlers({ api, use, quietly }),
+    ...createSpawnHandlers({ api, use, quietly: runQuietly }),
     ...createWriteHandlers({
       api,
-      quietly,
-      use: (work) => withinBudget(withRuntime(make, work), CALL_BUDGET_MS),
+      quietly: runQuietly,
+      use: (work) => runWithinBudget(withRuntime(make, work), CALL_BUDGET_MS),
     }),
-    gates: (spanOf) => createGateHandlers({ quietly, spanOf }),
+    gates: (spanOf) => createGateHandlers({ quietly: runQuietly, spanOf }),
     subagentEnded: async (event: HookEvent<"subagent_ended">) => {
       // A session that was told something has ended a turn of ours, not its own work.
       if (event.runId !== undefined && isTellingKey(event.runId)) return;
-      await quietly("subagent_ended", async (runtime) => {
+      await runQuietly("subagent_ended", async (runtime) => {
         await (await runtime.coordinator()).endChild(event.targetSessionKey as SessionKey, endingOf(event));
       });
     },
     beforePromptBuild: (event: HookEvent<"before_prompt_build">, ctx: HookContext<"before_prompt_build">) =>
-      quietly("before_prompt_build", (runtime) => beginTurn(runtime, event, ctx)),
+      runQuietly("before_prompt_build", (runtime) => beginTurn(runtime, event, ctx)),
     agentEnded: (_: HookEvent<"agent_end">, ctx: HookContext<"agent_end">) =>
-      quietly("agent_end", async (runtime) => {
+      runQuietly("agent_end", async (runtime) => {
         const { sessionKey, runId } = ctx;
         if (sessionKey && runId)
           await (await runtime.coordinator()).turnEnded(sessionKey as SessionKey, runId);
       }),
     start: async (): Promise<void> => {
       await replaceRuntime(await make());
-      await quietly("start", async (runtime) => {
+      await runQuietly("start", async (runtime) => {
         try {
           await runtime.coordinator();
           runtime.health.succeeded();
@@ -94,7 +94,7 @@ export function createHookHandlers(api: OpenClawPluginApi): HookHandlers {
       });
     },
     stop: async (): Promise<void> => {
-      await currentRuntime()?.close();
+      await findRuntime()?.close();
     },
   };
 }
@@ -113,11 +113,11 @@ async function beginTurn(
     inputProvenance?.kind === "inter_session" ? undefined : (event.currentUserMessage ?? event.prompt);
   if (request) runtime.requests.set(session, request.slice(0, REQUEST_CHARS_MAX));
   const envelope = await coordinator.envelopeForChild(session);
-  return envelope && { appendSystemContext: promptContext(envelope) };
+  return envelope && { appendSystemContext: formatPromptContext(envelope) };
 }
 
 function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding {
-  const message = error ? { message: sentence(error) } : {};
+  const message = error ? { message: formatSentence(error) } : {};
   switch (outcome) {
     case "ok":
       return { outcome: "completed" };
@@ -126,7 +126,7 @@ function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding 
     case "killed":
     case "reset":
     case "deleted":
-      return { outcome: "cancelled", message: sentence(error ?? `the child session was ${outcome}`) };
+      return { outcome: "cancelled", message: formatSentence(error ?? `the child session was ${outcome}`) };
     case "error":
       return { outcome: "failed", ...message };
     case undefined:
@@ -139,7 +139,7 @@ function endingOf({ outcome, error }: HookEvent<"subagent_ended">): ChildEnding 
 /** A stopped plugin is no news; anything else is. */
 function tell(api: OpenClawPluginApi, hook: string, error: unknown): void {
   if (isCoordinationError(error) && error.code === "LEDGER_CLOSED") return;
-  const runtime = currentRuntime();
+  const runtime = findRuntime();
   if (runtime) runtime.health.failed(error, 0);
   else
     api.logger.error(

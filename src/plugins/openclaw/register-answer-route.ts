@@ -11,7 +11,7 @@ export function registerAnswerRoute(api: OpenClawPluginApi): void {
     // The signature is the authority, not the gateway's token.
     auth: "plugin",
     handler: async (request, response) => {
-      const [{ takeSignedAnswer }, { hostLogger }] = await Promise.all([
+      const [{ takeSignedAnswer }, { createHostLogger: hostLogger }] = await Promise.all([
         import("./questions/signed-answer.ts"),
         import("./host/host-logger.ts"),
       ]);

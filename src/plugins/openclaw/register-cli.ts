@@ -12,8 +12,8 @@ export function registerCoordinationCli(api: OpenClawPluginApi): void {
     async ({ program, config }) => {
       const { addCoordinationCommands } = await import("../cli/add-commands.ts");
       const { processHost } = await import("../cli/process-host.ts");
-      const { gatewayCaller } = await import("./host/gateway-call.ts");
-      const { hostOperatorConfig } = await import("./host/operator-config.ts");
+      const { createGatewayCaller: gatewayCaller } = await import("./host/gateway-call.ts");
+      const { createOperatorConfig: hostOperatorConfig } = await import("./host/operator-config.ts");
       const host = processHost({
         program: "openclaw coordination",
         config: hostOperatorConfig(config),

@@ -1,7 +1,7 @@
 /** Owns: offering the chat command to the host. Its code is loaded at the first call. */
 import { planAccess } from "./runtime-access/plan-access.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
-import { chatAccess } from "./runtime-access/use-chats.ts";
+import { createChatAccess } from "./runtime-access/use-chats.ts";
 
 export function registerCoordinationCommands(api: OpenClawPluginApi): void {
   api.registerCommand({
@@ -10,11 +10,11 @@ export function registerCoordinationCommands(api: OpenClawPluginApi): void {
     acceptsArgs: true,
     requireAuth: true,
     handler: async (message) => {
-      const [{ answerCommand }, { hostLogger }] = await Promise.all([
+      const [{ answerCommand }, { createHostLogger: hostLogger }] = await Promise.all([
         import("./questions/answer-command.ts"),
         import("./host/host-logger.ts"),
       ]);
-      const parts = { use: planAccess(api), useChats: chatAccess(api), logger: hostLogger(api.logger) };
+      const parts = { use: planAccess(api), useChats: createChatAccess(api), logger: hostLogger(api.logger) };
       return { text: await answerCommand(parts, message) };
     },
   });

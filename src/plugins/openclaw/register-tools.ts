@@ -1,5 +1,5 @@
 /** Owns: offering the agent tools to the host. Their code is loaded at the first call. */
-import { allowedAgents } from "./host/allowed-agents.ts";
+import { createAllowedAgents } from "./host/allowed-agents.ts";
 import { planAccess } from "./runtime-access/plan-access.ts";
 import type { Caller } from "./plans/plan-tools.ts";
 import type { ToolAnswer } from "./runtime-access/tool-call.ts";
@@ -9,13 +9,16 @@ import { CHILD_TOOLS, TOOL_DECLARATIONS, type ToolName } from "./host/tool-decla
 export function registerCoordinationTools(api: OpenClawPluginApi): void {
   const call = async (tool: ToolName, caller: Caller, params: unknown): Promise<ToolResult> => {
     const { createPlanTools } = await import("./plans/plan-tools.ts");
-    const tools = createPlanTools(planAccess(api), allowedAgents(api));
+    const tools = createPlanTools(planAccess(api), createAllowedAgents(api));
     return resultOf(await tools(tool, caller, params));
   };
   for (const { name, label, description, parameters } of TOOL_DECLARATIONS) {
     api.registerTool(
       ({ sessionKey, agentId, sandboxed }: ToolContext) => ({
-        ...{ name, label, description, parameters },
+        name,
+        label,
+        description,
+        parameters,
         // A child is told to report and may ask, so it must see these where the host hides the others behind a search.
         ...((CHILD_TOOLS as readonly string[]).includes(name) && { catalogMode: "direct-only" as const }),
         execute: (toolCallId: string, params: unknown, signal?: AbortSignal) =>

@@ -6,14 +6,14 @@ import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts"
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { WorkflowHost } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { discoveryDocument, type Advertised, type DiscoveryDocument } from "./http/advertised.ts";
-import { bearerTokens, type BearerToken } from "./http/bearer-tokens.ts";
+import { createDiscoveryDocument, type Advertised, type DiscoveryDocument } from "./http/advertised.ts";
+import { createBearerTokens, type BearerToken } from "./http/bearer-tokens.ts";
 import { failureOf, refuse, type HttpRefusal } from "./http/error-map.ts";
 import { openApiDocument } from "./http/openapi.ts";
-import { rateLimiter, type RateLimit } from "./http/rate-limit.ts";
+import { createRateLimiter, type RateLimit } from "./http/rate-limit.ts";
 import type { Route } from "./http/route.ts";
 import { routesOf } from "./route-table.ts";
-import { notFound, responseOf, serveRoute, type ServeParts } from "./http/serve-route.ts";
+import { refuseNotFound, responseOf, serveRoute, type ServeParts } from "./http/serve-route.ts";
 import { streamHub } from "./http/stream-hub.ts";
 
 export interface OpenWopParts {
@@ -57,20 +57,24 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   const streams = streamHub(clock, options.streamsMax);
   const { name: title, version } = advertised.implementation;
   const parts: ServeParts = {
-    ...{ host, clock, logger, advertised, streams },
+    host,
+    clock,
+    logger,
+    advertised,
+    streams,
     pathPrefix: options.pathPrefix ?? "",
-    authenticate: bearerTokens(options.tokens),
-    rates: rateLimiter(options.rateLimit, clock),
-    strangers: rateLimiter(STRANGERS_RATE, clock, "address"),
+    authenticate: createBearerTokens(options.tokens),
+    rates: createRateLimiter(options.rateLimit, clock),
+    strangers: createRateLimiter(STRANGERS_RATE, clock, "address"),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
-    discovery: currentDiscovery(advertised, host, options.testSeams ?? false),
-    openapi: once(() => JSON.stringify(openApiDocument(routes, { title, version }))),
+    discovery: createDiscovery(advertised, host, options.testSeams ?? false),
+    openapi: createOnce(() => JSON.stringify(openApiDocument(routes, { title, version }))),
   };
   const app = new Hono();
-  if (options.allowedOrigins?.length) app.use("*", corsFor(options.allowedOrigins));
-  for (const route of routes) app.on(route.method, routerPath(route.path), serveRoute(route, parts));
-  const methods = methodsByPath(routes);
-  app.notFound((context) => responseOf(misdirected(context, methods)));
+  if (options.allowedOrigins?.length) app.use("*", createCors(options.allowedOrigins));
+  for (const route of routes) app.on(route.method, formatRouterPath(route.path), serveRoute(route, parts));
+  const methods = listMethodsByPath(routes);
+  app.notFound((context) => responseOf(refuseMisdirected(context, methods)));
   app.onError((error) => responseOf(failureOf(error, "the router", logger)));
   return {
     fetch: app.fetch,
@@ -82,7 +86,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   };
 }
 
-function corsFor(origins: readonly string[]): ReturnType<typeof cors> {
+function createCors(origins: readonly string[]): ReturnType<typeof cors> {
   return cors({
     origin: [...origins],
     allowMethods: ["GET", "POST", "PUT", "DELETE"],
@@ -104,7 +108,7 @@ function corsFor(origins: readonly string[]): ReturnType<typeof cors> {
 const INVENTED_VOTERS = "conformance-interrupt-quorum";
 
 /** Which workflows there are may change while the host runs. */
-function currentDiscovery(
+function createDiscovery(
   advertised: Advertised,
   host: WorkflowHost,
   testSeams: boolean,
@@ -115,18 +119,18 @@ function currentDiscovery(
   return () => {
     const fixtures = host.workflowIds().filter(isFixture);
     const of = fixtures.join(" ");
-    if (made?.of !== of) made = { of, document: discoveryDocument(advertised, host.hostId, fixtures) };
+    if (made?.of !== of) made = { of, document: createDiscoveryDocument(advertised, host.hostId, fixtures) };
     return made.document;
   };
 }
 
-function once<T>(make: () => T): () => T {
+function createOnce<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => (made ??= { value: make() }).value;
 }
 
 /** `/v1/runs/{runId}:pause` as `/v1/runs/:runId{[^/]+:pause}`. */
-function routerPath(path: string): string {
+function formatRouterPath(path: string): string {
   if (path.endsWith("/{path}")) return path.replace("{path}", ":path{.+}");
   return path.replace(/\{(\w+)\}(:[a-z-]+)?/g, (_all, name: string, verb?: string) =>
     verb === undefined ? `:${name}` : `:${name}{[^/]+${verb}}`,
@@ -138,7 +142,7 @@ interface PathMethods {
   readonly methods: Set<string>;
 }
 
-function methodsByPath(routes: readonly Route[]): readonly PathMethods[] {
+function listMethodsByPath(routes: readonly Route[]): readonly PathMethods[] {
   const found = new Map<string, PathMethods>();
   for (const { path, method } of routes) {
     const rest = path.replace(/[.]/g, "\\.").replace("{path}", ".+");
@@ -150,14 +154,14 @@ function methodsByPath(routes: readonly Route[]): readonly PathMethods[] {
   return [...found.values()];
 }
 
-function misdirected({ req }: Context, paths: readonly PathMethods[]): HttpRefusal {
+function refuseMisdirected({ req }: Context, paths: readonly PathMethods[]): HttpRefusal {
   if (UNVERSIONED.test(req.path))
     return refuse(
       "unversioned_path",
       `The paths of this host begin with /v1: try /v1${req.path.slice(0, 100)}.`,
     );
   const methods = paths.filter(({ pattern }) => pattern.test(req.path)).flatMap((path) => [...path.methods]);
-  if (methods.length === 0) return notFound();
+  if (methods.length === 0) return refuseNotFound();
   const allow = [...new Set(methods)].toSorted().join(", ");
   return {
     ...refuse("method_not_allowed", `Only ${allow} is possible here.`),

@@ -28,13 +28,13 @@ export function routesOf(advertised: Advertised, withTestSeams: boolean): readon
     ...routes,
     ...(withTestSeams
       ? [...seamRoutes, ...agentSeams, ...modelSeamRoutes, ...verifierSeams, workspaceSeam, loopSeam].map(
-          hidden,
+          hideRoute,
         )
       : []),
   ].filter((route) => route.when?.(advertised) ?? true);
 }
 
 /** To whoever may not ask, a seam is not there. */
-function hidden(route: Route): Route {
+function hideRoute(route: Route): Route {
   return { ...route, isHidden: true };
 }

@@ -49,7 +49,7 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
   const hostname = options.hostname ?? "127.0.0.1";
   const isLocal = isLoopback(hostname);
   if (!isLocal) checkRemote(options, hostname);
-  const app = createOpenWopApp(appParts(options, isLocal));
+  const app = createOpenWopApp(createAppParts(options, isLocal));
   const { headersMs, requestMs, checkMs } = options.timeouts ?? TIMEOUTS;
   const server = createServer(
     {
@@ -63,7 +63,7 @@ export async function startOpenWopServer(options: ServeOptions): Promise<OpenWop
   server.keepAliveTimeout = HTTP_BOUNDS.keepAliveTimeoutMs;
   server.maxConnections = HTTP_BOUNDS.connectionsMax;
   server.on("clientError", refuseBroken);
-  const { port } = await listening(server, options.port, hostname);
+  const { port } = await listen(server, options.port, hostname);
   const host = isIP(hostname) === 6 ? `[${hostname}]` : hostname;
   return { baseUrl: `http://${host}:${port}`, port, app, stop: () => stop(server, app) };
 }
@@ -88,7 +88,7 @@ const TIMEOUTS: Timeouts = {
   checkMs: HTTP_BOUNDS.timeoutCheckMs,
 };
 
-function appParts({ rateLimit, ...options }: ServeOptions, isLocal: boolean): OpenWopParts {
+function createAppParts({ rateLimit, ...options }: ServeOptions, isLocal: boolean): OpenWopParts {
   const limit = rateLimit ?? (isLocal ? "none" : REMOTE_RATE);
   return limit === "none" ? options : { ...options, rateLimit: limit };
 }
@@ -109,7 +109,7 @@ function isLoopback(hostname: string): boolean {
   return family !== 0 && loopback.check(hostname, family === 6 ? "ipv6" : "ipv4");
 }
 
-function listening(server: Server, port: number, hostname: string): Promise<AddressInfo> {
+function listen(server: Server, port: number, hostname: string): Promise<AddressInfo> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, hostname, () => {
@@ -125,7 +125,7 @@ function refuseBroken(error: NodeJS.ErrnoException, socket: Socket): void {
     socket.destroy();
     return;
   }
-  const { status, message } = brokenBy(error.code);
+  const { status, message } = describeBrokenRequest(error.code);
   const body = JSON.stringify({ error: "validation_error", message });
   socket.write(
     `HTTP/1.1 ${status}\r\nConnection: close\r\nContent-Type: application/json\r\n` +
@@ -135,7 +135,10 @@ function refuseBroken(error: NodeJS.ErrnoException, socket: Socket): void {
   socket.destroySoon();
 }
 
-function brokenBy(code: string | undefined): { readonly status: string; readonly message: string } {
+function describeBrokenRequest(code: string | undefined): {
+  readonly status: string;
+  readonly message: string;
+} {
   if (code === "HPE_HEADER_OVERFLOW")
     return { status: "431 Request Header Fields Too Large", message: "The headers are too long." };
   if (code === "ERR_HTTP_REQUEST_TIMEOUT")

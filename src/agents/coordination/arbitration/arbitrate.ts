@@ -39,12 +39,12 @@ export interface Verdict {
 }
 
 export function arbitrate(contest: Contest): Ruling {
-  if (contest.hook) return ruledByPlugin(contest, contest.hook);
+  if (contest.hook) return applyPluginRuling(contest, contest.hook);
   switch (contest.strategy) {
     case "owner_wins":
-      return award(contest, contest.claims.toSorted(byOwnership));
+      return rankContestants(contest, contest.claims.toSorted(compareOwnership));
     case "priority_wins":
-      return award(contest, contest.claims.toSorted(byPriority));
+      return rankContestants(contest, contest.claims.toSorted(comparePriority));
     case "merge_if_safe":
       return ruleOnMerge(contest);
     case "manual_review":
@@ -58,23 +58,23 @@ export function isRequester({ requester }: Contest, { stepId, coordinationId }: 
   return coordinationId === undefined && stepId === requester;
 }
 
-function award(contest: Contest, [winner, next, ...others]: readonly Contestant[]): Ruling {
+function rankContestants(contest: Contest, [winner, next, ...others]: readonly Contestant[]): Ruling {
   invariant(winner !== undefined && next !== undefined, "A1: a conflict has two sides");
-  const losers = [next, ...others].toSorted(byClaim);
+  const losers = [next, ...others].toSorted(compareClaims);
   const verdict = { winner, losers, ...reasonOf(contest, winner, next) };
   return { kind: isRequester(contest, winner) ? "granted" : "refused", ...verdict };
 }
 
 /** The others that hold it keep what they have where one of them wins. */
-function ruledByPlugin(contest: Contest, { plugin, award, failed }: PluginRuling): Ruling {
+function applyPluginRuling(contest: Contest, { plugin, award, failed }: PluginRuling): Ruling {
   const requester = contest.claims.find((claim) => isRequester(contest, claim));
   const others = contest.claims.filter((claim) => claim !== requester);
-  const [holder] = others.toSorted(byOwnership);
+  const [holder] = others.toSorted(compareOwnership);
   invariant(requester !== undefined && holder !== undefined, "A1: a conflict has two sides");
-  const said = { rule: "hook", because: plugin ?? "plugin" } as const;
+  const rule = { rule: "hook", because: plugin ?? "plugin" } as const;
   return award === "requester" && !failed
-    ? { kind: "granted", winner: requester, losers: others.toSorted(byClaim), ...said }
-    : { kind: "refused", winner: holder, losers: [requester], ...said };
+    ? { kind: "granted", winner: requester, losers: others.toSorted(compareClaims), ...rule }
+    : { kind: "refused", winner: holder, losers: [requester], ...rule };
 }
 
 /** What told the winner from the next one. */
@@ -105,19 +105,19 @@ function ruleOnMerge(contest: Contest): Ruling {
  * A total order: who declared the resource, then who has changed it already, then who claimed it first. Who holds no claim
  * and did not change it comes behind those that do.
  */
-function byOwnership(a: Contestant, b: Contestant): number {
+function compareOwnership(a: Contestant, b: Contestant): number {
   return (
     Number(isDeclared(b)) - Number(isDeclared(a)) ||
     Number(hasChanged(b)) - Number(hasChanged(a)) ||
-    byClaim(a, b)
+    compareClaims(a, b)
   );
 }
 
-function byPriority(a: Contestant, b: Contestant): number {
-  return PRIORITIES.indexOf(b.priority) - PRIORITIES.indexOf(a.priority) || byOwnership(a, b);
+function comparePriority(a: Contestant, b: Contestant): number {
+  return PRIORITIES.indexOf(b.priority) - PRIORITIES.indexOf(a.priority) || compareOwnership(a, b);
 }
 
-function byClaim(a: Contestant, b: Contestant): number {
+function compareClaims(a: Contestant, b: Contestant): number {
   return (
     sequenceOf(a) - sequenceOf(b) ||
     compare(a.coordinationId ?? "", b.coordinationId ?? "") ||

@@ -8,19 +8,19 @@
  */
 import { kindOf } from "../contracts/resource-names.ts";
 
-export function matchesPattern(resource: string, pattern: string): boolean {
-  const { kind, name } = split(folded(resource));
-  const wanted = split(folded(pattern));
+export function isMatchingPattern(resource: string, pattern: string): boolean {
+  const { kind, name } = splitKind(foldCase(resource));
+  const wanted = splitKind(foldCase(pattern));
   if (wanted.kind !== kind) return false;
-  if (kind !== "file") return fits(Array.from(name), Array.from(wanted.name), WITHIN_NAME);
+  if (kind !== "file") return isFitting(Array.from(name), Array.from(wanted.name), WITHIN_NAME);
   const segments = segmentsOf(wanted.name);
   const isRooted = wanted.name.startsWith("/");
   // An empty pattern is a slip, not every file.
   if (segments.length === 0 && !isRooted) return false;
-  return fits(segmentsOf(name), [...(isRooted ? [] : ["**"]), ...segments, "**"], ACROSS_FOLDERS);
+  return isFitting(segmentsOf(name), [...(isRooted ? [] : ["**"]), ...segments, "**"], ACROSS_FOLDERS);
 }
 
-function folded(name: string): string {
+function foldCase(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
 
@@ -32,11 +32,11 @@ interface Wildcard {
 const WITHIN_NAME: Wildcard = { any: "*", one: (part, wanted) => wanted === "?" || part === wanted };
 const ACROSS_FOLDERS: Wildcard = {
   any: "**",
-  one: (part, wanted) => fits(Array.from(part), Array.from(wanted), WITHIN_NAME),
+  one: (part, wanted) => isFitting(Array.from(part), Array.from(wanted), WITHIN_NAME),
 };
 
 /** The last wildcard alone may have to take more: what fitted before it stays fitted. */
-function fits(parts: readonly string[], wanted: readonly string[], { any, one }: Wildcard): boolean {
+function isFitting(parts: readonly string[], wanted: readonly string[], { any, one }: Wildcard): boolean {
   let at = 0;
   let next = 0;
   let resume: { at: number; next: number } | undefined;
@@ -56,7 +56,7 @@ function fits(parts: readonly string[], wanted: readonly string[], { any, one }:
   return wanted.slice(next).every((want) => want === any);
 }
 
-function split(name: string): { readonly kind: string; readonly name: string } {
+function splitKind(name: string): { readonly kind: string; readonly name: string } {
   const kind = kindOf(name);
   return kind === undefined ? { kind: "file", name } : { kind, name: name.slice(kind.length + 1) };
 }

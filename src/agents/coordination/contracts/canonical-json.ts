@@ -4,28 +4,28 @@
  */
 
 /** A member that is `undefined` is not there. What RFC 8785 refuses has a text too; `canonicalProblem` tells. */
-export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
-  if (typeof value !== "object" || value === null) return primitive(value);
+export function formatCanonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(formatCanonicalJson).join(",")}]`;
+  if (typeof value !== "object" || value === null) return formatPrimitive(value);
   const members = Object.entries(value)
     .filter(([, member]) => member !== undefined)
     .toSorted(([one], [other]) => (one < other ? -1 : 1))
-    .map(([name, member]) => `${JSON.stringify(name)}:${canonicalJson(member)}`);
+    .map(([name, member]) => `${JSON.stringify(name)}:${formatCanonicalJson(member)}`);
   return `{${members.join(",")}}`;
 }
 
 /** As JSON writes them: what it has no text for is `null`. */
-function primitive(value: unknown): string {
+function formatPrimitive(value: unknown): string {
   return value === undefined ? "null" : JSON.stringify(value);
 }
 
 /** Why a value has no canonical text by RFC 8785, or nothing. */
-export function canonicalProblem(value: unknown): string | undefined {
+export function findCanonicalProblem(value: unknown): string | undefined {
   if (typeof value === "string") return value.isWellFormed() ? undefined : "a text with a lone surrogate";
   if (typeof value === "number") return Number.isFinite(value) ? undefined : "a number that is not finite";
   if (typeof value !== "object" || value === null) return undefined;
   for (const [name, member] of Object.entries(value)) {
-    const problem = canonicalProblem(name) ?? canonicalProblem(member);
+    const problem = findCanonicalProblem(name) ?? findCanonicalProblem(member);
     if (problem !== undefined) return problem;
   }
   return undefined;

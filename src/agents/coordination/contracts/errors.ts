@@ -163,8 +163,8 @@ export function invariant(condition: boolean, rule: string): asserts condition {
 }
 
 /** The end of an exhaustive switch. */
-export function unreachable(value: never, what: string): never {
-  throw new InvariantViolation(`unhandled ${what}: ${JSON.stringify(value)}`);
+export function unreachable(value: never, description: string): never {
+  throw new InvariantViolation(`unhandled ${description}: ${JSON.stringify(value)}`);
 }
 
 export function isCoordinationError(error: unknown): error is CoordinationError {

@@ -4,7 +4,7 @@ const CHARS_MAX = 64;
 const DEFAULT = "main";
 
 /** The one form that OpenClaw has for an agent's id, of the several spellings that it takes. */
-export function hostAgentId(spelling: string): AgentId {
+export function parseHostAgentId(spelling: string): AgentId {
   const name = spelling
     .trim()
     .toLowerCase()

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { BOUNDS } from "./bounds.ts";
 
-const id = () => z.string().min(1).max(BOUNDS.idCharsMax);
+const declareId = () => z.string().min(1).max(BOUNDS.idCharsMax);
 
 /** Names a coordination. It is also the OpenWOP `runId` of its log. */
 export const coordinationIdSchema = z
@@ -12,7 +12,7 @@ export const coordinationIdSchema = z
 export type CoordinationId = z.infer<typeof coordinationIdSchema>;
 
 /** Names a step within one coordination. */
-export const stepIdSchema = id().brand<"StepId">();
+export const stepIdSchema = declareId().brand<"StepId">();
 export type StepId = z.infer<typeof stepIdSchema>;
 
 /** The step by which a plan's owner is told the result. Step ids of plans do not begin with `@`. */
@@ -25,7 +25,7 @@ export const OWNER_STEP_ID = "@owner" as StepId;
 export const OUTSIDE_STEP_ID = "@outside" as StepId;
 
 /** Names an event of the ledger, unique over all coordinations: `coordinationId:sequence`. */
-export const eventIdSchema = id().brand<"EventId">();
+export const eventIdSchema = declareId().brand<"EventId">();
 export type EventId = z.infer<typeof eventIdSchema>;
 
 /** An OpenClaw session key, such as `agent:main:main` or `agent:main:subagent:<uuid>`. */

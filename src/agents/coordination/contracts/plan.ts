@@ -143,7 +143,7 @@ export function parsePlan(value: unknown): Parsed<CoordinationPlan> {
       continue;
     }
     problems.push(
-      ...parsed.problems.map((problem) => ({ ...problem, path: inside(`steps[${index}]`, problem.path) })),
+      ...parsed.problems.map((problem) => ({ ...problem, path: joinPath(`steps[${index}]`, problem.path) })),
     );
     if (problems.length >= BOUNDS.validationProblemsMax) break;
   }
@@ -159,6 +159,6 @@ export const planOutlineSchema = coordinationPlanSchema.extend({
   steps: z.array(z.unknown()).min(1).max(BOUNDS.planStepsMax),
 });
 
-function inside(outer: string, path: string): string {
+function joinPath(outer: string, path: string): string {
   return path === "(root)" ? outer : `${outer}.${path}`.slice(0, BOUNDS.problemPathCharsMax);
 }

@@ -13,19 +13,19 @@ export function kindOf(name: string): string | undefined {
 }
 
 /** A resource as people read it: a file by its path alone. */
-export function shownName(resource: string): string {
+export function formatResource(resource: string): string {
   return isFile(resource) ? resource.slice(FILE.length) : resource;
 }
 
 /** Whether a claim on one resource holds for another: it is the same, or a file below it. */
-export function covers(holder: string, resource: string): boolean {
+export function isCovering(holder: string, resource: string): boolean {
   if (holder === resource) return true;
   if (!holder.startsWith(FILE)) return false;
   return resource.startsWith(holder.endsWith("/") ? holder : `${holder}/`);
 }
 
 /** The resource, and what it is below of, the nearest first. */
-export function resourceAndAbove(resource: string): string[] {
+export function listResourceAndAbove(resource: string): string[] {
   const names = [resource];
   if (!isFile(resource)) return names;
   for (let at = resource.lastIndexOf("/"); at > 0; at = resource.lastIndexOf("/", at - 1))

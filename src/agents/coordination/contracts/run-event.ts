@@ -67,11 +67,12 @@ export function isFact(event: RunEvent): event is FactEvent {
  */
 export function decodeEvent(value: unknown): RunEvent {
   const envelope = parseBounded(eventEnvelopeSchema, value, EVENT_BOUNDS);
-  if (!envelope.ok) throw unreadable("event", describeProblems(envelope.problems));
+  if (!envelope.ok) throw createUnreadableError("event", describeProblems(envelope.problems));
   const { eventId, type, payload } = envelope.value;
-  if (!isEventType(type)) throw unreadable(eventId, `unknown type ${JSON.stringify(type)}`);
+  if (!isEventType(type)) throw createUnreadableError(eventId, `unknown type ${JSON.stringify(type)}`);
   const parsed = parseBounded(EVENT_PAYLOADS[type], payload, EVENT_BOUNDS);
-  if (!parsed.ok) throw unreadable(eventId, `payload of ${type}: ${describeProblems(parsed.problems)}`);
+  if (!parsed.ok)
+    throw createUnreadableError(eventId, `payload of ${type}: ${describeProblems(parsed.problems)}`);
   return value as RunEvent;
 }
 
@@ -79,6 +80,6 @@ function isEventType(type: string): type is RunEvent["type"] {
   return Object.hasOwn(EVENT_PAYLOADS, type);
 }
 
-function unreadable(which: string, why: string): CoordinationError {
+function createUnreadableError(which: string, why: string): CoordinationError {
   return new CoordinationError("EVENT_UNREADABLE", `${which}: ${why}`);
 }

@@ -39,12 +39,15 @@ export function parseBounded<S extends z.ZodType>(
   value: unknown,
   bounds: ValueBounds,
 ): Parsed<z.output<S>> {
-  return guarded(() => {
-    const tooLarge = breaksBounds(value, bounds);
+  return catchReadErrors(() => {
+    const tooLarge = findBrokenBound(value, bounds);
     if (tooLarge) return { ok: false, problems: [tooLarge] };
     const result = schema.safeParse(value, { reportInput: true });
     if (result.success) return { ok: true, value: result.data };
-    return { ok: false, problems: result.error.issues.slice(0, BOUNDS.validationProblemsMax).map(toProblem) };
+    return {
+      ok: false,
+      problems: result.error.issues.slice(0, BOUNDS.validationProblemsMax).map(problemFromIssue),
+    };
   });
 }
 
@@ -63,7 +66,7 @@ interface Visit {
 }
 
 /** Reading a value may run its own code: a getter or a proxy that throws is a problem of the value, not ours. */
-function guarded<T>(read: () => Parsed<T>): Parsed<T> {
+function catchReadErrors<T>(read: () => Parsed<T>): Parsed<T> {
   try {
     return read();
   } catch {
@@ -74,7 +77,7 @@ function guarded<T>(read: () => Parsed<T>): Parsed<T> {
   }
 }
 
-function breaksBounds(root: unknown, bounds: ValueBounds): ValidationProblem | undefined {
+function findBrokenBound(root: unknown, bounds: ValueBounds): ValidationProblem | undefined {
   const { valuesMax = BOUNDS.valueNodesMax } = bounds;
   const pending: Visit[] = [{ value: root, depth: 0, key: "" }];
   let chars = 0;
@@ -83,20 +86,20 @@ function breaksBounds(root: unknown, bounds: ValueBounds): ValidationProblem | u
     nodes += 1;
     chars += typeof visit.value === "string" ? visit.value.length : 1;
     if (visit.depth > bounds.depthMax)
-      return problemAt(visit, `at most ${bounds.depthMax} levels`, "a deeper value");
+      return createProblem(visit, `at most ${bounds.depthMax} levels`, "a deeper value");
     const keys = keysOf(visit.value);
     if (keys.count > keys.countMax) {
-      const what = keys.unit === "items" ? "an array" : "an object";
-      return problemAt(
+      const container = keys.unit === "items" ? "an array" : "an object";
+      return createProblem(
         visit,
         `at most ${keys.countMax} ${keys.unit}`,
-        `${what} of ${keys.count} ${keys.unit}`,
+        `${container} of ${keys.count} ${keys.unit}`,
       );
     }
     chars += pushChildren(pending, visit, keys);
     if (chars > bounds.charsMax || nodes + pending.length > valuesMax) {
       const expected = `at most ${bounds.charsMax} characters and ${valuesMax} values in all`;
-      return problemAt(visit, expected, "a larger value");
+      return createProblem(visit, expected, "a larger value");
     }
   }
   return undefined;
@@ -133,18 +136,18 @@ function pushChildren(pending: Visit[], parent: Visit, { names }: Keys): number 
   return chars;
 }
 
-function problemAt(visit: Visit, expected: string, received: string): ValidationProblem {
-  return { path: pathTo(visit), expected, received };
+function createProblem(visit: Visit, expected: string, received: string): ValidationProblem {
+  return { path: formatPathTo(visit), expected, received };
 }
 
-function pathTo(visit: Visit): string {
+function formatPathTo(visit: Visit): string {
   const keys: PropertyKey[] = [];
   for (let at = visit; at.parent; at = at.parent) keys.unshift(at.key);
-  return shortPath(keys);
+  return formatShortPath(keys);
 }
 
 /** As `steps[3].task`; deep paths are cut. */
-function shortPath(keys: readonly PropertyKey[]): string {
+function formatShortPath(keys: readonly PropertyKey[]): string {
   const path = keys
     .slice(0, BOUNDS.planDepthMax)
     .map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key).slice(0, BOUNDS.nameCharsMax)}`))
@@ -152,11 +155,15 @@ function shortPath(keys: readonly PropertyKey[]): string {
   return path.replace(/^\./, "").slice(0, BOUNDS.problemPathCharsMax) || "(root)";
 }
 
-function toProblem(issue: z.core.$ZodIssue): ValidationProblem {
-  return { path: shortPath(issue.path), expected: expectedBy(issue), received: describeValue(issue) };
+function problemFromIssue(issue: z.core.$ZodIssue): ValidationProblem {
+  return {
+    path: formatShortPath(issue.path),
+    expected: describeExpected(issue),
+    received: describeValue(issue),
+  };
 }
 
-function expectedBy(issue: z.core.$ZodIssue): string {
+function describeExpected(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case "invalid_type":
       return issue.expected;
@@ -180,7 +187,9 @@ function expectedBy(issue: z.core.$ZodIssue): string {
 
 /** What each form of a union expected of the value itself. */
 function formsOf(issue: z.core.$ZodIssueInvalidUnion): string {
-  const forms = issue.errors.flatMap(([first]) => (first?.path.length === 0 ? [expectedBy(first)] : []));
+  const forms = issue.errors.flatMap(([first]) =>
+    first?.path.length === 0 ? [describeExpected(first)] : [],
+  );
   return [...new Set(forms)].join(" or ") || "one of its forms";
 }
 

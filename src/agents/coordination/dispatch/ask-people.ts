@@ -1,40 +1,42 @@
-/** Owns: how a question to people is put: its id, its deadline, who is told of it and who may answer. */
+/** Owns: drafting a question to people: its id, its deadline, who is notified of it and who may answer. */
 import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { noticesFor } from "../escalation/notices.ts";
+import { scheduleNotices } from "../escalation/notices.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
 
-type Asked = FactPayloads["coordination.escalated"];
+type EscalatedPayload = FactPayloads["coordination.escalated"];
 
-/** What the question is about; the rest follows from the coordination. */
-export type Question = Pick<Asked, "cause" | "kind" | "answers"> &
-  Partial<Pick<Asked, "stepId" | "confidence" | "askedBy" | "question" | "conflictId" | "onExpiry">> & {
-    /** Sooner than the coordination's own limit. */
+/** The subject of a question. Everything else about it follows from the coordination. */
+export type Question = Pick<EscalatedPayload, "cause" | "kind" | "answers"> &
+  Partial<
+    Pick<EscalatedPayload, "stepId" | "confidence" | "askedBy" | "question" | "conflictId" | "onExpiry">
+  > & {
+    /** How long people may take, in milliseconds, where that is less than the limit of the coordination. */
     readonly answerMs?: number;
   };
 
-/** A coordination, or one that is just being opened. */
-type Asking = Pick<OpenCoordination, "created"> & Partial<Pick<OpenCoordination, "escalations">>;
+/** The parts of a coordination that a question follows from; also one that is just being opened. */
+type QuestionContext = Pick<OpenCoordination, "created"> & Partial<Pick<OpenCoordination, "escalations">>;
 
 const ANSWER_MS = 24 * 3_600_000;
 
-/** `after`: questions that are put in the same append, before this one. */
-export function asking(
-  state: Asking,
+/** Drafts the fact that asks people. `questionsBefore` counts the questions that the same append asks before this one. */
+export function draftQuestion(
+  state: QuestionContext,
   { answerMs, ...question }: Question,
-  { now, after = 0 }: { readonly now: EpochMs; readonly after?: number },
+  { now, questionsBefore = 0 }: { readonly now: EpochMs; readonly questionsBefore?: number },
 ): FactDraft & { type: "coordination.escalated" } {
   const { questions = { answerMs: ANSWER_MS } } = state.created;
-  const latest = answerBy(state, now);
-  const wished = answerMs === undefined ? latest : addMs(now, answerMs);
-  const deadlineAtMs = wished < latest ? wished : latest;
-  const notices = noticesFor(questions, now, deadlineAtMs);
+  const latestAtMs = computeAnswerDeadline(state, now);
+  const wishedAtMs = answerMs === undefined ? latestAtMs : addMs(now, answerMs);
+  const deadlineAtMs = wishedAtMs < latestAtMs ? wishedAtMs : latestAtMs;
+  const notices = scheduleNotices(questions, now, deadlineAtMs);
   return {
     type: "coordination.escalated",
     payload: {
       ...question,
-      escalationId: nextEscalationId(state, after),
+      escalationId: createEscalationId(state, questionsBefore),
       deadlineAtMs,
       onExpiry: question.onExpiry ?? "deny",
       ...(questions.requireDifferentApprover && { requireDifferentApprover: true }),
@@ -43,14 +45,15 @@ export function asking(
   };
 }
 
-export function nextEscalationId({ escalations }: Asking, after = 0): string {
-  return `escalation-${(escalations?.size ?? 0) + after + 1}`;
+/** Returns the id of the next question of a coordination. */
+export function createEscalationId({ escalations }: QuestionContext, questionsBefore = 0): string {
+  return `escalation-${(escalations?.size ?? 0) + questionsBefore + 1}`;
 }
 
-/** A question stays open for its time, and no longer than the plan runs. */
-function answerBy({ created }: Asking, now: EpochMs): EpochMs {
+/** Returns the latest time for an answer: the limit of the coordination, but never later than the deadline of the plan. */
+function computeAnswerDeadline({ created }: QuestionContext, now: EpochMs): EpochMs {
   const { plan, questions } = created;
-  const byMs = addMs(now, plan?.escalateMs ?? questions?.answerMs ?? ANSWER_MS);
+  const answerByMs = addMs(now, plan?.escalateMs ?? questions?.answerMs ?? ANSWER_MS);
   const deadlineAtMs = plan?.deadlineAtMs;
-  return deadlineAtMs !== undefined && deadlineAtMs < byMs ? deadlineAtMs : byMs;
+  return deadlineAtMs !== undefined && deadlineAtMs < answerByMs ? deadlineAtMs : answerByMs;
 }

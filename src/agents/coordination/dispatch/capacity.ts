@@ -1,17 +1,18 @@
-/** Owns: how much the lanes take, which both planners of effects ask for. */
+/** Owns: the free capacity of the lanes, which both planners of effects read. */
 import type { Lane } from "../contracts/envelope.ts";
 import type { Allowance } from "../lanes/pick-best.ts";
 
-/** How much the lanes take now, and what is on its way already. */
+/** How many requests the lanes take now, and which effects are already under way. */
 export interface Capacity {
+  /** Free places, by lane. */
   readonly room: Readonly<Record<Lane, number>>;
-  /** Waiting this long counts as much as one level of priority. */
+  /** Waiting this long, in milliseconds, counts as much as one level of priority. */
   readonly agingMs: number;
-  /** How many more of a session or an agent the lanes take; absent: any number. */
+  /** How many more requests of one session or agent the lanes take. Absent: any number. */
   readonly allowance?: Allowance;
   isUnderway(effectId: string): boolean;
 }
-/** End the coordination, unless its owner is still at work on the trace. */
+/** Asks the runtime to end the coordination, unless its owner is still at work on the trace. */
 export interface EndCoordination {
   readonly kind: "endCoordination";
   readonly effectId: string;

@@ -1,20 +1,21 @@
-/** Owns: the facts that a conflict becomes, and which conflicts are the same. A3 one resolution for each. */
+/** Owns: drafting the facts about a conflict, and telling which conflicts are the same. A3 one resolution for each conflict. */
 import { arbitrate, type Contest, type Ruling } from "../arbitration/arbitrate.ts";
 import type { Contestant, PluginRuling } from "../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest, SettleReview } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import type { Conflict, OpenCoordination } from "../ledger/state.ts";
+import { isCovering } from "../contracts/resource-names.ts";
+import type { Conflict, HeldClaim, OpenCoordination } from "../ledger/state.ts";
 
-/** A request that somebody stands against. */
+/** A request for a resource that somebody else also wants. */
 export type ContestedRequest = ResourceRequest & { readonly contest: ResourceContest };
 
 export function isContested(request: ResourceRequest): request is ContestedRequest {
   return request.contest !== undefined;
 }
 
-/** Everything that the ruling on a request follows from. What is high-risk is for people, whatever plugins say. */
+/** Returns the input of the ruling on a request. A plugin's ruling is left out for a high-risk resource: people decide there. */
 export function contestOf(
   requester: StepId,
   {
@@ -29,7 +30,7 @@ export function contestOf(
   return { requester, claims, strategy, ...(merge && { merge }), ...(isRuled && { hook }) };
 }
 
-export function detection(
+export function draftDetection(
   stepId: StepId,
   request: ContestedRequest,
   at: { readonly conflictId: string; readonly now: EpochMs },
@@ -38,7 +39,9 @@ export function detection(
   const { claims, cause, strategy, from, merge, hook, reviewByMs } = request.contest;
   const contest: FactPayloads["conflict.detected"]["contest"] = {
     requester: stepId,
-    ...{ cause, strategy, from },
+    cause,
+    strategy,
+    from,
     atMs: at.now,
     ...(base !== undefined && { base }),
     ...(current !== undefined && { current }),
@@ -50,7 +53,7 @@ export function detection(
   return { type: "conflict.detected", payload: { conflictId, resource, claims: [...claims], contest } };
 }
 
-export function resolution(
+export function draftResolution(
   conflictId: string,
   { strategy }: ResourceContest,
   { winner, losers, rule, because }: Ruling & { kind: "granted" | "refused" },
@@ -70,26 +73,29 @@ export function resolution(
 }
 
 /**
- * How the rules resolve a recorded conflict (A1): the same for ever, and `verify` compares. `undefined` where people did, and
- * for conflicts of ledgers of 0.1.0, which recorded too little.
+ * Drafts the resolution that the rules give a recorded conflict (A1). It never changes, and `verify` compares it with the recorded
+ * one. `undefined` where people resolved the conflict, and for conflicts of ledgers of 0.1.0, which recorded too little.
  */
-export function resolutionByRules(conflict: Conflict): FactDraft | undefined {
+export function draftResolutionByRules(conflict: Conflict): FactDraft | undefined {
   const { conflictId, contest, claims } = conflict;
   if (!contest || contest.reviewByMs !== undefined) return undefined;
   const { requester, strategy, cause, from, merge, hook } = contest;
-  const given: ResourceContest = {
-    ...{ strategy, cause, from, claims },
+  const recordedContest: ResourceContest = {
+    strategy,
+    cause,
+    from,
+    claims,
     ...(merge && { merge }),
     ...(hook && { hook }),
   };
-  const ruling = arbitrate(contestOf(requester, given));
+  const ruling = arbitrate(contestOf(requester, recordedContest));
   if (ruling.kind === "merge") return undefined;
-  if (ruling.kind !== "review") return resolution(conflictId, given, ruling);
-  return unreviewed(requester, conflictId, { contest: given, because: ruling.because });
+  if (ruling.kind !== "review") return draftResolution(conflictId, recordedContest, ruling);
+  return draftUnreviewed(requester, conflictId, { contest: recordedContest, because: ruling.because });
 }
 
-/** The requester does not get the resource, and nobody is asked. */
-export function unreviewed(
+/** Drafts a refusal for a conflict that people should rule on but nobody can be asked about. */
+export function draftUnreviewed(
   stepId: StepId,
   conflictId: string,
   { contest, because }: { readonly contest: ResourceContest; readonly because: string },
@@ -101,8 +107,8 @@ export function unreviewed(
   };
 }
 
-/** What people answered, or that nobody did. */
-export function peopleSaid(
+/** Drafts the resolution that people gave by their answer, or by giving none in time. */
+export function draftRulingOfPeople(
   { conflictId, claims, contest }: Conflict,
   answer: SettleReview["answer"],
 ): FactDraft {
@@ -110,7 +116,7 @@ export function peopleSaid(
   const strategy = contest?.strategy ?? "manual_review";
   const outcome =
     answer === "approved"
-      ? { winner: requester, losers: againstOf(claims, requester).map(({ stepId }) => stepId) }
+      ? { winner: requester, losers: opponentsOf(claims, requester).map(({ stepId }) => stepId) }
       : { losers: [requester] };
   const because = answer.replaceAll("_", "-");
   return {
@@ -119,20 +125,20 @@ export function peopleSaid(
   };
 }
 
-/** Who stands against the requester. */
-function againstOf(claims: readonly Contestant[], requester: StepId): Contestant[] {
+/** Returns the contestants that are not the requester. */
+function opponentsOf(claims: readonly Contestant[], requester: StepId): Contestant[] {
   return claims.filter(({ coordinationId, stepId }) => coordinationId !== undefined || stepId !== requester);
 }
 
-export function conflictIdAt({ coordinationId }: OpenCoordination, number: number): string {
+export function formatConflictId({ coordinationId }: OpenCoordination, number: number): string {
   return `${coordinationId}:conflict-${number}`;
 }
 
 /**
- * The conflict that was recorded for the same claims on the same resource, and was lost by the requester. Each question to people is a
- * conflict of its own: what they answer to one call is no answer to the next.
+ * Finds the recorded conflict about the same claims on the same resource that the requester has not won. A request that people are
+ * asked about never has one: their answer to one call does not answer the next call.
  */
-export function sameConflict(
+export function findSameConflict(
   { conflicts }: OpenCoordination,
   stepId: StepId,
   request: ContestedRequest,
@@ -143,39 +149,39 @@ export function sameConflict(
       conflict.contest?.reviewByMs === undefined &&
       conflict.resource === request.resource &&
       conflict.contest?.requester === stepId &&
-      stands(conflict, stepId) &&
+      isNotWon(conflict, stepId) &&
       evidenceOf(stepId, { ...conflict.contest, claims: conflict.claims }) ===
         evidenceOf(stepId, { ...request.contest, base: request.base, current: request.current }),
   );
 }
 
-/** The requester has not won it. */
-function stands({ resolution }: Conflict, stepId: StepId): boolean {
+/** True unless the requester has won the conflict. */
+function isNotWon({ resolution }: Conflict, stepId: StepId): boolean {
   return !(resolution?.winner === stepId && resolution.winnerCoordinationId === undefined);
 }
 
-interface Recorded {
+interface ContestEvidence {
   readonly base?: string | undefined;
   readonly current?: string | undefined;
   readonly hook?: PluginRuling | undefined;
 }
 
-/** How long the leases run does not matter. */
+/** Returns a text that is equal for two contests with the same evidence. The ends of the leases are left out. */
 function evidenceOf(
   stepId: StepId,
-  given: Pick<ResourceContest, "claims" | "cause" | "strategy"> & Recorded,
+  contest: Pick<ResourceContest, "claims" | "cause" | "strategy"> & ContestEvidence,
 ): string {
-  const against = againstOf(given.claims, stepId)
+  const against = opponentsOf(contest.claims, stepId)
     .map(({ coordinationId, stepId: other, claimedSequence }) =>
       JSON.stringify([coordinationId, other, claimedSequence]),
     )
     .sort();
-  const { cause, strategy, base, current, hook } = given;
+  const { cause, strategy, base, current, hook } = contest;
   return JSON.stringify([cause, strategy, base, current, against, hook?.plugin, hook?.award, hook?.failed]);
 }
 
-/** The newest question about a resource that the requester waits for. */
-export function openQuestion(
+/** Finds the newest conflict about a resource that people review for the requester. */
+export function findOpenReview(
   { conflicts, reviews }: OpenCoordination,
   stepId: StepId,
   resource: string,
@@ -186,4 +192,16 @@ export function openQuestion(
       conflict.contest?.requester === stepId &&
       reviews.has(conflict.conflictId),
   );
+}
+
+/** Returns the claims of this coordination that overlap a resource. */
+export function listOverlapping({ claims }: OpenCoordination, resource: string): HeldClaim[] {
+  return claims
+    .valueSeq()
+    .filter((claim) => isCovering(claim.resource, resource) || isCovering(resource, claim.resource))
+    .toArray();
+}
+
+export function findConflict({ conflicts }: OpenCoordination, conflictId: string): Conflict | undefined {
+  return conflicts.findLast((conflict) => conflict.conflictId === conflictId);
 }

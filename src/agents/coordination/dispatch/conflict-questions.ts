@@ -1,9 +1,10 @@
 /**
- * Owns: questions to people about contested writes that the host cannot ask about: when one is put, and what an answer lets happen.
- * Does not own: how questions are put and answered (`ask-people.ts`, `decide-questions.ts`).
+ * Owns: questions to people about contested writes that the host cannot ask about: when one is asked, and what an answer allows.
+ * Does not own: drafting and answering questions (`ask-people.ts`, `decide-questions.ts`).
  *
- * 1. One question for each resource that a requester wants, as long as it is open. 2. What is approved happens once: within the lease
- * that the requester got with the approval, and over those that people knew of. 3. Where nobody is told of questions, none is put.
+ * 1. A requester has at most one open question for each resource. 2. An approved write may happen once: within the lease that the
+ * requester got with the approval, and only against the contestants that people knew of. 3. Where nobody is notified of questions,
+ * none is asked.
  */
 import type { Contestant } from "../contracts/arbitration.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
@@ -11,68 +12,69 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { OWNER_STEP_ID, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { sessionOf, type Conflict, type Escalation, type OpenCoordination } from "../ledger/state.ts";
-import { asking } from "./ask-people.ts";
-import { detection, peopleSaid, type ContestedRequest } from "./conflict-facts.ts";
+import { draftQuestion } from "./ask-people.ts";
+import { draftDetection, draftRulingOfPeople, type ContestedRequest } from "./conflict-facts.ts";
 
-/** One call may want many things, and people read each question. */
+/** The most open questions of one requester: a call may want many resources, and people read every question. */
 export const CONFLICT_QUESTIONS_MAX = 16;
 
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
-/** The question that is put about a conflict, open or closed. */
-export function questionAbout(
+/** Finds the question about a conflict, open or closed. */
+export function findQuestionAbout(
   { escalations }: Pick<OpenCoordination, "escalations">,
   conflictId: string,
 ): Escalation | undefined {
   return escalations.findLast((question) => question.conflictId === conflictId);
 }
 
-/** The question that the requester's call waits for. */
-export function openQuestionOn(
+/** Finds the open question that the requester's call on a resource waits for. */
+export function findOpenQuestion(
   state: OpenCoordination,
   stepId: StepId,
   resource: string,
 ): Escalation | undefined {
-  return openOf(state, stepId).find(({ conflict }) => conflict.resource === resource)?.question;
+  return openReviewsOf(state, stepId).find(({ conflict }) => conflict.resource === resource)?.question;
 }
 
-interface Asked {
+interface ReviewQuestion {
   readonly conflict: Conflict;
   readonly question: Escalation;
 }
 
-function openOf(state: OpenCoordination, stepId: StepId): Asked[] {
-  return underReview(state).filter(
+function openReviewsOf(state: OpenCoordination, stepId: StepId): ReviewQuestion[] {
+  return listUnderReview(state).filter(
     ({ conflict, question }) => conflict.contest?.requester === stepId && !question.closed,
   );
 }
 
-/** The conflicts that people were asked about by a question, and that are not resolved. */
-function underReview(state: OpenCoordination): Asked[] {
+/** Returns the unresolved conflicts that people were asked about, with their questions. */
+function listUnderReview(state: OpenCoordination): ReviewQuestion[] {
   if (state.reviews.isEmpty()) return [];
   return state.conflicts
     .filter(({ conflictId }) => state.reviews.has(conflictId))
     .flatMap((conflict) => {
-      const question = questionAbout(state, conflict.conflictId);
+      const question = findQuestionAbout(state, conflict.conflictId);
       return question ? [{ conflict, question }] : [];
     });
 }
 
-/** People approved them, and the requester has not got its claim yet. */
-export function approvedReviews(state: OpenCoordination): Conflict[] {
-  return underReview(state)
+/** Returns the conflicts that people approved and whose requester has no claim yet. */
+export function listApprovedReviews(state: OpenCoordination): Conflict[] {
+  return listUnderReview(state)
     .filter(({ question }) => question.closed?.resolution === "approved")
     .map(({ conflict }) => conflict);
 }
 
-export function mayAskAbout(
+/** True when somebody can be notified, the host cannot ask, and there is room for all new questions. */
+export function canAskAbout(
   state: OpenCoordination,
   stepId: StepId,
   requests: readonly ContestedRequest[],
 ): boolean {
   const isAnybodyTold = (state.created.questions?.notify ?? []).length > 0;
   if (!isAnybodyTold || !requests.every(({ contest }) => contest.asksPeople)) return false;
-  const open = openOf(state, stepId);
+  const open = openReviewsOf(state, stepId);
   const fresh = requests.filter(
     ({ resource }) => !open.some(({ conflict }) => conflict.resource === resource),
   ).length;
@@ -82,60 +84,66 @@ export function mayAskAbout(
   );
 }
 
-/** The conflict, open until people answer or the time to do so is over. */
+/** Drafts the conflict and the question about it. Both stay open until people answer or the question expires. */
 export function putQuestion(
   state: OpenCoordination,
   stepId: StepId,
-  given: {
+  question: {
     readonly request: ContestedRequest;
     readonly conflictId: string;
     readonly after: number;
     readonly now: EpochMs;
   },
 ): FactDraft[] {
-  const { request, conflictId, after, now } = given;
-  const askedBy = sessionFor(state, stepId);
-  const asked = asking(
+  const { request, conflictId, after, now } = question;
+  const askedBy = findSession(state, stepId);
+  const draft = draftQuestion(
     state,
     {
-      ...{ cause: "conflict", kind: "approval", answers: ["approve", "deny"], conflictId },
+      cause: "conflict",
+      kind: "approval",
+      answers: ["approve", "deny"],
+      conflictId,
       ...(stepId !== OWNER_STEP_ID && { stepId }),
       ...(askedBy && { askedBy }),
     },
-    { now, after },
+    { now, questionsBefore: after },
   );
-  const contest = { ...request.contest, reviewByMs: asked.payload.deadlineAtMs };
-  return [detection(stepId, { ...request, contest }, { conflictId, now }), asked];
+  const contest = { ...request.contest, reviewByMs: draft.payload.deadlineAtMs };
+  return [draftDetection(stepId, { ...request, contest }, { conflictId, now }), draft];
 }
 
-function sessionFor({ steps, created }: OpenCoordination, stepId: StepId): Escalation["askedBy"] {
+function findSession({ steps, created }: OpenCoordination, stepId: StepId): Escalation["askedBy"] {
   if (stepId === OWNER_STEP_ID) return created.ownerSession;
   const step = steps.get(stepId);
   return step && sessionOf(step.phase);
 }
 
-/** What an answer resolves at once. Approved, the requester first gets a claim, whose token no state of one coordination knows. */
-export function conflictAnswered(
+/**
+ * Drafts the resolution that follows from an answer at once. An approval resolves nothing yet: the requester first needs a claim, and
+ * the token of a claim is known to the ledger, not to one coordination.
+ */
+export function draftAnsweredConflict(
   state: OpenCoordination,
   { conflictId }: Escalation,
   resolution: Resolution,
 ): FactDraft[] {
   const conflict = state.conflicts.findLast((each) => each.conflictId === conflictId);
   if (!conflict || !state.reviews.has(conflict.conflictId) || resolution === "approved") return [];
-  return [peopleSaid(conflict, SAID[resolution] ?? "denied")];
+  return [draftRulingOfPeople(conflict, RULING_OF_RESOLUTION[resolution] ?? "denied")];
 }
 
-const SAID: Partial<Record<Resolution, "unanswered" | "withdrawn">> = {
+const RULING_OF_RESOLUTION: Partial<Record<Resolution, "unanswered" | "withdrawn">> = {
   expired: "unanswered",
   cancelled: "withdrawn",
 };
 
-/** Nobody waits for the answer any more. */
-export function questionWithdrawn(
+/** Drafts the end of a question whose answer nobody needs any more. */
+export function draftWithdrawnQuestion(
   state: OpenCoordination,
   { conflictId }: Pick<Conflict, "conflictId">,
 ): FactDraft[] {
-  const question = questionAbout(state, conflictId);
+  const question = findQuestionAbout(state, conflictId);
   if (!question || question.closed) return [];
   const { escalationId } = question;
   return [{ type: "escalation.closed", payload: { escalationId, resolution: "cancelled" } }];
@@ -143,25 +151,29 @@ export function questionWithdrawn(
 
 /** What people let happen, and nobody could make happen in time. */
 export function hasLapsed(state: OpenCoordination, { conflictId }: Pick<Conflict, "conflictId">): boolean {
-  return questionAbout(state, conflictId)?.closed?.resolution === "approved";
+  return findQuestionAbout(state, conflictId)?.closed?.resolution === "approved";
 }
 
-interface Held {
+interface AcquiredClaim {
   readonly stepId: StepId;
   readonly resource: string;
   readonly acquiredAtMs: EpochMs;
 }
 
-/** Which claims were given with an approval that nothing was done with yet: they outlast the turn. */
-export function keptForApprovals(state: OpenCoordination): (claim: Held) => boolean {
-  const approvals = unusedApprovals(state);
-  return (claim) => approvals.some((approval) => isUnder(approval, claim));
+/** Returns a check for claims that came with an approval which was not used yet. Such claims outlast the turn. */
+export function createApprovalCheck(state: OpenCoordination): (claim: AcquiredClaim) => boolean {
+  const approvals = listUnusedApprovals(state);
+  return (claim) => approvals.some((approval) => isClaimOfApproval(approval, claim));
 }
 
-/** Whether people have approved this very change, and it has not happened yet. */
-export function isApproved(state: OpenCoordination, held: Held, claims: readonly Contestant[]): boolean {
-  return unusedApprovals(state).some(
-    (approval) => isUnder(approval, held) && claims.every((other) => isKnownTo(approval, other)),
+/** True when people approved exactly this change and it has not happened yet. */
+export function isApproved(
+  state: OpenCoordination,
+  claim: AcquiredClaim,
+  claims: readonly Contestant[],
+): boolean {
+  return listUnusedApprovals(state).some(
+    (approval) => isClaimOfApproval(approval, claim) && claims.every((other) => isKnownTo(approval, other)),
   );
 }
 
@@ -170,18 +182,23 @@ interface Approval {
   readonly atMs: EpochMs;
 }
 
-function isUnder({ conflict, atMs }: Approval, { stepId, resource, acquiredAtMs }: Held): boolean {
+function isClaimOfApproval(
+  { conflict, atMs }: Approval,
+  { stepId, resource, acquiredAtMs }: AcquiredClaim,
+): boolean {
   return conflict.resource === resource && conflict.contest?.requester === stepId && acquiredAtMs <= atMs;
 }
 
-/** People knew of it, and it has changed nothing since they answered. */
+/** True when people knew of the other contestant, and it has changed nothing since they answered. */
 function isKnownTo({ conflict, atMs }: Approval, other: Contestant): boolean {
   const { stepId, coordinationId, changedAtMs } = other;
   if (changedAtMs !== undefined && changedAtMs > atMs) return false;
-  return conflict.claims.some((known) => known.stepId === stepId && known.coordinationId === coordinationId);
+  return conflict.claims.some(
+    (contestant) => contestant.stepId === stepId && contestant.coordinationId === coordinationId,
+  );
 }
 
-function unusedApprovals(state: OpenCoordination): Approval[] {
+function listUnusedApprovals(state: OpenCoordination): Approval[] {
   return state.escalations
     .valueSeq()
     .filter(({ cause, closed }) => cause === "conflict" && closed?.resolution === "approved")

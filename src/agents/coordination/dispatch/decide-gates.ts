@@ -1,4 +1,4 @@
-/** Owns: which part rules on a command about held results and questions. */
+/** Owns: routing the commands about held results and questions to the functions that decide on them. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command } from "../contracts/commands.ts";
 import { unreachable } from "../contracts/errors.ts";
@@ -53,7 +53,7 @@ export function decideOnGates(state: OpenCoordination, command: GateCommand, now
   }
 }
 
-/** What a child said before its step is over; the newest counts. */
+/** Records the text of a child that is kept from its parent until its step is over. The newest text counts. */
 function withholdText(
   state: OpenCoordination,
   { type: _, ...payload }: Command & { type: "withholdText" },
@@ -64,7 +64,7 @@ function withholdText(
   if (attempt !== step.phase.attempt)
     return refuse(
       "STALE_ATTEMPT",
-      `attempt ${attempt} is not attempt ${step.phase.attempt} of step ${stepId}`,
+      `attempt ${attempt} of step ${stepId} is not the current attempt, which is ${step.phase.attempt}`,
     );
   if (step.phase.status !== "running" && step.phase.status !== "dispatched")
     return refuse("STEP_ENDED", `step ${stepId} is ${step.phase.status}`);
@@ -74,7 +74,7 @@ function withholdText(
   if ((step.withheldCount ?? 0) >= BOUNDS.withheldTextsMax)
     return refuse(
       "TOO_MANY_TEXTS",
-      `attempt ${attempt} of step ${stepId} has said ${BOUNDS.withheldTextsMax} texts that were held back`,
+      `attempt ${attempt} of step ${stepId} has ${BOUNDS.withheldTextsMax} withheld texts, the most that are kept`,
     );
   return accept([{ type: "result.withheld", payload }], stepId);
 }

@@ -1,8 +1,8 @@
 /**
- * Owns: what follows for a result that may not count yet: it is held, checked, revised, let through or withheld.
+ * Owns: deciding about a result that does not count yet: it is held, checked, revised, accepted or withheld.
  *
- * G1 nothing passes without the evidence that its gate demands. G2 people are asked in the append that finds the need. G3 a held
- * result is let through once; one that was refused, or that nobody answered about, never is.
+ * G1 no result passes without the evidence that its gate demands. G2 people are asked in the same append that finds the need. G3 a
+ * held result is accepted at most once; a result that was refused, or whose question nobody answered, is never accepted.
  */
 import type {
   CompleteStep,
@@ -17,32 +17,32 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { Finding, Gate } from "../contracts/verification.ts";
-import { holds, verifierGate, type ResultVerdict } from "../gates/verifier-gate.ts";
+import { mustHold, ruleOnVerdicts, type ResultVerdict } from "../gates/verifier-gate.ts";
 import { childOf, type HeldPhase, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { asking } from "./ask-people.ts";
-import { endOfClaims } from "./decide-claims.ts";
+import { draftQuestion } from "./ask-people.ts";
+import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { late } from "./late-outcome.ts";
-import { nextTry } from "./next-try.ts";
+import { refuseLate } from "./late-outcome.ts";
+import { chooseNextAttempt } from "./next-try.ts";
 import { isPlanned } from "./plan-rules.ts";
 
-/** Its result waits for a ruling. */
+/** A step whose result waits for a ruling. */
 export type HeldStep = Step & { readonly phase: HeldPhase; readonly spec: { readonly gate: Gate } };
 
-/** What the agent stated, with its report before its last words. */
-function statedBy({ report, withheld }: Step, { stated, attempt }: CompleteStep): StatedConfidence {
+/** Returns the confidence that the agent stated. Its report counts before its last text. */
+function statedConfidenceOf({ report, withheld }: Step, { stated, attempt }: CompleteStep): StatedConfidence {
   if (report?.attempt === attempt && report.confidence !== undefined)
     return { confidence: report.confidence };
-  const said = withheld?.attempt === attempt ? withheld : undefined;
-  const { confidence, confidenceUnreadable } = { ...said, ...stated };
+  const withheldText = withheld?.attempt === attempt ? withheld : undefined;
+  const { confidence, confidenceUnreadable } = { ...withheldText, ...stated };
   return {
     ...(confidence !== undefined && { confidence }),
     ...(confidenceUnreadable && { confidenceUnreadable }),
   };
 }
 
-/** The facts that hold a result which has just come; nothing where its gate lets it through as it is. */
-export function holding(
+/** Drafts the facts that hold a new result. `undefined` where its gate accepts the result as it is. */
+export function draftHeldResult(
   state: OpenCoordination,
   step: Step,
   {
@@ -52,69 +52,82 @@ export function holding(
   }: { readonly command: CompleteStep; readonly output?: ContentRef; readonly now: EpochMs },
 ): FactDraft[] | undefined {
   const { gate, stepId } = step.spec;
-  const stated = statedBy(step, command);
-  if (!gate || !holds(gate, stated)) return undefined;
+  const stated = statedConfidenceOf(step, command);
+  if (!gate || !mustHold(gate, stated)) return undefined;
   const { attempt, via, usage } = command;
   const { checks = [], verifyMs = BOUNDS.durationMsMax } = gate;
-  const held: FactDraft = {
+  const heldFact: FactDraft = {
     type: "result.held",
     payload: {
-      ...{ stepId, attempt, via },
+      stepId,
+      attempt,
+      via,
       ...(output && { output }),
       ...(usage && { usage }),
       ...stated,
       ...(checks.length > 0 && { verifyByMs: addMs(now, verifyMs) }),
     },
   };
-  return [held, ...atOnce(state, step, { gate, stated, now }), ...endOfClaims(state, "step_ended", stepId)];
+  return [
+    heldFact,
+    ...draftImmediateRuling(state, step, { gate, stated, now }),
+    ...draftEndOfClaims(state, "step_ended", stepId),
+  ];
 }
 
-/** What follows before any check is asked: where the step is to be stopped its end, because nobody needs a ruling any more. */
-function atOnce(
+/** Drafts what follows before any check runs: a question to people, or the end of a step that was cancelled meanwhile. */
+function draftImmediateRuling(
   state: OpenCoordination,
   step: Step,
-  given: { readonly gate: Gate; readonly stated: StatedConfidence; readonly now: EpochMs },
+  held: { readonly gate: Gate; readonly stated: StatedConfidence; readonly now: EpochMs },
 ): FactDraft[] {
-  if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [cancelledWhileHeld(step)];
-  const { gate, stated, now } = given;
+  if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [draftCancelledWhileHeld(step)];
+  const { gate, stated, now } = held;
   const revisions = step.revisions ?? 0;
-  const verdict = verifierGate(gate, { stated, findings: [], failures: new Map(), revisions });
-  return verdict.outcome === "hold" ? [askAbout(state, step, { verdict, now })] : [];
+  const verdict = ruleOnVerdicts(gate, { stated, findings: [], failures: new Map(), revisions });
+  return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, now })] : [];
 }
 
 export function recordFinding(state: OpenCoordination, command: RecordFinding, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
-  const held = heldBy(step, command);
-  if (!step || !held) return notHeld(step, command);
+  const heldStep = findStepHeldBy(step, command);
+  if (!step || !heldStep) return refuseNotHeld(step, command);
   const { finding, stepId, attempt } = command;
-  if (hasAnswered(held, finding.check)) return { kind: "replay", stepId };
-  if (finding.self && !held.spec.gate.allowSelf)
+  if (hasCheckAnswered(heldStep, finding.check)) return { kind: "replay", stepId };
+  if (finding.self && !heldStep.spec.gate.allowSelf)
     return recordNoVerdict(
       state,
-      { ...about(command), check: finding.check, because: "self_not_allowed" },
+      { ...createNoVerdict(command), check: finding.check, because: "self_not_allowed" },
       now,
     );
   const fact: FactDraft = { type: "result.verified", payload: { stepId, attempt, ...finding } };
-  return accept([fact, ...following(state, withFinding(held, finding), now)], stepId);
+  return accept([fact, ...draftAfterVerdicts(state, addFinding(heldStep, finding), now)], stepId);
 }
 
-function about({ stepId, attempt, target }: RecordFinding): Omit<RecordNoVerdict, "check" | "because"> {
+function createNoVerdict({
+  stepId,
+  attempt,
+  target,
+}: RecordFinding): Omit<RecordNoVerdict, "check" | "because"> {
   return { type: "recordNoVerdict", stepId, attempt, target };
 }
 
 export function recordNoVerdict(state: OpenCoordination, command: RecordNoVerdict, now: EpochMs): Decision {
   const step = state.steps.get(command.stepId);
-  const held = heldBy(step, command);
-  if (!step || !held) return notHeld(step, command);
+  const heldStep = findStepHeldBy(step, command);
+  if (!step || !heldStep) return refuseNotHeld(step, command);
   const { stepId, attempt, check, because } = command;
-  if (hasAnswered(held, check)) return { kind: "replay", stepId };
+  if (hasCheckAnswered(heldStep, check)) return { kind: "replay", stepId };
   const fact: FactDraft = { type: "verification.failed", payload: { stepId, attempt, check, because } };
-  const failures = new Map([...held.phase.failures, [check, because] as const]);
-  return accept([fact, ...following(state, { ...held, phase: { ...held.phase, failures } }, now)], stepId);
+  const failures = new Map([...heldStep.phase.failures, [check, because] as const]);
+  return accept(
+    [fact, ...draftAfterVerdicts(state, { ...heldStep, phase: { ...heldStep.phase, failures } }, now)],
+    stepId,
+  );
 }
 
-/** The held result that a verdict is about, while checks are still asked. */
-function heldBy(
+/** Finds the held step that a verdict is about, while its checks still run. */
+function findStepHeldBy(
   step: Step | undefined,
   { attempt, target, ...rest }: RecordFinding | RecordNoVerdict,
 ): HeldStep | undefined {
@@ -128,33 +141,36 @@ export function isHeld(step: Step): step is HeldStep {
   return step.phase.status === "held" && step.spec.gate !== undefined;
 }
 
-/** D3: a verdict that came too late, or about something else, changes nothing and is recorded once. */
-function notHeld(step: Step | undefined, { stepId, attempt }: RecordFinding | RecordNoVerdict): Decision {
+/** Refuses a verdict that came too late or is about another result. It changes nothing and is recorded once (D3). */
+function refuseNotHeld(
+  step: Step | undefined,
+  { stepId, attempt }: RecordFinding | RecordNoVerdict,
+): Decision {
   return step
-    ? late(step, { attempt, outcome: "verified" })
+    ? refuseLate(step, { attempt, outcome: "verified" })
     : refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
 }
 
-function hasAnswered({ phase }: HeldStep, check: string): boolean {
+function hasCheckAnswered({ phase }: HeldStep, check: string): boolean {
   return phase.failures.has(check) || phase.findings.some((finding) => finding.check === check);
 }
 
-function withFinding(step: HeldStep, finding: Finding): HeldStep {
+function addFinding(step: HeldStep, finding: Finding): HeldStep {
   return { ...step, phase: { ...step.phase, findings: [...step.phase.findings, finding] } };
 }
 
-/** What the verdicts so far lead to. */
-function following(state: OpenCoordination, step: HeldStep, now: EpochMs): FactDraft[] {
+/** Drafts what follows from the verdicts that have arrived so far. */
+function draftAfterVerdicts(state: OpenCoordination, step: HeldStep, now: EpochMs): FactDraft[] {
   const { phase, spec, revisions = 0 } = step;
   const { stated, findings, failures } = phase;
-  const verdict = verifierGate(spec.gate, { stated, findings, failures, revisions });
+  const verdict = ruleOnVerdicts(spec.gate, { stated, findings, failures, revisions });
   switch (verdict.outcome) {
     case "wait":
       return [];
     case "pass":
-      return letThrough(step, { released: "verified" });
+      return draftAcceptedResult(step, { released: "verified" });
     case "fail":
-      return rejected(state, step, {
+      return draftRejection(state, step, {
         error: stepError("verification_failed", `not met: ${verdict.criteria.join(", ")}`),
         now,
       });
@@ -166,7 +182,8 @@ function following(state: OpenCoordination, step: HeldStep, now: EpochMs): FactD
         {
           type: "result.revised",
           payload: {
-            ...{ stepId, attempt },
+            stepId,
+            attempt,
             revision: revisions + 1,
             criteria: criteria.slice(0, BOUNDS.criteriaMax),
           },
@@ -174,18 +191,18 @@ function following(state: OpenCoordination, step: HeldStep, now: EpochMs): FactD
       ];
     }
     case "hold":
-      return [askAbout(state, step, { verdict, now })];
+      return [draftResultQuestion(state, step, { verdict, now })];
   }
 }
 
-function askAbout(
+function draftResultQuestion(
   state: OpenCoordination,
   { spec, phase }: Step,
   { verdict, now }: { readonly verdict: ResultVerdict & { readonly outcome: "hold" }; readonly now: EpochMs },
 ): FactDraft {
   const child = childOf(phase);
   const measured = "measured" in verdict ? { measured: verdict.measured } : {};
-  return asking(
+  return draftQuestion(
     state,
     {
       stepId: spec.stepId,
@@ -203,26 +220,28 @@ function askAbout(
 
 type Release = Pick<FactPayloads["step.completed"], "released"> & { readonly output?: ContentRef };
 
-/** G3: from here on the result counts, and can be held no more. */
-export function letThrough(
+/** Drafts the completion of a held step. From here on its result counts and cannot be held again (G3). */
+export function draftAcceptedResult(
   { spec: { stepId }, phase }: HeldStep,
   { released, output }: Release,
 ): FactDraft[] {
-  const counted = output ?? phase.output;
+  const countedOutput = output ?? phase.output;
   return [
     {
       type: "step.completed",
       payload: {
-        ...{ stepId, attempt: phase.attempt, via: "gate" },
-        ...(counted && { output: counted }),
+        stepId,
+        attempt: phase.attempt,
+        via: "gate",
+        ...(countedOutput && { output: countedOutput }),
         ...(released && { released }),
       },
     },
   ];
 }
 
-/** The attempt failed after all: tried again, asked about or given up as any other. */
-export function rejected(
+/** Drafts the failure of an attempt whose result was rejected. It is retried, asked about or given up like any other failure. */
+export function draftRejection(
   state: OpenCoordination,
   step: HeldStep,
   { error, now }: { readonly error: StepError; readonly now: EpochMs },
@@ -231,28 +250,28 @@ export function rejected(
   const failed = { stepId, attempt: step.phase.attempt, via: "gate", error, cancelled: false } as const;
   if (!isPlanned(state) || !step.spec.planned) return [{ type: "step.failed", payload: failed }];
   const command: FailStep = { type: "failStep", ...failed };
-  // What people withheld is theirs to say; it is not tried again behind their back.
-  const next = error.code === "withheld" ? { after: {} } : nextTry(state, step, { command, now });
+  // People withheld the result, so it is not tried again without them.
+  const next = error.code === "withheld" ? { after: {} } : chooseNextAttempt(state, step, { command, now });
   const fact: FactDraft = { type: "step.failed", payload: { ...failed, ...next.after } };
   return [fact, ...(next.asked ? [next.asked] : [])];
 }
 
-/** The result of a step that is to be stopped will not be asked for any more. */
+/** Drafts the end of a held step that is cancelled, and of the question about its result. */
 export function cancelHeld(state: OpenCoordination, step: HeldStep): FactDraft[] {
-  return [...closingOf(state, step.phase.escalationId), cancelledWhileHeld(step)];
+  return [...draftQuestionClosing(state, step.phase.escalationId), draftCancelledWhileHeld(step)];
 }
 
-function cancelledWhileHeld({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
+function draftCancelledWhileHeld({ spec: { stepId }, phase: { attempt } }: Step): FactDraft {
   const error = stepError("child_cancelled", "cancelled while its result was held");
   return { type: "step.failed", payload: { stepId, attempt, via: "gate", error, cancelled: true } };
 }
 
-function closingOf(state: OpenCoordination, escalationId: string | undefined): FactDraft[] {
+function draftQuestionClosing(state: OpenCoordination, escalationId: string | undefined): FactDraft[] {
   if (!escalationId || !state.openQuestions.has(escalationId)) return [];
   return [{ type: "escalation.closed", payload: { escalationId, resolution: "cancelled" } }];
 }
 
-export function heldStepOf(state: OpenCoordination, stepId: StepId | undefined): HeldStep | undefined {
+export function findHeldStep(state: OpenCoordination, stepId: StepId | undefined): HeldStep | undefined {
   const step = stepId && state.steps.get(stepId);
   return step && isHeld(step) ? step : undefined;
 }

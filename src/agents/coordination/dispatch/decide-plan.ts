@@ -1,6 +1,6 @@
 /**
- * Owns: which commands about the steps of a plan are accepted. D2 to D6 as in `decide.ts`; D6 a step begins only when enough
- * of its dependencies have completed.
+ * Owns: deciding which commands about the steps of a plan are accepted. D2 to D5 as in `decide.ts`. D6 a step begins only when
+ * enough of its dependencies have completed.
  */
 import type {
   AdmitPlanSteps,
@@ -18,15 +18,15 @@ import { addMs, DELIVERY_STEP_ID, idempotencyKey, type EpochMs, type StepId } fr
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
 import { isEnded, openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { asking, nextEscalationId, type Question } from "./ask-people.ts";
+import { draftQuestion, createEscalationId, type Question } from "./ask-people.ts";
 import { cancelHeld, isHeld } from "./decide-held.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { late } from "./late-outcome.ts";
+import { refuseLate } from "./late-outcome.ts";
 import {
   isPlanned,
-  reachedLimit,
+  findReachedLimit,
   stopOf,
-  stopsRunning,
+  canStopRunning,
   type PlannedCoordination,
   type StopReason,
 } from "./plan-rules.ts";
@@ -39,25 +39,33 @@ export function admitPlanSteps(
   const fresh = steps.filter(({ stepId }) => !state.steps.has(stepId));
   if (fresh.length === 0) return { kind: "replay" };
   if (!state.created.forkedFrom && fresh.some(({ carried }) => carried))
-    return refuse("NOT_A_FORK", "only a fork has results of another plan");
+    return refuse("NOT_A_FORK", "only a fork can carry results of another plan");
   const total = state.created.plan?.steps ?? 0;
   if (state.plan.admitted + fresh.length > total)
     return refuse("TOO_MANY_STEPS", `the plan has ${total} steps, not ${state.plan.admitted + fresh.length}`);
   const admitted = fresh.map((payload): FactDraft => ({ type: "step.admitted", payload }));
-  return accept([...admitted, ...doubts(state, fresh, now)]);
+  return accept([...admitted, ...draftDoubtQuestions(state, fresh, now)]);
 }
 
-/** G2: people are asked in the append that admits what its planner doubts, before any of it begins. */
-function doubts(state: PlannedCoordination, steps: AdmitPlanSteps["steps"], now: EpochMs): FactDraft[] {
+/** Drafts the questions about steps that their planner doubts. They are in the append that admits the steps (G2). */
+function draftDoubtQuestions(
+  state: PlannedCoordination,
+  steps: AdmitPlanSteps["steps"],
+  now: EpochMs,
+): FactDraft[] {
   return steps
     .flatMap(({ stepId, decision }) => (decision ? [{ stepId, decision }] : []))
     .map(({ stepId, decision }, after) =>
-      asking(state, { stepId, askedBy: state.created.ownerSession, ...doubt(decision) }, { now, after }),
+      draftQuestion(
+        state,
+        { stepId, askedBy: state.created.ownerSession, ...createDoubtQuestion(decision) },
+        { now, questionsBefore: after },
+      ),
     );
 }
 
-/** The question whether a decision of low confidence is to be carried out. */
-export function doubt({
+/** Returns the question whether a decision with low confidence is to be carried out. */
+export function createDoubtQuestion({
   confidence,
   floor,
 }: HeldDecision): Pick<Question, "cause" | "kind" | "answers" | "confidence"> {
@@ -70,7 +78,7 @@ export function doubt({
   };
 }
 
-/** The next attempt of a step of the plan; or of a spawn, where its result goes back to its agent. */
+/** Decides on the next attempt of a planned step, or of a spawn whose result goes back to its agent. */
 export function dispatchStep(state: OpenCoordination, command: DispatchStep, now: EpochMs): Decision {
   const { stepId, attempt } = command;
   const step = state.steps.get(stepId);
@@ -78,10 +86,13 @@ export function dispatchStep(state: OpenCoordination, command: DispatchStep, now
   const { phase } = step;
   if (attempt <= phase.attempt) return { kind: "replay", stepId };
   if (attempt !== phase.attempt + 1)
-    return refuse("STALE_ATTEMPT", `attempt ${attempt} of step ${stepId} does not follow ${phase.attempt}`);
-  const held = mayNotBegin(state, step, now);
-  if (held) return held;
-  const deadlineAtMs = attemptDeadline(state, step, now);
+    return refuse(
+      "STALE_ATTEMPT",
+      `attempt ${attempt} of step ${stepId} cannot begin: the next attempt is ${phase.attempt + 1}`,
+    );
+  const refusal = refuseBegin(state, step, now);
+  if (refusal) return refusal;
+  const deadlineAtMs = computeDeadline(state, step, now);
   const payload: FactPayloads["step.dispatched"] = {
     stepId,
     attempt,
@@ -94,53 +105,55 @@ export function dispatchStep(state: OpenCoordination, command: DispatchStep, now
   return accept([{ type: "step.dispatched", payload }], stepId);
 }
 
-function mayNotBegin(state: OpenCoordination, step: Step, now: EpochMs): Decision | undefined {
-  if (!isPlanned(state)) return notRevised(state, step);
-  const unfit = step.spec.planned ? unready(state, step, now) : notRevised(state, step);
-  return unfit ?? heldBack(state, step, now);
+function refuseBegin(state: OpenCoordination, step: Step, now: EpochMs): Decision | undefined {
+  if (!isPlanned(state)) return refuseUnlessRevised(state, step);
+  const refusal = step.spec.planned ? refuseNotReady(state, step, now) : refuseUnlessRevised(state, step);
+  return refusal ?? refuseStopped(state, step, now);
 }
 
-function notRevised(
+function refuseUnlessRevised(
   { cancelledBy }: OpenCoordination,
-  { spec, phase, cancelledBy: own }: Step,
+  { spec, phase, cancelledBy: cancelledStepBy }: Step,
 ): Decision | undefined {
   if (phase.status !== "backoff" || !phase.revision)
     return refuse(
       "NOT_READY",
-      `step ${spec.stepId} is ${phase.status}, and a spawn is made by its model only`,
+      `step ${spec.stepId} is ${phase.status}, and only the model that asked for a spawn can start it`,
     );
-  return (cancelledBy ?? own) ? refuse("PLAN_STOPPED", "nothing more begins: cancelled") : undefined;
+  return (cancelledBy ?? cancelledStepBy)
+    ? refuse("PLAN_STOPPED", "no further attempt may begin: cancelled")
+    : undefined;
 }
 
-function unready({ plan }: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
+function refuseNotReady({ plan }: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
   const { spec, phase } = step;
   if (isEnded(phase)) return refuse("STEP_ENDED", `step ${spec.stepId} is ${phase.status}`);
-  if (plan.ready[spec.lane].has(spec.stepId) || isDue(step, now)) return undefined;
+  if (plan.ready[spec.lane].has(spec.stepId) || isAttemptDue(step, now)) return undefined;
   return refuse("NOT_READY", `step ${spec.stepId} is ${phase.status} and may not begin yet`);
 }
 
-/** A delivery tells of the stop, so nothing holds it back. */
-function heldBack(state: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
+/** Refuses where the plan is stopped, waits for people or has spent its budget. A delivery reports the stop, so it always begins. */
+function refuseStopped(state: PlannedCoordination, step: Step, now: EpochMs): Decision | undefined {
   if (isDelivery(step)) return undefined;
   const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
-  if (stop) return refuse("PLAN_STOPPED", `nothing more begins: ${stop}`);
+  if (stop) return refuse("PLAN_STOPPED", `no further attempt may begin: ${stop}`);
   if (state.plan.decisionQuestion)
     return refuse("NOT_READY", "people were asked whether the plan is to begin, and have not answered");
-  const limit = state.plan.budgetQuestion ? "open question" : reachedLimit(state, now);
+  const limit = state.plan.budgetQuestion ? "open question" : findReachedLimit(state, now);
   return limit ? refuse("BUDGET_SPENT", `the plan's budget is spent: ${limit}`) : undefined;
 }
 
-function attemptDeadline({ created }: OpenCoordination, step: Step, now: EpochMs): EpochMs {
+function computeDeadline({ created }: OpenCoordination, step: Step, now: EpochMs): EpochMs {
   const { spec, granted } = step;
-  const own = addMs(now, spec.timeoutMs);
-  if (isDelivery(step)) return own;
-  // What people grant beyond the budget has its time anew: it would be over before it began.
+  const ownDeadline = addMs(now, spec.timeoutMs);
+  if (isDelivery(step)) return ownDeadline;
+  // An attempt that people grant gets the wall time again: otherwise it would be over before it began.
   const begunAtMs = granted === undefined ? (step.begunAtMs ?? now) : now;
   const wallMs = spec.planned?.budget?.wallMs;
   const limits = [created.plan?.deadlineAtMs, wallMs === undefined ? undefined : addMs(begunAtMs, wallMs)];
   return limits.reduce<EpochMs>(
     (least, limit) => (limit !== undefined && limit < least ? limit : least),
-    own,
+    ownDeadline,
   );
 }
 
@@ -150,7 +163,7 @@ export function reportStep(state: OpenCoordination, { type: _, ...payload }: Rep
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   const isCurrent = attempt === step.phase.attempt;
   if (isCurrent && (step.phase.status === "running" || step.phase.status === "dispatched")) {
-    if (isSame(step, payload)) return { kind: "replay", stepId };
+    if (isSameReport(step, payload)) return { kind: "replay", stepId };
     if ((step.reports ?? 0) < BOUNDS.reportsPerAttemptMax)
       return accept([{ type: "step.reported", payload }], stepId);
     return refuse(
@@ -158,15 +171,15 @@ export function reportStep(state: OpenCoordination, { type: _, ...payload }: Rep
       "there are enough reports of this attempt; the newest one counts, so end your turn",
     );
   }
-  return late(step, { attempt, outcome: "reported" });
+  return refuseLate(step, { attempt, outcome: "reported" });
 }
 
-function isSame({ report }: Step, given: Omit<ReportStep, "type">): boolean {
+function isSameReport({ report }: Step, reported: Omit<ReportStep, "type">): boolean {
   return (
-    report?.attempt === given.attempt &&
-    report.outcome === given.outcome &&
-    report.output.sha256 === given.output.sha256 &&
-    report.confidence === given.confidence
+    report?.attempt === reported.attempt &&
+    report.outcome === reported.outcome &&
+    report.output.sha256 === reported.output.sha256 &&
+    report.confidence === reported.confidence
   );
 }
 
@@ -181,56 +194,58 @@ export function stopChild(state: PlannedCoordination, { childSessionKey, outcome
 }
 
 export function skipSteps(state: PlannedCoordination, { stepIds }: SkipSteps, now: EpochMs): Decision {
-  const facts = [...new Set(stepIds)].flatMap((stepId) => skipping(state, stepId, now));
+  const facts = [...new Set(stepIds)].flatMap((stepId) => draftSkip(state, stepId, now));
   return facts.length > 0 ? accept(facts) : { kind: "replay" };
 }
 
-function skipping(state: PlannedCoordination, stepId: StepId, now: EpochMs): FactDraft[] {
+function draftSkip(state: PlannedCoordination, stepId: StepId, now: EpochMs): FactDraft[] {
   const step = state.steps.get(stepId);
   if (!step || isDelivery(step)) return [];
   const stop = step.cancelledBy ? "cancelled" : stopOf(state, now);
-  if (stop) return endingAtStop(state, step, stop);
-  return state.plan.doomed.has(stepId) ? [...questionsOf(state, stepId), skipped(stepId, "dependency")] : [];
+  if (stop) return draftEndAtStop(state, step, stop);
+  return state.plan.doomed.has(stepId)
+    ? [...draftQuestionClosings(state, stepId), draftSkipped(stepId, "dependency")]
+    : [];
 }
 
-/** What a child of the plan spawned ends only with a stop that ends its parents, too. */
-function endingAtStop(state: PlannedCoordination, step: Step, stop: StopReason): FactDraft[] {
+/** Drafts the end of a step at a stop. A spawn of a child of the plan ends only with a stop that also ends its parents. */
+function draftEndAtStop(state: PlannedCoordination, step: Step, stop: StopReason): FactDraft[] {
   const { spec, phase } = step;
-  if (!spec.planned && !stopsRunning(stop) && phase.status !== "backoff") return [];
+  if (!spec.planned && !canStopRunning(stop) && phase.status !== "backoff") return [];
   switch (phase.status) {
     case "waiting":
     case "backoff":
-      return [...questionsOf(state, spec.stepId), skipped(spec.stepId, stop)];
+      return [...draftQuestionClosings(state, spec.stepId), draftSkipped(spec.stepId, stop)];
     case "blocked":
-      return [closing(phase.escalationId, unanswered(state))];
+      return [draftClosing(phase.escalationId, createCancelledClosing(state))];
     case "held":
-      return stopsRunning(stop) && isHeld(step) ? cancelHeld(state, step) : [];
+      return canStopRunning(stop) && isHeld(step) ? cancelHeld(state, step) : [];
     default:
       return [];
   }
 }
 
-/** Whether to begin it is not asked any more. */
-function questionsOf(state: OpenCoordination, stepId: StepId): FactDraft[] {
+/** Drafts the end of the open question whether the step may begin. */
+function draftQuestionClosings(state: OpenCoordination, stepId: StepId): FactDraft[] {
   if (!state.steps.get(stepId)?.spec.decision) return [];
   const open = state.openQuestions
     .keySeq()
     .find((escalationId) => state.escalations.get(escalationId)?.stepId === stepId);
-  return open === undefined ? [] : [closing(open, { resolution: "cancelled" })];
+  return open === undefined ? [] : [draftClosing(open, { resolution: "cancelled" })];
 }
 
-function skipped(stepId: StepId, because: FactPayloads["step.skipped"]["because"]): FactDraft {
+function draftSkipped(stepId: StepId, because: FactPayloads["step.skipped"]["because"]): FactDraft {
   return { type: "step.skipped", payload: { stepId, because } };
 }
 
-/** A step that waits for people is cancelled by whoever cancels the plan; at other stops it fails. */
-function unanswered({
+/** Returns how the question of a blocked step is closed at a stop: `by` says who cancelled, and without it the step fails. */
+function createCancelledClosing({
   cancelledBy,
 }: PlannedCoordination): Omit<FactPayloads["escalation.closed"], "escalationId"> {
   return { resolution: "cancelled", ...(cancelledBy && { by: cancelledBy }) };
 }
 
-function closing(
+function draftClosing(
   escalationId: string,
   rest: Omit<FactPayloads["escalation.closed"], "escalationId">,
 ): FactDraft {
@@ -240,34 +255,34 @@ function closing(
 export function retryStep(state: PlannedCoordination, { stepId, by }: RetryStep, now: EpochMs): Decision {
   if (stepId && !state.steps.has(stepId)) return refuse("UNKNOWN_STEP", `there is no step ${stepId}`);
   const stop = stopOf(state, now);
-  if (stop) return refuse("PLAN_STOPPED", `nothing more begins: ${stop}`);
-  const candidates = stepId ? [stepId] : blockedSteps(state);
-  const facts = candidates.flatMap((candidate) => granting(state.steps.get(candidate), by, now));
+  if (stop) return refuse("PLAN_STOPPED", `no further attempt may begin: ${stop}`);
+  const candidates = stepId ? [stepId] : listBlockedSteps(state);
+  const facts = candidates.flatMap((candidate) => draftGrant(state.steps.get(candidate), by, now));
   const { budgetQuestion } = state.plan;
-  if (!stepId && budgetQuestion) facts.push(closing(budgetQuestion, { resolution: "continued", by }));
+  if (!stepId && budgetQuestion) facts.push(draftClosing(budgetQuestion, { resolution: "continued", by }));
   if (facts.length > 0) return accept(facts, stepId);
-  return nothingGranted(state, { candidates, stepId, now });
+  return explainNothingGranted(state, { candidates, stepId, now });
 }
 
-/** So many at once, so that the append stays short; asked again, the next ones follow. */
-function blockedSteps({ plan, steps }: PlannedCoordination): StepId[] {
-  const waits = (stepId: StepId): boolean => {
+/** Returns the next steps that can be retried, as many as one append may hold. The same command again takes the following ones. */
+function listBlockedSteps({ plan, steps }: PlannedCoordination): StepId[] {
+  const isWaiting = (stepId: StepId): boolean => {
     const status = steps.get(stepId)?.phase.status;
     return status === "blocked" || status === "backoff";
   };
-  return plan.timed.toSeq().filter(waits).take(BOUNDS.stepsPerAppendMax).toArray();
+  return plan.timed.toSeq().filter(isWaiting).take(BOUNDS.stepsPerAppendMax).toArray();
 }
 
-function nothingGranted(
+function explainNothingGranted(
   { steps }: PlannedCoordination,
-  given: {
+  request: {
     readonly candidates: readonly StepId[];
     readonly stepId: StepId | undefined;
     readonly now: EpochMs;
   },
 ): Decision {
-  const { candidates, stepId, now } = given;
-  if (candidates.some((candidate) => isDue(steps.get(candidate), now)))
+  const { candidates, stepId, now } = request;
+  if (candidates.some((candidate) => isAttemptDue(steps.get(candidate), now)))
     return { kind: "replay", ...(stepId && { stepId }) };
   const which = stepId
     ? `step ${stepId} is ${steps.get(stepId)?.phase.status ?? "unknown"}`
@@ -278,29 +293,32 @@ function nothingGranted(
   );
 }
 
-/** D2: its next attempt may begin already. */
-function isDue(step: Step | undefined, now: EpochMs): boolean {
+/** True when the next attempt may already begin, so that granting it again changes nothing (D2). */
+function isAttemptDue(step: Step | undefined, now: EpochMs): boolean {
   return step?.phase.status === "backoff" && now >= step.phase.retryAtMs;
 }
 
-function granting(step: Step | undefined, by: RetryStep["by"], now: EpochMs): FactDraft[] {
-  if (!step?.spec.planned || isDue(step, now)) return [];
+function draftGrant(step: Step | undefined, by: RetryStep["by"], now: EpochMs): FactDraft[] {
+  if (!step?.spec.planned || isAttemptDue(step, now)) return [];
   const { stepId } = step.spec;
   const granted: FactDraft = { type: "step.retry_granted", payload: { stepId, by } };
   if (step.phase.status === "backoff") return [granted];
   if (step.phase.status !== "blocked" || step.phase.attempt > BOUNDS.retryBudgetMax) return [];
-  return [closing(step.phase.escalationId, { resolution: "retried", by }), granted];
+  return [draftClosing(step.phase.escalationId, { resolution: "retried", by }), granted];
 }
 
 export function cancelCoordination(state: OpenCoordination, { by, stepId }: CancelCoordination): Decision {
   if (stepId === undefined) {
     if (state.cancelledBy) return { kind: "replay" };
-    // How the plan ended is being told: it cannot end otherwise any more.
+    // The owner is being told how the plan ended, so the end cannot change any more.
     if (state.plan && state.steps.has(DELIVERY_STEP_ID))
-      return refuse("COORDINATION_ENDED", "all steps of the plan have ended, and its owner is being told");
+      return refuse(
+        "COORDINATION_ENDED",
+        "all steps of the plan have ended, and its owner is being told the result",
+      );
     return accept([
       { type: "coordination.cancel_requested", payload: { by } },
-      ...(isPlanned(state) ? [] : spawnsEnding(state, by)),
+      ...(isPlanned(state) ? [] : draftSpawnEnds(state, by)),
     ]);
   }
   const step = state.steps.get(stepId);
@@ -308,36 +326,38 @@ export function cancelCoordination(state: OpenCoordination, { by, stepId }: Canc
   if (step.cancelledBy) return { kind: "replay", stepId };
   if (isEnded(step.phase)) return refuse("STEP_ENDED", `step ${stepId} is ${step.phase.status}`);
   const requested: FactDraft = { type: "coordination.cancel_requested", payload: { by, stepId } };
-  return accept([requested, ...endingAtOnce(state, step, by)], stepId);
+  return accept([requested, ...draftEndAtOnce(state, step, by)], stepId);
 }
 
-/** Spawns whose results are held or go back to their agents; the stop of a plan ends its steps by itself. */
-function spawnsEnding(state: OpenCoordination, by: CancelCoordination["by"]): FactDraft[] {
-  return openStepsOf(state).flatMap((step) => endingAtOnce(state, step, by));
+/** Drafts the end of spawns that run nowhere now. A plan needs none of this: its stop ends its steps. */
+function draftSpawnEnds(state: OpenCoordination, by: CancelCoordination["by"]): FactDraft[] {
+  return openStepsOf(state).flatMap((step) => draftEndAtOnce(state, step, by));
 }
 
-/** What does not run needs no runner to end. */
-function endingAtOnce(state: OpenCoordination, step: Step, by: CancelCoordination["by"]): FactDraft[] {
+/** Drafts the end of a step that does not run, because no runner has to stop it. */
+function draftEndAtOnce(state: OpenCoordination, step: Step, by: CancelCoordination["by"]): FactDraft[] {
   if (isHeld(step)) return cancelHeld(state, step);
   const { spec, phase } = step;
   if (phase.status === "waiting" || phase.status === "backoff")
-    return [...questionsOf(state, spec.stepId), skipped(spec.stepId, "cancelled")];
-  return phase.status === "blocked" ? [closing(phase.escalationId, { resolution: "cancelled", by })] : [];
+    return [...draftQuestionClosings(state, spec.stepId), draftSkipped(spec.stepId, "cancelled")];
+  return phase.status === "blocked"
+    ? [draftClosing(phase.escalationId, { resolution: "cancelled", by })]
+    : [];
 }
 
-/** The circuit breaker: nothing begins until people allow it; where nobody is to be asked, the plan stops. */
+/** Trips the circuit breaker: no attempt begins until people allow it. Where nobody is to be asked, the plan stops. */
 export function tripBreaker(state: PlannedCoordination, now: EpochMs): Decision {
   const { budgetQuestion, decisionQuestion } = state.plan;
   if (budgetQuestion || decisionQuestion || stopOf(state, now)) return { kind: "replay" };
-  if (!reachedLimit(state, now)) return refuse("NOT_READY", "the budget is not spent");
+  if (!findReachedLimit(state, now)) return refuse("NOT_READY", "the budget of the plan is not spent yet");
   if (state.created.failurePolicy.escalationPolicy === "hitl")
     return accept([
-      asking(state, { cause: "budget", kind: "approval", answers: ["approve", "deny"] }, { now }),
+      draftQuestion(state, { cause: "budget", kind: "approval", answers: ["approve", "deny"] }, { now }),
     ]);
-  const escalationId = nextEscalationId(state);
-  const asked: FactDraft = {
+  const escalationId = createEscalationId(state);
+  const question: FactDraft = {
     type: "coordination.escalated",
     payload: { escalationId, cause: "budget", kind: "approval", deadlineAtMs: now },
   };
-  return accept([asked, closing(escalationId, { resolution: "cancelled" })]);
+  return accept([question, draftClosing(escalationId, { resolution: "cancelled" })]);
 }

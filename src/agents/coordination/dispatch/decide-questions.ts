@@ -1,9 +1,8 @@
 /**
- * Owns: questions to people: asked by agents, answered, expired, told of; and what an answer sets going.
+ * Owns: deciding about questions to people: asked by agents, answered, expired, notified; and what follows from an answer.
  *
- * E1 the first answer that may count does, and every later one is recorded as refused. E2 a question that nobody answers in time
- * is closed by its deadline, and then the safe way: what was held stays withheld (G3). E3 an answer and what it sets going are one
- * append.
+ * E1 the first valid answer counts, and every later one is recorded as refused. E2 a question that nobody answers in time is closed
+ * at its deadline in the safe way: a held result stays withheld (G3). E3 an answer and its consequences are one append.
  */
 import type { AnswerEscalation, AskPeople } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
@@ -11,29 +10,31 @@ import { stepError } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { refusalOf } from "../escalation/rule-on-answer.ts";
+import { findAnswerRefusal } from "../escalation/rule-on-answer.ts";
 import { isAboutResult } from "../ledger/evolve-questions.ts";
 import type { Escalation, OpenCoordination } from "../ledger/state.ts";
-import { asking } from "./ask-people.ts";
-import { conflictAnswered } from "./conflict-questions.ts";
+import { draftQuestion } from "./ask-people.ts";
+import { draftAnsweredConflict } from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
-import { heldStepOf, letThrough, rejected } from "./decide-held.ts";
+import { findHeldStep, draftAcceptedResult, draftRejection } from "./decide-held.ts";
 import { isPlanned } from "./plan-rules.ts";
 
 type Resolution = FactPayloads["escalation.closed"]["resolution"];
 
 export function askPeople(state: OpenCoordination, command: AskPeople, now: EpochMs): Decision {
   const { askedBy, stepId, kind, question, answerMs, hasDefault, openMax } = command;
-  const open = openOfAgents(state);
+  const open = openAgentQuestions(state);
   const same = open.find((one) => one.askedBy === askedBy && one.question?.sha256 === question.sha256);
   if (same) return { kind: "replay", ...(stepId && { stepId }) };
   if (open.length >= openMax || state.openQuestions.size >= BOUNDS.openQuestionsMax)
     return refuse("TOO_MANY_QUESTIONS", `${open.length} questions are open already; wait for an answer`);
-  const asked = asking(
+  const draft = draftQuestion(
     state,
     {
       cause: "agent",
-      ...{ kind, question, askedBy },
+      kind,
+      question,
+      askedBy,
       ...(stepId && { stepId }),
       answers: kind === "approval" ? ["approve", "deny", "answer"] : ["answer", "deny"],
       onExpiry: hasDefault ? "default" : "deny",
@@ -41,10 +42,10 @@ export function askPeople(state: OpenCoordination, command: AskPeople, now: Epoc
     },
     { now },
   );
-  return accept([asked], stepId);
+  return accept([draft], stepId);
 }
 
-function openOfAgents({ openQuestions, escalations }: OpenCoordination): Escalation[] {
+function openAgentQuestions({ openQuestions, escalations }: OpenCoordination): Escalation[] {
   return openQuestions
     .keySeq()
     .toArray()
@@ -53,39 +54,45 @@ function openOfAgents({ openQuestions, escalations }: OpenCoordination): Escalat
 }
 
 export function answerEscalation(state: OpenCoordination, command: AnswerEscalation, now: EpochMs): Decision {
-  const { type: _, ...given } = command;
+  const { type: _, ...payload } = command;
   const question = state.escalations.get(command.escalationId);
   if (!question) return refuse("UNKNOWN_QUESTION", `there is no question ${command.escalationId}`);
   const { answer, by } = command;
-  const refused = refusalOf(question, { answer, by, hasText: command.text !== undefined, now });
-  if (refused) return refusedAnswer(question, { given, refused });
-  const fact: FactDraft = { type: "escalation.answered", payload: given };
+  const refused = findAnswerRefusal(question, { answer, by, hasText: command.text !== undefined, now });
+  if (refused) return draftRefusedAnswer(question, { given: payload, refused });
+  const fact: FactDraft = { type: "escalation.answered", payload: payload };
   const resolution = resolutionOf(question, command);
-  if (resolution === "retried" && isSpent(state, question))
+  if (resolution === "retried" && hasNoAttemptLeft(state, question))
     return refuse(
       "NOTHING_TO_RETRY",
       "the step has had as many attempts as a step may have; deny, or cancel the plan",
     );
-  return accept([fact, ...closing(state, question, { resolution, given, now })], question.stepId);
+  return accept(
+    [fact, ...draftClosing(state, question, { resolution, given: payload, now })],
+    question.stepId,
+  );
 }
 
-type Given = FactPayloads["escalation.answered"];
+type AnswerPayload = FactPayloads["escalation.answered"];
 
-/** E1: it is recorded, as often as is reasonable. */
-function refusedAnswer(
+/** Refuses an answer and records that (E1), up to the bound of recorded refusals. */
+function draftRefusedAnswer(
   question: Escalation,
-  { given, refused }: { readonly given: Given; readonly refused: NonNullable<Given["refused"]> },
+  {
+    given: answer,
+    refused,
+  }: { readonly given: AnswerPayload; readonly refused: NonNullable<AnswerPayload["refused"]> },
 ): Decision {
   const code = refused === "closed" || refused === "expired" ? "QUESTION_CLOSED" : "ANSWER_REFUSED";
-  const refusal = refuse(code, sentenceOn(question, refused));
+  const refusal = refuse(code, describeRefusedAnswer(question, refused));
   if ((question.refusedAnswers ?? 0) >= BOUNDS.refusedAnswersMax) return refusal;
-  const { text: _, ...known } = given;
-  return { ...refusal, facts: [{ type: "escalation.answered", payload: { ...known, refused } }] };
+  const { text: _, ...fields } = answer;
+  return { ...refusal, facts: [{ type: "escalation.answered", payload: { ...fields, refused } }] };
 }
 
-function sentenceOn(
+function describeRefusedAnswer(
   { closed, answers, answered }: Escalation,
-  refused: NonNullable<Given["refused"]>,
+  refused: NonNullable<AnswerPayload["refused"]>,
 ): string {
   switch (refused) {
     case "closed": {
@@ -103,7 +110,7 @@ function sentenceOn(
   }
 }
 
-function isSpent({ steps }: OpenCoordination, { stepId }: Escalation): boolean {
+function hasNoAttemptLeft({ steps }: OpenCoordination, { stepId }: Escalation): boolean {
   const attempt = stepId && steps.get(stepId)?.phase.attempt;
   return typeof attempt === "number" && attempt > BOUNDS.retryBudgetMax;
 }
@@ -115,26 +122,30 @@ function resolutionOf({ cause, stepId }: Escalation, { answer }: AnswerEscalatio
   return answer === "answer" ? "answered" : "approved";
 }
 
-interface Closing {
+interface QuestionClosing {
   readonly resolution: Resolution;
-  readonly given?: Given;
+  readonly given?: AnswerPayload;
   readonly now: EpochMs;
 }
 
-/** E3: the question is closed, and what waited for it goes on or ends. */
-function closing(state: OpenCoordination, question: Escalation, closed: Closing): FactDraft[] {
-  const { resolution, given } = closed;
+/** Drafts the end of a question, and of what waited for it (E3). */
+function draftClosing(state: OpenCoordination, question: Escalation, closed: QuestionClosing): FactDraft[] {
+  const { resolution, given: answer } = closed;
   const { escalationId } = question;
-  const by = given && given.by.kind !== "plugin" ? { by: "operator" as const } : {};
+  const by = answer && answer.by.kind !== "plugin" ? { by: "operator" as const } : {};
   const fact: FactDraft = { type: "escalation.closed", payload: { escalationId, resolution, ...by } };
-  return [fact, ...setGoing(state, question, closed)];
+  return [fact, ...draftConsequences(state, question, closed)];
 }
 
-function setGoing(state: OpenCoordination, question: Escalation, closed: Closing): FactDraft[] {
+function draftConsequences(
+  state: OpenCoordination,
+  question: Escalation,
+  closed: QuestionClosing,
+): FactDraft[] {
   const { stepId } = question;
   const { resolution } = closed;
-  if (isAboutResult(question)) return ofResult(state, question, closed);
-  if (question.cause === "conflict") return conflictAnswered(state, question, resolution);
+  if (isAboutResult(question)) return draftResultRuling(state, question, closed);
+  if (question.cause === "conflict") return draftAnsweredConflict(state, question, resolution);
   if (!stepId) return [];
   if (resolution === "retried") return [{ type: "step.retry_granted", payload: { stepId, by: "operator" } }];
   const isRefused = resolution === "denied" || resolution === "expired";
@@ -142,22 +153,22 @@ function setGoing(state: OpenCoordination, question: Escalation, closed: Closing
   return isRefused && isDoubted ? [{ type: "step.skipped", payload: { stepId, because: "denied" } }] : [];
 }
 
-/** G3: approved, it counts; replaced, the text of people does; refused or expired, nothing does. */
-function ofResult(
+/** Drafts the fate of a held result: approved it counts, replaced the text of people counts, refused or expired nothing counts (G3). */
+function draftResultRuling(
   state: OpenCoordination,
   question: Escalation,
-  { resolution, given, now }: Closing,
+  { resolution, given: answer, now }: QuestionClosing,
 ): FactDraft[] {
-  const step = heldStepOf(state, question.stepId);
+  const step = findHeldStep(state, question.stepId);
   if (!step || step.phase.escalationId !== question.escalationId) return [];
-  if (resolution === "approved") return letThrough(step, { released: "approved" });
-  if (resolution === "answered" && given?.text)
-    return letThrough(step, { released: "replaced", output: given.text });
+  if (resolution === "approved") return draftAcceptedResult(step, { released: "approved" });
+  if (resolution === "answered" && answer?.text)
+    return draftAcceptedResult(step, { released: "replaced", output: answer.text });
   const why = resolution === "expired" ? "nobody answered in time" : "withheld by people";
-  return rejected(state, step, { error: stepError("withheld", why), now });
+  return draftRejection(state, step, { error: stepError("withheld", why), now });
 }
 
-/** E2: the deadline passed; also of a question whose step waits for nothing else. */
+/** Closes a question whose deadline has passed (E2). */
 export function expireQuestion(
   state: OpenCoordination,
   { escalationId }: { readonly escalationId: string },
@@ -165,8 +176,9 @@ export function expireQuestion(
 ): Decision {
   const question = state.escalations.get(escalationId);
   if (!question || question.closed) return { kind: "replay" };
-  if (now < question.deadlineAtMs) return refuse("NOT_READY", `the question ${escalationId} is still open`);
-  return accept(closing(state, question, { resolution: "expired", now }));
+  if (now < question.deadlineAtMs)
+    return refuse("NOT_READY", `the question ${escalationId} is still open: its deadline has not passed`);
+  return accept(draftClosing(state, question, { resolution: "expired", now }));
 }
 
 export function recordNotice(
@@ -184,8 +196,8 @@ export function recordTelling(state: OpenCoordination, payload: FactPayloads["se
     : { kind: "replay" };
 }
 
-/** What nobody can rule on any more, because the coordination ends. */
-export function openQuestionsClosed(state: OpenCoordination): FactDraft[] {
+/** Drafts the end of all open questions, because the coordination ends. */
+export function draftOpenQuestionClosings(state: OpenCoordination): FactDraft[] {
   return state.openQuestions
     .keySeq()
     .toArray()

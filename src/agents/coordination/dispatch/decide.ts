@@ -1,7 +1,7 @@
 /**
- * Owns: which commands a coordination accepts and which facts they become. Does not own: when commands are sent.
+ * Owns: deciding which commands a coordination accepts and which facts they become. Does not own: when commands are sent.
  *
- * D1 a dispatch is recorded before the act; its outcome is another command. D2 a duplicate is a replay, never new work.
+ * D1 a dispatch is recorded before the host acts; its outcome is another command. D2 a duplicate is a replay, never new work.
  * D3 the outcome of an older attempt is refused. D4 attempts never exceed `retryBudget + 1`. D5 exactly one
  * `coordination.terminal`, and nothing after it.
  */
@@ -16,7 +16,7 @@ import type {
 import { BOUNDS } from "../contracts/bounds.ts";
 import { unreachable } from "../contracts/errors.ts";
 import { stepError, type StepAdmitted } from "../contracts/fact-fields.ts";
-import type { FactPayloads, TerminalStatus } from "../contracts/facts.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
@@ -27,13 +27,14 @@ import {
   type OpenCoordination,
   type Step,
 } from "../ledger/state.ts";
-import { decideOnClaims, endOfClaims } from "./decide-claims.ts";
+import { decideOnClaims } from "./decide-claims.ts";
+import { draftEndOfClaims } from "./release-claims.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import {
   admitPlanSteps,
   cancelCoordination,
   dispatchStep,
-  doubt,
+  createDoubtQuestion,
   reportStep,
   retryStep,
   skipSteps,
@@ -41,14 +42,15 @@ import {
   tripBreaker,
 } from "./decide-plan.ts";
 import { settlePlan } from "./settle-plan.ts";
-import { holding } from "./decide-held.ts";
+import { draftHeldResult } from "./decide-held.ts";
 import { decideOnGates } from "./decide-gates.ts";
-import { openQuestionsClosed } from "./decide-questions.ts";
-import { asking } from "./ask-people.ts";
-import { late } from "./late-outcome.ts";
-import { nextTry } from "./next-try.ts";
+import { draftQuestion } from "./ask-people.ts";
+import { refuseLate } from "./late-outcome.ts";
+import { chooseNextAttempt } from "./next-try.ts";
 import { isPlanned, isWorkedOff, limitIn, type PlannedCoordination } from "./plan-rules.ts";
+import { settleObserved } from "./settle-observed.ts";
 
+/** Decides on a command: facts to append, a replay of what the log already says, or a refusal. Pure. */
 export function decide(state: Coordination, command: Command, now: EpochMs): Decision {
   if (command.type === "openCoordination") return openCoordination(state, command, now);
   if (state.kind === "unopened") return refuse("NOT_OPENED", "the coordination was never opened");
@@ -78,7 +80,7 @@ export function decide(state: Coordination, command: Command, now: EpochMs): Dec
     case "recordUndetermined":
       return decideOnClaims(state, command, now);
     case "settleCoordination":
-      return isPlanned(state) ? settlePlan(state) : settle(state);
+      return isPlanned(state) ? settlePlan(state) : settleObserved(state);
     case "withholdText":
     case "recordFinding":
     case "recordNoVerdict":
@@ -97,18 +99,18 @@ type PlanCommand = Command & {
   type: "admitPlanSteps" | "stopChild" | "skipSteps" | "retryStep" | "judgePlan" | "tripBreaker";
 };
 
-/** Once, when nothing of the plan can change any more. */
+/** Records how far the plan reached its success criteria: once, when no step of it can change any more. */
 function judgePlan(
   state: PlannedCoordination,
   { successCriteria }: Command & { type: "judgePlan" },
 ): Decision {
   if (state.successCriteria) return { kind: "replay" };
   if (!state.created.plan?.successCriteria || !isWorkedOff(state))
-    return refuse("NOT_READY", "there is nothing to judge yet");
+    return refuse("NOT_READY", "the plan has no success criteria, or not all of its steps have ended");
   return accept([{ type: "plan.judged", payload: { successCriteria } }]);
 }
 
-/** Commands about plans are refused where spawns are observed. */
+/** Decides on a command about a plan. Refused where the coordination observes spawns and has no plan. */
 function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochMs): Decision {
   if (!isPlanned(state)) return refuse("NOT_PLANNED", "the coordination runs no plan");
   switch (command.type) {
@@ -129,7 +131,7 @@ function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochM
   }
 }
 
-/** G2: where the planner doubts the whole plan, people are asked before anything else is recorded. */
+/** Opens the coordination. Where the planner doubts the whole plan, people are asked before anything else is recorded (G2). */
 function openCoordination(
   state: Coordination,
   command: Command & { type: "openCoordination" },
@@ -143,24 +145,29 @@ function openCoordination(
     decision
       ? [
           created,
-          asking({ created: payload }, { askedBy: payload.ownerSession, ...doubt(decision) }, { now }),
+          draftQuestion(
+            { created: payload },
+            { askedBy: payload.ownerSession, ...createDoubtQuestion(decision) },
+            { now },
+          ),
         ]
       : [created],
   );
 }
 
 function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs): Decision {
-  const { type: _, child, ...given } = command;
-  const earlier = child ? state.children.get(child.childSessionKey) : sameCall(state, command);
+  const { type: _, child, ...admission } = command;
+  const earlier = child ? state.children.get(child.childSessionKey) : findSameCall(state, command);
   if (earlier) return { kind: "replay", stepId: earlier };
   if (state.steps.size >= BOUNDS.stepsPerCoordinationMax) {
     return refuse("TOO_MANY_STEPS", `a coordination holds at most ${BOUNDS.stepsPerCoordinationMax} steps`);
   }
-  const spentOn = spentBudget(state, command);
-  if (spentOn) return refuse("BUDGET_SPENT", `${spentOn} may spawn no more; finish without another subagent`);
-  const stepId = nextStepId(state);
+  const spentOn = findExhaustedBudget(state, command);
+  if (spentOn)
+    return refuse("BUDGET_SPENT", `the spawn budget of ${spentOn} is spent; finish without another subagent`);
+  const stepId = createStepId(state);
   const spec: StepAdmitted = {
-    ...given,
+    ...admission,
     stepId,
     lane: "data",
     deliveryMode: "at_least_once",
@@ -173,13 +180,13 @@ function admitSpawn(state: OpenCoordination, command: AdmitSpawn, now: EpochMs):
     facts: [
       { type: "step.admitted", payload: spec },
       { type: "step.dispatched", payload: dispatchOf(state, spec, { attempt: 1, now }) },
-      ...(child ? [acknowledged(stepId, child)] : []),
+      ...(child ? [draftAcknowledged(stepId, child)] : []),
     ],
   };
 }
 
-/** Whose budget of spawns is spent, where the spawn comes from a plan's child. */
-function spentBudget(state: OpenCoordination, { parentStepId }: AdmitSpawn): string | undefined {
+/** Finds the spawn budget that is spent, the plan's or the step's, where the spawn comes from a child of a plan. */
+function findExhaustedBudget(state: OpenCoordination, { parentStepId }: AdmitSpawn): string | undefined {
   if (!isPlanned(state)) return undefined;
   const { spawns } = state.created.plan?.budget ?? {};
   const { spent, allowedFrom } = state.plan;
@@ -193,15 +200,15 @@ function hasSpentSpawns({ spec, spent }: Step): boolean {
   return spent !== undefined && limitIn(spent, { spawns: budget?.spawns }) !== undefined;
 }
 
-function acknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
+function draftAcknowledged(stepId: StepId, { childSessionKey, childRunId }: ObservedChild): FactDraft {
   return {
     type: "step.acknowledged",
     payload: { stepId, attempt: 1, childSessionKey, childRunId, via: "hook" },
   };
 }
 
-/** D2: the same tool call asking for the same work, which the host has not answered yet. */
-function sameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
+/** Finds the open step of the same tool call for the same work that the host has not acknowledged yet (D2). */
+function findSameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefined {
   const { toolCallId, runId } = command.call;
   if (!toolCallId || !runId) return undefined;
   for (const step of openStepsOf(state)) {
@@ -214,8 +221,8 @@ function sameCall(state: OpenCoordination, command: AdmitSpawn): StepId | undefi
   return undefined;
 }
 
-/** No step of a plan has an id that begins with `@`, also none that is not admitted yet. */
-function nextStepId(state: OpenCoordination): StepId {
+/** Returns a free id for a spawn. Ids of planned steps never begin with `@`, so the id is also free of steps not admitted yet. */
+function createStepId(state: OpenCoordination): StepId {
   const prefix = isPlanned(state) ? "@step-" : "step-";
   let number = state.steps.size + 1;
   while (state.steps.has(`${prefix}${number}` as StepId)) number += 1;
@@ -236,62 +243,68 @@ function dispatchOf(
   };
 }
 
+/** Records the child of an attempt. A child session works on one step: the reference for its key can name only one (H3). */
 function acknowledgeStep(state: OpenCoordination, command: AcknowledgeStep): Decision {
   const step = state.steps.get(command.stepId);
   if (!step) return refuse("UNKNOWN_STEP", `there is no step ${command.stepId}`);
-  if (command.attempt !== step.phase.attempt) return stale(step, command.attempt);
+  if (command.attempt !== step.phase.attempt) return refuseStale(step, command.attempt);
   const child = childOf(step.phase);
   if (child) {
     if (child.childSessionKey === command.childSessionKey) return { kind: "replay", stepId: command.stepId };
-    return refuse("OTHER_CHILD", `step ${command.stepId} already runs in ${child.childSessionKey}`);
+    return refuse("OTHER_CHILD", `step ${command.stepId} already runs in session ${child.childSessionKey}`);
   }
   if (step.phase.status !== "dispatched")
     return refuse("STEP_ENDED", `step ${command.stepId} is ${step.phase.status}`);
   const { targetSession } = step.phase;
   if (targetSession && targetSession !== command.childSessionKey)
-    return refuse("OTHER_CHILD", `step ${command.stepId} was given to ${targetSession}`);
+    return refuse("OTHER_CHILD", `step ${command.stepId} was dispatched to session ${targetSession}`);
   const holder = state.children.get(command.childSessionKey);
   if (holder && holder !== command.stepId)
-    return refuse("CHILD_TAKEN", `${command.childSessionKey} already works on ${holder}`);
+    return refuse("CHILD_TAKEN", `session ${command.childSessionKey} already works on step ${holder}`);
   const { type: _, ...payload } = command;
   return { kind: "accepted", stepId: command.stepId, facts: [{ type: "step.acknowledged", payload }] };
 }
 
-/** H3: a child session works on one step; the reference for its key could name only one. */
+/** Ends an attempt. An outcome that the log already has is a replay (D2), and one of an older attempt is refused (D3). */
 function endStep(
   state: OpenCoordination,
-  given: CompleteStep | FailStep | TimeOutStep,
+  ending: CompleteStep | FailStep | TimeOutStep,
   now: EpochMs,
 ): Decision {
-  const step = state.steps.get(given.stepId);
-  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${given.stepId}`);
+  const step = state.steps.get(ending.stepId);
+  if (!step) return refuse("UNKNOWN_STEP", `there is no step ${ending.stepId}`);
   const { phase } = step;
-  const command = asReported(step, given);
+  const command = applyReportedFailure(step, ending);
   if (phase.status === "waiting" && command.attempt === phase.attempt)
     return refuse("NOT_DISPATCHED", `step ${command.stepId} was not dispatched`);
-  const isOver =
+  const isAttemptOver =
     command.attempt !== phase.attempt || (phase.status !== "dispatched" && phase.status !== "running");
-  if (isOver)
-    return isSaid(step, command) ? { kind: "replay", stepId: command.stepId } : overlate(step, command);
-  if (phase.status === "running" && neverSpawned(command))
-    return refuse("ALREADY_RUNNING", `step ${command.stepId} runs in ${phase.childSessionKey}`);
-  return { kind: "accepted", stepId: command.stepId, facts: endingFacts(state, step, { command, now }) };
+  if (isAttemptOver)
+    return isRecordedOutcome(step, command)
+      ? { kind: "replay", stepId: command.stepId }
+      : refuseLateOutcome(step, command);
+  if (phase.status === "running" && isNeverSpawned(command))
+    return refuse(
+      "ALREADY_RUNNING",
+      `step ${command.stepId} already runs in session ${phase.childSessionKey}`,
+    );
+  return { kind: "accepted", stepId: command.stepId, facts: draftEndingFacts(state, step, { command, now }) };
 }
 
-/** A run that ended well is no success where its child reported that it could not do the work. */
-function asReported(
+/** Turns a completion into a failure where the child itself reported that it could not do the work. */
+function applyReportedFailure(
   { report }: Step,
-  given: CompleteStep | FailStep | TimeOutStep,
+  ending: CompleteStep | FailStep | TimeOutStep,
 ): CompleteStep | FailStep | TimeOutStep {
-  const isFailure = report?.outcome === "failed" && report.attempt === given.attempt;
-  if (given.type !== "completeStep" || !isFailure) return given;
-  const { stepId, attempt, via, usage } = given;
+  const isFailure = report?.outcome === "failed" && report.attempt === ending.attempt;
+  if (ending.type !== "completeStep" || !isFailure) return ending;
+  const { stepId, attempt, via, usage } = ending;
   const error = stepError("reported_failed", "the agent reported that it could not do it");
   return { type: "failStep", stepId, attempt, via, error, cancelled: false, ...(usage && { usage }) };
 }
 
-/** D2: the log says the same of this attempt. */
-function isSaid({ phase }: Step, command: CompleteStep | FailStep | TimeOutStep): boolean {
+/** True when the log already records this outcome of the attempt (D2). */
+function isRecordedOutcome({ phase }: Step, command: CompleteStep | FailStep | TimeOutStep): boolean {
   if (command.attempt !== phase.attempt) return false;
   const isRevised = phase.status === "backoff" && phase.revision !== undefined;
   if (phase.status === "held" || isRevised) return command.type === "completeStep";
@@ -299,42 +312,42 @@ function isSaid({ phase }: Step, command: CompleteStep | FailStep | TimeOutStep)
   return status === OUTCOME_STATUS[command.type] || (command.type === "failStep" && status === "cancelled");
 }
 
-/** Of a spawn that we only observe, a stale outcome is the host's repetition and no news. */
-function overlate(step: Step, command: CompleteStep | FailStep | TimeOutStep): Decision {
+/** Refuses an outcome of an attempt that is over. For an observed spawn it is only a repetition by the host and is not recorded. */
+function refuseLateOutcome(step: Step, command: CompleteStep | FailStep | TimeOutStep): Decision {
   if (step.spec.planned)
-    return late(step, { attempt: command.attempt, outcome: OUTCOME_STATUS[command.type] });
-  if (command.attempt !== step.phase.attempt) return stale(step, command.attempt);
+    return refuseLate(step, { attempt: command.attempt, outcome: OUTCOME_STATUS[command.type] });
+  if (command.attempt !== step.phase.attempt) return refuseStale(step, command.attempt);
   return refuse("STEP_ENDED", `step ${command.stepId} already ended as ${step.phase.status}`);
 }
 
-/** The outcome, what follows for the step, and the question to people where one follows. */
-function endingFacts(
+/** Drafts the outcome, the consequence for the step, and the question to people where there is one. */
+function draftEndingFacts(
   state: OpenCoordination,
   step: Step,
   { command, now }: { readonly command: CompleteStep | FailStep | TimeOutStep; readonly now: EpochMs },
 ): FactDraft[] {
-  const fact = outcomeFact(step, command);
+  const fact = draftOutcome(step, command);
   if (command.type === "completeStep") {
     const output = command.output ?? step.report?.output;
-    const held = holding(state, step, { command, now, ...(output && { output }) });
-    if (held) return held;
+    const holdFacts = draftHeldResult(state, step, { command, now, ...(output && { output }) });
+    if (holdFacts) return holdFacts;
   }
-  const claims = endOfClaims(state, "step_ended", command.stepId);
+  const claims = draftEndOfClaims(state, "step_ended", command.stepId);
   if (command.type === "completeStep" || !isPlanned(state)) return [fact, ...claims];
-  const next = nextTry(state, step, { command, now });
+  const next = chooseNextAttempt(state, step, { command, now });
   const ended = { ...fact, payload: { ...fact.payload, ...next.after } } as FactDraft;
   return [ended, ...(next.asked ? [next.asked] : []), ...claims];
 }
 
-/** Says that the host made no child, which an acknowledgement contradicts: the word of another call, or an older one. */
-function neverSpawned(command: CompleteStep | FailStep | TimeOutStep): boolean {
+/** True when the outcome says that the host made no child. An acknowledged step contradicts it: it is about another or older call. */
+function isNeverSpawned(command: CompleteStep | FailStep | TimeOutStep): boolean {
   if (command.type !== "failStep") return false;
   return command.error.code === "spawn_refused" || command.error.code === "spawn_not_confirmed";
 }
 
 const OUTCOME_STATUS = { completeStep: "completed", failStep: "failed", timeOutStep: "timed_out" } as const;
 
-function outcomeFact(step: Step, command: CompleteStep | FailStep | TimeOutStep): FactDraft {
+function draftOutcome(step: Step, command: CompleteStep | FailStep | TimeOutStep): FactDraft {
   const { stepId, attempt, via } = command;
   switch (command.type) {
     case "completeStep": {
@@ -362,38 +375,9 @@ function outcomeFact(step: Step, command: CompleteStep | FailStep | TimeOutStep)
   }
 }
 
-/** Observed spawns: the coordination ends when nothing is open. */
-function settle(state: OpenCoordination): Decision {
-  const [open] = openStepsOf(state);
-  if (open) return refuse("STEPS_OPEN", `step ${open.spec.stepId} is ${open.phase.status}`);
-  if (state.tellings.size > 0) return refuse("STEPS_OPEN", "a session is still to be told");
-  // Whoever cancelled does not wait for answers.
-  if (state.openQuestions.size > 0 && !state.cancelledBy)
-    return refuse("QUESTIONS_OPEN", "people were asked, and have not answered");
-  const { completed, failed, cancelled, timed_out: timedOut } = state.endedSteps;
-  const steps = { total: state.steps.size, completed, failed, timedOut, cancelled };
-  return {
-    kind: "accepted",
-    facts: [
-      ...openQuestionsClosed(state),
-      ...endOfClaims(state, "coordination_ended"),
-      {
-        type: "coordination.terminal",
-        payload: { status: state.cancelledBy ? "cancelled" : statusOf(steps), steps },
-      },
-    ],
-  };
-}
-
-function statusOf(counts: FactPayloads["coordination.terminal"]["steps"]): TerminalStatus {
-  if (counts.completed === counts.total) return "success";
-  if (counts.completed > 0) return "partial";
-  return counts.cancelled === counts.total ? "cancelled" : "failed";
-}
-
-function stale(step: Step, attempt: number): Decision {
+function refuseStale(step: Step, attempt: number): Decision {
   return refuse(
     "STALE_ATTEMPT",
-    `attempt ${attempt} is not attempt ${step.phase.attempt} of step ${step.spec.stepId}`,
+    `attempt ${attempt} of step ${step.spec.stepId} is not the current attempt, which is ${step.phase.attempt}`,
   );
 }

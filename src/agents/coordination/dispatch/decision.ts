@@ -1,7 +1,8 @@
-/** Owns: the answers of `decide`. */
+/** Owns: the decisions that `decide` returns. */
 import type { StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 
+/** Why a command was refused. */
 export type RefusalCode =
   | "NOT_OPENED"
   | "ALREADY_OPENED"
@@ -17,13 +18,13 @@ export type RefusalCode =
   | "STEPS_OPEN"
   /** The command is about plans, and the coordination runs none. */
   | "NOT_PLANNED"
-  /** Results of another plan, where there is none. */
+  /** A step carries a result of another plan, and the coordination is no fork. */
   | "NOT_A_FORK"
-  /** D6: what the step waits for is not there yet. */
+  /** D6: the step still waits for something. */
   | "NOT_READY"
-  /** The plan was cancelled, has failed or passed its deadline: nothing more begins. */
+  /** The plan was cancelled, has failed or passed its deadline: no further attempt begins. */
   | "PLAN_STOPPED"
-  /** What was used is more than the budget: nothing begins until people answer. */
+  /** More was used than the budget allows: no attempt begins until people answer. */
   | "BUDGET_SPENT"
   /** Too many spawns of models are open. */
   | "LANE_FULL"
@@ -31,28 +32,29 @@ export type RefusalCode =
   | "TOO_MANY_REPORTS"
   /** One attempt has ended its turn with a text often enough. */
   | "TOO_MANY_TEXTS"
-  /** A2: the claim has ended, or is another step's. */
+  /** A2: the claim has ended, or belongs to another step. */
   | "STALE_TOKEN"
   | "TOO_MANY_CLAIMS"
   | "TOO_MANY_CONFLICTS"
   | "NOTHING_TO_RETRY"
   | "QUESTION_CLOSED"
   | "UNKNOWN_QUESTION"
-  /** Whoever answered may not, or not so. */
+  /** The person may not answer this question, or not in this way. */
   | "ANSWER_REFUSED"
   | "TOO_MANY_QUESTIONS"
-  /** The result is not held, or a verdict is about something else. */
+  /** The result is not held, or the verdict is about another result. */
   | "NOT_HELD"
   | "QUESTIONS_OPEN"
-  /** What would have to be held back cannot be. */
+  /** The result would have to be held back, and the host cannot do that. */
   | "UNGATEABLE";
 
+/** What `decide` answers to a command. */
 export type Decision =
   /** The facts to append; `stepId` is the step that the command was about. */
   | { readonly kind: "accepted"; readonly facts: readonly FactDraft[]; readonly stepId?: StepId }
-  /** D2: the log already says so. */
+  /** D2: the log already says what the command would record. */
   | { readonly kind: "replay"; readonly stepId?: StepId }
-  /** `facts` record the refusal itself, where that matters. */
+  /** `reason` is a sentence for people. `facts` record the refusal itself where the log has to keep it. */
   | {
       readonly kind: "refused";
       readonly code: RefusalCode;
@@ -60,10 +62,12 @@ export type Decision =
       readonly facts?: readonly FactDraft[];
     };
 
+/** Returns a refusal that records nothing. */
 export function refuse(code: RefusalCode, reason: string): Decision & { readonly kind: "refused" } {
   return { kind: "refused", code, reason };
 }
 
+/** Returns a decision to append these facts. */
 export function accept(facts: readonly FactDraft[], stepId?: StepId): Decision {
   return { kind: "accepted", facts, ...(stepId && { stepId }) };
 }

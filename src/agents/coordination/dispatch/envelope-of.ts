@@ -1,8 +1,9 @@
+/** Owns: the coordination envelope of a step as the ledger records it. */
 import { UNBOUND_TARGET, type CoordinationEnvelope } from "../contracts/envelope.ts";
 import type { SessionKey, StepId } from "../contracts/ids.ts";
 import { sessionOf, type Coordination } from "../ledger/state.ts";
 
-/** The envelope of a step's current attempt, as the ledger records it (H3); `undefined` for a step it does not know. */
+/** Returns the envelope of the step's current attempt (H3); `undefined` for an unknown step. */
 export function envelopeOf(state: Coordination, stepId: StepId): CoordinationEnvelope | undefined {
   if (state.kind === "unopened") return undefined;
   const step = state.steps.get(stepId);

@@ -1,14 +1,14 @@
-/** Owns: what the runtime should do next about held results, questions to people and sessions that are to be told something. */
+/** Owns: planning the next effects for held results, questions to people and sessions that wait to be told something. */
 import type { Channel } from "../contracts/escalation.ts";
 import { idempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
-import { unsentNotices } from "../escalation/notices.ts";
-import { verifierGate } from "../gates/verifier-gate.ts";
+import { listUnsentNotices } from "../escalation/notices.ts";
+import { ruleOnVerdicts } from "../gates/verifier-gate.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { heldStepOf } from "./decide-held.ts";
+import { findHeldStep } from "./decide-held.ts";
 
 export type GateEffect = VerifyResult | ExpireQuestion | NotifyPeople | TellSession;
 
-/** Ask the checks of a held result that have not answered. */
+/** Asks the checks of a held result that have not answered. */
 export interface VerifyResult {
   readonly kind: "verifyResult";
   readonly effectId: string;
@@ -17,13 +17,14 @@ export interface VerifyResult {
   readonly checks: readonly string[];
 }
 
-/** Nobody answered in time. */
+/** Closes a question that nobody answered in time. */
 export interface ExpireQuestion {
   readonly kind: "expireQuestion";
   readonly effectId: string;
   readonly escalationId: string;
 }
 
+/** Notifies people of an open question on one channel. */
 export interface NotifyPeople {
   readonly kind: "notifyPeople";
   readonly effectId: string;
@@ -32,40 +33,48 @@ export interface NotifyPeople {
   readonly channel: Channel;
 }
 
+/** Tells a session the fate of a held result, or an answer. */
 export interface TellSession {
   readonly kind: "tellSession";
   readonly effectId: string;
   readonly tellingId: string;
 }
 
-export function gateEffects(state: OpenCoordination, now: EpochMs): GateEffect[] {
-  return [...checks(state), ...expiries(state, now), ...notices(state, now), ...tellings(state)];
+/** Returns the effects that are due now. */
+export function planGateEffects(state: OpenCoordination, now: EpochMs): GateEffect[] {
+  return [
+    ...planChecks(state),
+    ...planExpiries(state, now),
+    ...planNotices(state, now),
+    ...planTellings(state),
+  ];
 }
 
-/** What is due now is due since the newest change. */
-export function gateDeadlines(state: OpenCoordination): EpochMs[] {
+/** Returns the times at which effects become due. An effect that is due now has the time of the newest change. */
+export function listGateDeadlines(state: OpenCoordination): EpochMs[] {
   const questions = state.openQuestions.valueSeq().toArray();
-  const unsent = openQuestionsOf(state).flatMap((question) =>
-    unsentNotices(question).map(({ atMs }) => atMs),
+  const unsentTimes = openQuestionsOf(state).flatMap((question) =>
+    listUnsentNotices(question).map(({ atMs }) => atMs),
   );
-  const isBusy = tellable(state).length > 0 || state.held.some((stepId) => waitsForChecks(state, stepId));
-  return [...questions, ...unsent, ...(isBusy ? [state.changedAtMs] : [])];
+  const isBusy =
+    listTellable(state).length > 0 || state.held.some((stepId) => isWaitingForChecks(state, stepId));
+  return [...questions, ...unsentTimes, ...(isBusy ? [state.changedAtMs] : [])];
 }
 
-function waitsForChecks(state: OpenCoordination, stepId: StepId): boolean {
-  return missingChecks(state, stepId).length > 0;
+function isWaitingForChecks(state: OpenCoordination, stepId: StepId): boolean {
+  return listMissingChecks(state, stepId).length > 0;
 }
 
-function missingChecks(state: OpenCoordination, stepId: StepId): readonly string[] {
-  const step = heldStepOf(state, stepId);
+function listMissingChecks(state: OpenCoordination, stepId: StepId): readonly string[] {
+  const step = findHeldStep(state, stepId);
   if (!step || step.phase.escalationId) return [];
-  const verdict = verifierGate(step.spec.gate, { ...step.phase, revisions: step.revisions ?? 0 });
+  const verdict = ruleOnVerdicts(step.spec.gate, { ...step.phase, revisions: step.revisions ?? 0 });
   return verdict.outcome === "wait" ? verdict.checks : [];
 }
 
-function checks(state: OpenCoordination): VerifyResult[] {
+function planChecks(state: OpenCoordination): VerifyResult[] {
   return state.held.toArray().flatMap((stepId): VerifyResult[] => {
-    const missing = missingChecks(state, stepId);
+    const missing = listMissingChecks(state, stepId);
     if (missing.length === 0) return [];
     const attempt = state.steps.get(stepId)?.phase.attempt ?? 0;
     const key = idempotencyKey(state.coordinationId, stepId, attempt);
@@ -73,7 +82,7 @@ function checks(state: OpenCoordination): VerifyResult[] {
   });
 }
 
-function expiries({ openQuestions, coordinationId }: OpenCoordination, now: EpochMs): ExpireQuestion[] {
+function planExpiries({ openQuestions, coordinationId }: OpenCoordination, now: EpochMs): ExpireQuestion[] {
   return openQuestions
     .filter((deadlineAtMs) => now >= deadlineAtMs)
     .keySeq()
@@ -92,12 +101,12 @@ function openQuestionsOf({ openQuestions, escalations }: OpenCoordination) {
     .flatMap((escalationId) => escalations.get(escalationId) ?? []);
 }
 
-/** One at a time on each channel, so that people hear of the questions of one coordination in their order. */
-function notices(state: OpenCoordination, now: EpochMs): NotifyPeople[] {
+/** Plans at most one notice for each channel, so that people hear of the questions of one coordination in their order. */
+function planNotices(state: OpenCoordination, now: EpochMs): NotifyPeople[] {
   const next = new Map<Channel, NotifyPeople>();
   for (const question of openQuestionsOf(state)) {
     const { escalationId } = question;
-    for (const { channel, atMs, notice } of unsentNotices(question)) {
+    for (const { channel, atMs, notice } of listUnsentNotices(question)) {
       if (atMs > now || next.has(channel)) continue;
       const effectId = `${state.coordinationId}:notify:${channel}`;
       next.set(channel, { kind: "notifyPeople", effectId, escalationId, notice, channel });
@@ -107,10 +116,10 @@ function notices(state: OpenCoordination, now: EpochMs): NotifyPeople[] {
 }
 
 /**
- * A child that a model spawned is told when its own work is over: a turn of ours in the middle of it would take the place of its run
- * in the host's records. Of a planned step we follow the run by its key.
+ * Returns the messages that can be delivered now. A child that a model spawned is told only when its own work is over: a turn of ours
+ * in the middle would replace its run in the host's records. The run of a planned step is followed by its key, so it can be told at once.
  */
-function tellable({ tellings: open, children, steps }: OpenCoordination): string[] {
+function listTellable({ tellings: open, children, steps }: OpenCoordination): string[] {
   const isAtWork = (session: SessionKey): boolean => {
     const stepId = children.get(session);
     const step = stepId && steps.get(stepId);
@@ -123,9 +132,9 @@ function tellable({ tellings: open, children, steps }: OpenCoordination): string
     .toArray();
 }
 
-function tellings(state: OpenCoordination): TellSession[] {
+function planTellings(state: OpenCoordination): TellSession[] {
   const { coordinationId } = state;
-  return tellable(state).map((tellingId) => ({
+  return listTellable(state).map((tellingId) => ({
     kind: "tellSession",
     effectId: `${coordinationId}:tell:${tellingId}`,
     tellingId,

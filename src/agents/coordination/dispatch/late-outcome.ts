@@ -1,25 +1,26 @@
-/** Owns: what becomes of an outcome or a verdict that no longer counts (D3). */
+/** Owns: refusing and recording an outcome or a verdict that no longer counts (D3). */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { Step } from "../ledger/state.ts";
 import { refuse, type Decision } from "./decision.ts";
 
-/** A verdict on one of these is about something else. */
+/** A verdict that is refused in one of these states is about another result. */
 const OPEN: ReadonlySet<Step["phase"]["status"]> = new Set(["dispatched", "running", "held"]);
 
-/** D3: an outcome that came too late changes nothing, and is recorded once. */
-export function late(
+/** Refuses an outcome that came too late (D3). It changes nothing and is recorded once. */
+export function refuseLate(
   step: Step,
   { attempt, outcome }: Pick<FactPayloads["step.outcome_refused"], "attempt" | "outcome">,
 ): Decision {
   const { stepId } = step.spec;
   const isStale = attempt !== step.phase.attempt;
-  const isElsewhere = !isStale && outcome === "verified" && OPEN.has(step.phase.status);
-  const refusal = refusalOf(step, { attempt, isElsewhere });
-  const known = step.late ?? [];
-  const isKnown = known.includes(`${attempt}:${outcome}`) || known.length >= BOUNDS.lateOutcomesPerStepMax;
+  const isOtherTarget = !isStale && outcome === "verified" && OPEN.has(step.phase.status);
+  const refusal = refusalOf(step, { attempt, isOtherTarget });
+  const lateOutcomes = step.late ?? [];
+  const isKnown =
+    lateOutcomes.includes(`${attempt}:${outcome}`) || lateOutcomes.length >= BOUNDS.lateOutcomesPerStepMax;
   if (isKnown || attempt < 1 || attempt > step.phase.attempt) return refusal;
-  const because = isStale ? "stale_attempt" : isElsewhere ? "other_target" : "step_ended";
+  const because = isStale ? "stale_attempt" : isOtherTarget ? "other_target" : "step_ended";
   return {
     ...refusal,
     facts: [{ type: "step.outcome_refused", payload: { stepId, attempt, outcome, because } }],
@@ -28,11 +29,14 @@ export function late(
 
 function refusalOf(
   { spec: { stepId }, phase }: Step,
-  { attempt, isElsewhere }: { readonly attempt: number; readonly isElsewhere: boolean },
+  { attempt, isOtherTarget }: { readonly attempt: number; readonly isOtherTarget: boolean },
 ): Decision & { readonly kind: "refused" } {
   if (attempt !== phase.attempt)
-    return refuse("STALE_ATTEMPT", `attempt ${attempt} is not attempt ${phase.attempt} of step ${stepId}`);
-  return isElsewhere
-    ? refuse("NOT_HELD", `the verdict is not about what step ${stepId} is held for`)
+    return refuse(
+      "STALE_ATTEMPT",
+      `attempt ${attempt} of step ${stepId} is not the current attempt, which is ${phase.attempt}`,
+    );
+  return isOtherTarget
+    ? refuse("NOT_HELD", `the verdict is about another result than the one that step ${stepId} is held for`)
     : refuse("STEP_ENDED", `step ${stepId} is ${phase.status}`);
 }

@@ -1,17 +1,23 @@
 /**
- * Owns: what the runtime should do next about a coordination, and when to look again. Timers are derived from state
- * here and are never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
+ * Owns: planning the next effects of a coordination, and the time to look again. Timers are derived from state here and are
+ * never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
 import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
-import { beginsNothing, isPlanned } from "./plan-rules.ts";
-import { gateDeadlines, gateEffects, type GateEffect } from "./gate-effects.ts";
-import { nextPlanDeadline, planEffects, recoverPlan, type PlanEffect, type RunStep } from "./plan-effects.ts";
+import { hasStoppedBeginning, isPlanned } from "./plan-rules.ts";
+import { listGateDeadlines, planGateEffects, type GateEffect } from "./gate-effects.ts";
+import {
+  listPlanDeadlines,
+  planEffects,
+  recoverPlan,
+  type PlanEffect,
+  type RunStep,
+} from "./plan-effects.ts";
 import type { Capacity, EndCoordination } from "./capacity.ts";
 
 export type Effect = AskHost | EndCoordination | StopObserved | CloseReview | GateEffect | PlanEffect;
 
-/** Ask the host what became of a step, and rule on the answer. */
+/** Asks the host what became of a step, and rules on the answer. */
 export interface AskHost {
   readonly kind: "askHost";
   readonly effectId: string;
@@ -19,7 +25,7 @@ export interface AskHost {
   readonly attempt: number;
 }
 
-/** Stop a child that a model spawned. */
+/** Stops a child that a model spawned. */
 export interface StopObserved {
   readonly kind: "stopObserved";
   readonly effectId: string;
@@ -27,7 +33,7 @@ export interface StopObserved {
   readonly attempt: number;
 }
 
-/** Nobody answered about a conflict in time, or the gateway that asked is gone. */
+/** Closes the review of a conflict that nobody answered in time, or whose gateway is gone. */
 export interface CloseReview {
   readonly kind: "closeReview";
   readonly effectId: string;
@@ -40,60 +46,62 @@ const NO_LIMIT: Capacity = {
   isUnderway: () => false,
 };
 
+/** Returns the effects that are due now. */
 export function planDispatch(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
-  const stops = observedOf(state).filter((step) => isToStop(state, step));
-  const asks = observedOf(state).filter(
-    (step) => isAtWork(step) && !isContinued(step) && now >= dueAt(state, step),
+  const stops = observedStepsOf(state).filter((step) => mustStopObserved(state, step));
+  const asks = observedStepsOf(state).filter(
+    (step) => isAtWork(step) && !isContinuedByUs(step) && now >= computeDueTime(state, step),
   );
   const effects: Effect[] = [
-    ...stops.map((step) => ({ kind: "stopObserved" as const, ...about(state, step, "stop") })),
+    ...stops.map((step) => ({ kind: "stopObserved" as const, ...createStepEffect(state, step, "stop") })),
     ...asks.map((step) => askHost(state, step)),
-    ...overdueReviews(state, now),
-    ...gateEffects(state, now),
-    ...continuations(state, now, capacity),
+    ...planOverdueReviews(state, now),
+    ...planGateEffects(state, now),
+    ...planContinuations(state, now, capacity),
   ];
   if (isPlanned(state)) return [...effects, ...planEffects(state, now, capacity)];
-  const isOver = hasNothingOpen(state) && now >= settlesAt(state);
+  const isOver = isIdle(state) && now >= computeSettlingTime(state);
   return isOver ? [...effects, endCoordination(state)] : effects;
 }
 
-/** At start every open step is reconciled with the host, due or not. */
+/** Returns the effects at the start of the runtime: every open step is reconciled with the host, due or not. */
 export function planRecovery(state: Coordination, now: EpochMs, capacity: Capacity = NO_LIMIT): Effect[] {
   if (state.kind !== "open") return [];
   const asks = [
-    ...observedOf(state)
-      .filter((step) => isAtWork(step) && !isContinued(step))
+    ...observedStepsOf(state)
+      .filter((step) => isAtWork(step) && !isContinuedByUs(step))
       .map((step) => askHost(state, step)),
-    ...overdueReviews(state, now),
-    ...gateEffects(state, now),
-    ...continuations(state, now, capacity),
+    ...planOverdueReviews(state, now),
+    ...planGateEffects(state, now),
+    ...planContinuations(state, now, capacity),
   ];
   if (!isPlanned(state)) return asks;
   return [...asks, ...recoverPlan(state, now), ...planEffects(state, now, capacity)];
 }
 
 /**
- * When `planDispatch` has something to do at the latest; `undefined` when never. With `after`, what is due already is left
- * out, because it may wait for something else and must not hide what comes later.
+ * Returns the next time at which `planDispatch` has something to do; `undefined` when it never has. With `after`, times up to
+ * it are left out: they may wait for something else and must not hide later ones.
  */
-export function nextDeadline(state: Coordination, after?: EpochMs): EpochMs | undefined {
+export function findNextDeadline(state: Coordination, after?: EpochMs): EpochMs | undefined {
   if (state.kind !== "open") return undefined;
-  const due = observedOf(state).flatMap((step) => [
-    ...(isDueByItself(state, step) ? [dueAt(state, step)] : []),
-    // What is to stop is to stop now.
-    ...(isToStop(state, step) ? [state.changedAtMs] : []),
+  const due = observedStepsOf(state).flatMap((step) => [
+    ...(isDueByItself(state, step) ? [computeDueTime(state, step)] : []),
+    // A step that must be stopped is due now.
+    ...(mustStopObserved(state, step) ? [state.changedAtMs] : []),
   ]);
-  const reviews = state.reviews.valueSeq().map(closesAt).toArray();
-  const gates = gateDeadlines(state);
-  if (isPlanned(state)) return least([...due, ...reviews, ...gates, ...nextPlanDeadline(state)], after);
-  const isIdle = hasNothingOpen(state);
-  const idle = isIdle ? [settlesAt(state)] : due;
-  return least([...idle, ...reviews, ...gates], isIdle ? undefined : after);
+  const reviews = state.reviews.valueSeq().map(computeClosingTime).toArray();
+  const gates = listGateDeadlines(state);
+  if (isPlanned(state))
+    return findEarliest([...due, ...reviews, ...gates, ...listPlanDeadlines(state)], after);
+  const isCoordinationIdle = isIdle(state);
+  const idle = isCoordinationIdle ? [computeSettlingTime(state)] : due;
+  return findEarliest([...idle, ...reviews, ...gates], isCoordinationIdle ? undefined : after);
 }
 
-/** Whoever cancelled does not wait for answers. */
-function hasNothingOpen({ openSteps, tellings, openQuestions, cancelledBy }: OpenCoordination): boolean {
+/** True when nothing is open that the end has to wait for. A cancelled coordination does not wait for answers. */
+function isIdle({ openSteps, tellings, openQuestions, cancelledBy }: OpenCoordination): boolean {
   const isAsked = openQuestions.size > 0 && cancelledBy === undefined;
   return openSteps.size === 0 && tellings.size === 0 && !isAsked;
 }
@@ -102,12 +110,12 @@ function isAtWork({ phase }: Step): boolean {
   return phase.status !== "held" && phase.status !== "backoff";
 }
 
-/** Children that a model spawned and whose results go back to them: from then on their turns are ours. */
-function continuations(state: OpenCoordination, now: EpochMs, capacity: Capacity): RunStep[] {
-  const isStopped = isPlanned(state) && beginsNothing(state, now);
-  return observedOf(state)
+/** Plans the attempts of spawns whose results went back to their agents: from then on we start their turns. */
+function planContinuations(state: OpenCoordination, now: EpochMs, capacity: Capacity): RunStep[] {
+  const isStopped = isPlanned(state) && hasStoppedBeginning(state, now);
+  return observedStepsOf(state)
     .filter((step) => step.phase.status !== "backoff" || !isStopped)
-    .filter((step) => isContinued(step) && (state.cancelledBy ?? step.cancelledBy) === undefined)
+    .filter((step) => isContinuedByUs(step) && (state.cancelledBy ?? step.cancelledBy) === undefined)
     .map((step): RunStep => {
       const { phase, spec } = step;
       const attempt = phase.status === "backoff" ? phase.attempt + 1 : phase.attempt;
@@ -118,8 +126,8 @@ function continuations(state: OpenCoordination, now: EpochMs, capacity: Capacity
     .filter(({ effectId }) => !capacity.isUnderway(effectId));
 }
 
-/** D2: the attempts after the first of a spawn are started by us, and followed by whoever started them. */
-export function isContinued({ spec, phase, revisions = 0 }: Step): boolean {
+/** True for a spawn whose later attempts we start and follow ourselves (D2). */
+export function isContinuedByUs({ spec, phase, revisions = 0 }: Step): boolean {
   if (spec.planned || revisions === 0) return false;
   return (
     phase.status === "backoff" ||
@@ -127,22 +135,22 @@ export function isContinued({ spec, phase, revisions = 0 }: Step): boolean {
   );
 }
 
-/** A held result waits for what `gateDeadlines` names; while people are asked about the whole plan, nothing is continued. */
+/** True when time alone moves the step on. A held result has the deadlines of its gate; nothing is continued while people are asked. */
 function isDueByItself(state: OpenCoordination, { phase }: Step): boolean {
   if (phase.status === "held") return false;
   const { budgetQuestion, decisionQuestion } = state.plan ?? {};
   return phase.status !== "backoff" || (budgetQuestion === undefined && decisionQuestion === undefined);
 }
 
-function least(times: readonly EpochMs[], after = -1): EpochMs | undefined {
+function findEarliest(times: readonly EpochMs[], after = -1): EpochMs | undefined {
   return times.reduce<EpochMs | undefined>(
     (earliest, at) => (at > after && (earliest === undefined || at < earliest) ? at : earliest),
     undefined,
   );
 }
 
-/** The open steps that a model spawned. */
-function observedOf(state: OpenCoordination): Step[] {
+/** Returns the open steps that a model spawned. */
+function observedStepsOf(state: OpenCoordination): Step[] {
   if (!state.plan) return openStepsOf(state);
   return state.plan.timed
     .toArray()
@@ -150,20 +158,20 @@ function observedOf(state: OpenCoordination): Step[] {
     .filter(({ spec }) => !spec.planned);
 }
 
-function isToStop({ cancelledBy }: OpenCoordination, step: Step): boolean {
+function mustStopObserved({ cancelledBy }: OpenCoordination, step: Step): boolean {
   return step.phase.status === "running" && (cancelledBy ?? step.cancelledBy) !== undefined;
 }
 
-/** The host tells of the answer first, also of one that did not come. */
+/** Grace for the host, in milliseconds: it reports the answer first, also that none came. */
 const REVIEW_GRACE_MS = 15_000;
 
-function closesAt(reviewByMs: EpochMs): EpochMs {
+function computeClosingTime(reviewByMs: EpochMs): EpochMs {
   return addMs(reviewByMs, REVIEW_GRACE_MS);
 }
 
-function overdueReviews({ reviews, coordinationId }: OpenCoordination, now: EpochMs): CloseReview[] {
+function planOverdueReviews({ reviews, coordinationId }: OpenCoordination, now: EpochMs): CloseReview[] {
   return reviews
-    .filter((reviewByMs) => now >= closesAt(reviewByMs))
+    .filter((reviewByMs) => now >= computeClosingTime(reviewByMs))
     .keySeq()
     .toArray()
     .map((conflictId) => ({
@@ -173,33 +181,33 @@ function overdueReviews({ reviews, coordinationId }: OpenCoordination, now: Epoc
     }));
 }
 
-function settlesAt(state: OpenCoordination): EpochMs {
+function computeSettlingTime(state: OpenCoordination): EpochMs {
   return addMs(state.changedAtMs, state.created.settleMs);
 }
 
-/** The host enforces a spawn's own limit from a later start than ours, and tells of it later still. */
-export function overdueAt(
+/** Returns the time after which a step is overdue. The host counts a spawn's limit from a later start and reports it later still. */
+export function computeOverdueTime(
   state: OpenCoordination,
   { deadlineAtMs }: { readonly deadlineAtMs: EpochMs },
 ): EpochMs {
   return addMs(deadlineAtMs, state.created.acknowledgeMs);
 }
 
-function dueAt(state: OpenCoordination, { phase, admittedAtMs }: Step): EpochMs {
-  if (phase.status === "running") return overdueAt(state, phase);
+function computeDueTime(state: OpenCoordination, { phase, admittedAtMs }: Step): EpochMs {
+  if (phase.status === "running") return computeOverdueTime(state, phase);
   if (phase.status === "backoff") return phase.retryAtMs;
   if (phase.status === "dispatched") return addMs(phase.dispatchedAtMs, state.created.acknowledgeMs);
   return admittedAtMs;
 }
 
-function about(state: OpenCoordination, { spec, phase }: Step, act: string) {
+function createStepEffect(state: OpenCoordination, { spec, phase }: Step, act: string) {
   const { attempt } = phase;
   const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
   return { effectId: `${key}:${act}`, stepId: spec.stepId, attempt };
 }
 
 function askHost(state: OpenCoordination, step: Step): AskHost {
-  return { kind: "askHost", ...about(state, step, "ask") };
+  return { kind: "askHost", ...createStepEffect(state, step, "ask") };
 }
 
 function endCoordination(state: OpenCoordination): EndCoordination {

@@ -1,4 +1,4 @@
-/** Owns: what the runtime should do next about a plan. */
+/** Owns: planning the next effects of a plan. */
 import { laneSchema, type Lane } from "../contracts/envelope.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import { addMs, idempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
@@ -7,12 +7,12 @@ import { isDelivery } from "../ledger/plan-progress.ts";
 import type { Step, StepPhase } from "../ledger/state.ts";
 import {
   hasIdleSteps,
-  isToStop,
+  mustStop,
   isWorkedOff,
-  reachedLimit,
+  findReachedLimit,
   stopOf,
-  stopsRunning,
-  wantsToBegin,
+  canStopRunning,
+  hasWorkToBegin,
   type PlannedCoordination,
   type StopReason,
 } from "./plan-rules.ts";
@@ -22,63 +22,66 @@ import type { Capacity } from "./capacity.ts";
 export type PlanEffect =
   RunStep | StopStep | StopStray | AdmitSteps | SkipDoomed | TripBreaker | JudgePlan | EndCoordination;
 
-interface OfStep {
+interface StepEffect {
   readonly effectId: string;
   readonly stepId: StepId;
   readonly attempt: number;
 }
 
-/** Bring an attempt to its end: dispatch it, start it, follow it; or take it up where a crash left it. */
-export interface RunStep extends OfStep {
+/** Brings an attempt to its end: dispatches, starts and follows it, or takes it up where a crash left it. */
+export interface RunStep extends StepEffect {
   readonly kind: "runStep";
   readonly lane: Lane;
   readonly readyAtMs: EpochMs;
 }
 
-/** Cancel an attempt under way. */
-export interface StopStep extends OfStep {
+/** Cancels an attempt that is under way. */
+export interface StopStep extends StepEffect {
   readonly kind: "stopStep";
 }
 
-/** Stop what may be left of an attempt that was given up. */
-export interface StopStray extends OfStep {
+/** Stops the child that may be left of an attempt that was given up. */
+export interface StopStray extends StepEffect {
   readonly kind: "stopStray";
   readonly childSessionKey: SessionKey;
 }
 
-/** Admit the next steps of the plan. */
+/** Admits the next steps of the plan, from an index of its graph on. */
 export interface AdmitSteps {
   readonly kind: "admitSteps";
   readonly effectId: string;
   readonly from: number;
 }
 
+/** Ends steps that can no longer run. */
 export interface SkipDoomed {
   readonly kind: "skipSteps";
   readonly effectId: string;
   readonly stepIds: readonly StepId[];
 }
 
-/** Find out how far the plan reached what it is for. */
+/** Judges how far the plan reached its success criteria. */
 export interface JudgePlan {
   readonly kind: "judgePlan";
   readonly effectId: string;
 }
 
+/** Trips the circuit breaker: the budget is spent. */
 export interface TripBreaker {
   readonly kind: "tripBreaker";
   readonly effectId: string;
 }
 
+/** Returns the effects of the plan that are due now. */
 export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: Capacity): PlanEffect[] {
   const stop = stopOf(state, now);
-  const effects: PlanEffect[] = [...strays(state), ...stops(state, now)];
-  const lost = skippable(state, stop);
-  if (lost.length > 0)
+  const effects: PlanEffect[] = [...planStrayStops(state), ...planStops(state, now)];
+  const skippableSteps = listSkippable(state, stop);
+  if (skippableSteps.length > 0)
     effects.push({
       kind: "skipSteps",
-      effectId: `${state.coordinationId}:skip:${lost[0] ?? ""}`,
-      stepIds: lost,
+      effectId: `${state.coordinationId}:skip:${skippableSteps[0] ?? ""}`,
+      stepIds: skippableSteps,
     });
   const total = state.created.plan?.steps ?? 0;
   if (state.plan.admitted < total)
@@ -87,15 +90,15 @@ export function planEffects(state: PlannedCoordination, now: EpochMs, capacity: 
       effectId: `${state.coordinationId}:admit:${state.plan.admitted}`,
       from: state.plan.admitted,
     });
-  const held = stop === undefined ? budgetEffects(state, now) : [];
+  const budgetStops = stop === undefined ? planBudgetStops(state, now) : [];
   effects.push(
-    ...held,
-    ...begins(state, { now, capacity, isHeld: stop !== undefined || isHeld(state, held) }),
+    ...budgetStops,
+    ...planAttempts(state, { now, capacity, isHeld: stop !== undefined || isHeld(state, budgetStops) }),
   );
-  return isWorkedOff(state) ? [...effects, atTheEnd(state)] : effects;
+  return isWorkedOff(state) ? [...effects, planEnd(state)] : effects;
 }
 
-function atTheEnd({
+function planEnd({
   created,
   successCriteria,
   coordinationId,
@@ -106,48 +109,50 @@ function atTheEnd({
     : { kind: "judgePlan", effectId: `${coordinationId}:judge` };
 }
 
-/** People were asked about the whole plan. */
+/** True while people are asked about the whole plan. */
 function isAsked({ plan }: PlannedCoordination): boolean {
   return plan.budgetQuestion !== undefined || plan.decisionQuestion !== undefined;
 }
 
-/** At start every attempt under way is taken up again. */
+/** Returns the effects that take up every attempt under way again, at the start of the runtime. */
 export function recoverPlan(state: PlannedCoordination, now: EpochMs): PlanEffect[] {
   return state.plan.running
     .toArray()
     .flatMap((stepId) => state.steps.get(stepId) ?? [])
-    .filter((step) => !isToStop(state, step, now))
+    .filter((step) => !mustStop(state, step, now))
     .map((step) => ({
       kind: "runStep",
-      ...ofStep(state, step),
+      ...createStepEffect(state, step),
       lane: step.spec.lane,
       readyAtMs: step.admittedAtMs,
     }));
 }
 
 /**
- * When a plan needs to be looked at though nothing happened. What has passed and means nothing any more is left out: it
- * would hide what is due later.
+ * Returns the times at which the plan needs a look although nothing happened. Times that no longer matter are left out: they would
+ * hide later ones.
  */
-export function nextPlanDeadline(state: PlannedCoordination): EpochMs[] {
+export function listPlanDeadlines(state: PlannedCoordination): EpochMs[] {
   const { plan, steps, created } = state;
-  const asked = isAsked(state);
-  const times = plan.timed.toArray().flatMap((stepId) => dueAt(steps.get(stepId)?.phase, asked) ?? []);
+  const isPeopleAsked = isAsked(state);
+  const times = plan.timed
+    .toArray()
+    .flatMap((stepId) => findDueTime(steps.get(stepId)?.phase, isPeopleAsked) ?? []);
   const deadlineAtMs = created.plan?.deadlineAtMs;
   if (deadlineAtMs !== undefined && hasIdleSteps(state)) times.push(deadlineAtMs);
-  if (asked) return times;
+  if (isPeopleAsked) return times;
   const wallMs = created.plan?.budget?.wallMs;
-  return wallMs !== undefined && !plan.stop && wantsToBegin(state)
+  return wallMs !== undefined && !plan.stop && hasWorkToBegin(state)
     ? [...times, addMs(plan.allowedFromMs, wallMs)]
     : times;
 }
 
-/** While people are asked about the whole plan, nothing is tried again. */
-function dueAt(phase: StepPhase | undefined, isAsked: boolean): EpochMs | undefined {
+/** Returns when a retry is due. While people are asked about the whole plan, nothing is tried again. */
+function findDueTime(phase: StepPhase | undefined, isAsked: boolean): EpochMs | undefined {
   return phase?.status === "backoff" && !isAsked ? phase.retryAtMs : undefined;
 }
 
-function strays({ plan, coordinationId }: PlannedCoordination): StopStray[] {
+function planStrayStops({ plan, coordinationId }: PlannedCoordination): StopStray[] {
   return plan.strays.toArray().map(([childSessionKey, { stepId, attempt }]) => ({
     kind: "stopStray",
     effectId: `${idempotencyKey(coordinationId, stepId, attempt)}:stray`,
@@ -157,47 +162,47 @@ function strays({ plan, coordinationId }: PlannedCoordination): StopStray[] {
   }));
 }
 
-function stops(state: PlannedCoordination, now: EpochMs): StopStep[] {
+function planStops(state: PlannedCoordination, now: EpochMs): StopStep[] {
   const isStopping = stopOf(state, now) !== undefined;
   return state.plan.running
     .toArray()
     .flatMap((stepId) => {
       const step = state.steps.get(stepId);
-      return step && (isStopping || step.cancelledBy) && isToStop(state, step, now) ? [step] : [];
+      return step && (isStopping || step.cancelledBy) && mustStop(state, step, now) ? [step] : [];
     })
     .map((step) => ({
       kind: "stopStep",
-      ...ofStep(state, step),
-      effectId: `${ofStep(state, step).effectId}:stop`,
+      ...createStepEffect(state, step),
+      effectId: `${createStepEffect(state, step).effectId}:stop`,
     }));
 }
 
-/** So many at once, so that an append stays short. A step may be cancelled though its plan goes on. */
-function skippable(state: PlannedCoordination, stop: StopReason | undefined): StepId[] {
-  const { plan, openSteps, steps, held } = state;
-  const ends = (stepId: StepId): boolean => {
+/** Returns the steps to end now, as many as one append may hold. A step may be cancelled although its plan goes on. */
+function listSkippable(state: PlannedCoordination, stop: StopReason | undefined): StepId[] {
+  const { plan, openSteps, steps, held: heldSteps } = state;
+  const isEnding = (stepId: StepId): boolean => {
     const step = steps.get(stepId);
     const because = step?.cancelledBy ? "cancelled" : stop;
-    return step !== undefined && because !== undefined && endsAtStop(step, because);
+    return step !== undefined && because !== undefined && isEndedByStop(step, because);
   };
-  const lost = stop
-    ? openSteps.toSeq().filter(ends)
-    : plan.doomed.union(plan.timed.filter(ends), held.filter(ends));
-  return lost.take(BOUNDS.stepsPerAppendMax).toArray();
+  const stoppedSteps = stop
+    ? openSteps.toSeq().filter(isEnding)
+    : plan.doomed.union(plan.timed.filter(isEnding), heldSteps.filter(isEnding));
+  return stoppedSteps.take(BOUNDS.stepsPerAppendMax).toArray();
 }
 
-/** What is idle, and results that wait for a ruling which nobody needs any more; also of what children of the plan spawned. */
-function endsAtStop(step: Step, stop: StopReason): boolean {
+/** True when the stop ends the step: it is idle, or its result waits for a ruling that nobody needs any more. */
+function isEndedByStop(step: Step, stop: StopReason): boolean {
   const { status } = step.phase;
   if (isDelivery(step)) return false;
-  if (status === "held") return stopsRunning(stop);
+  if (status === "held") return canStopRunning(stop);
   if (step.spec.planned) return status === "waiting" || status === "backoff" || status === "blocked";
-  // A spawn whose result goes back to its agent runs nowhere.
+  // A spawn in backoff has no child at work: its result goes back to its agent.
   return status === "backoff";
 }
 
-function budgetEffects(state: PlannedCoordination, now: EpochMs): TripBreaker[] {
-  if (isAsked(state) || !reachedLimit(state, now)) return [];
+function planBudgetStops(state: PlannedCoordination, now: EpochMs): TripBreaker[] {
+  if (isAsked(state) || !findReachedLimit(state, now)) return [];
   return [{ kind: "tripBreaker", effectId: `${state.coordinationId}:trip:${state.escalations.size}` }];
 }
 
@@ -205,32 +210,35 @@ function isHeld(state: PlannedCoordination, trips: readonly TripBreaker[]): bool
   return isAsked(state) || trips.length > 0;
 }
 
-interface Beginning {
+interface PlanningPass {
   readonly now: EpochMs;
   readonly capacity: Capacity;
-  /** Only the delivery may begin. */
+  /** True when only the delivery may begin. */
   readonly isHeld: boolean;
 }
 
-/** The attempts to begin: as many as the lanes take, those first that the lanes would let run first. */
-function begins(state: PlannedCoordination, { now, capacity, isHeld: held }: Beginning): RunStep[] {
+/** Returns the attempts to begin: as many as the lanes take, in the order in which the lanes would run them. */
+function planAttempts(
+  state: PlannedCoordination,
+  { now, capacity, isHeld: isStepHeld }: PlanningPass,
+): RunStep[] {
   const { plan, steps } = state;
   if (Object.values(capacity.room).every((free) => free === 0)) return [];
   const candidates: Candidate[] = [];
   const consider = (step: Step | undefined, readyAtMs: EpochMs): void => {
-    if (!step?.spec.planned || (!isDelivery(step) && (held || step.cancelledBy))) return;
-    const effect = nextAttempt(state, step, readyAtMs);
+    if (!step?.spec.planned || (!isDelivery(step) && (isStepHeld || step.cancelledBy))) return;
+    const effect = planNextAttempt(state, step, readyAtMs);
     if (!capacity.isUnderway(effect.effectId)) candidates.push(candidateOf(step, effect));
   };
   for (const stepId of plan.timed) {
     const step = steps.get(stepId);
     if (step?.phase.status === "backoff" && now >= step.phase.retryAtMs) consider(step, step.phase.retryAtMs);
   }
-  // Asked at every change of the plan, mostly while the lane of the many is full.
+  // A full lane is skipped early: this runs at every change of the plan, mostly while the busiest lane is full.
   for (const lane of laneSchema.options)
     if (capacity.room[lane] > 0)
       for (const [stepId, readyAtMs] of plan.ready[lane]) consider(steps.get(stepId), readyAtMs);
-  return laneSchema.options.flatMap((lane) => chosenFor(lane, candidates, capacity));
+  return laneSchema.options.flatMap((lane) => pickForLane(lane, candidates, capacity));
 }
 
 interface Candidate extends ReadyRequest {
@@ -248,7 +256,7 @@ function candidateOf({ spec }: Step, effect: RunStep): Candidate {
   };
 }
 
-function chosenFor(lane: Lane, candidates: readonly Candidate[], capacity: Capacity): RunStep[] {
+function pickForLane(lane: Lane, candidates: readonly Candidate[], capacity: Capacity): RunStep[] {
   const waiting = candidates.filter(({ effect }) => effect.lane === lane);
   const { room, agingMs, allowance } = capacity;
   const count = room[lane];
@@ -257,13 +265,13 @@ function chosenFor(lane: Lane, candidates: readonly Candidate[], capacity: Capac
   return chosen.map(({ effect }) => effect);
 }
 
-function nextAttempt(state: PlannedCoordination, { spec, phase }: Step, readyAtMs: EpochMs): RunStep {
+function planNextAttempt(state: PlannedCoordination, { spec, phase }: Step, readyAtMs: EpochMs): RunStep {
   const attempt = phase.attempt + 1;
   const effectId = `${idempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
   return { kind: "runStep", effectId, stepId: spec.stepId, attempt, lane: spec.lane, readyAtMs };
 }
 
-function ofStep(state: PlannedCoordination, { spec, phase }: Step): OfStep {
+function createStepEffect(state: PlannedCoordination, { spec, phase }: Step): StepEffect {
   const { stepId } = spec;
   const { attempt } = phase;
   return { effectId: `${idempotencyKey(state.coordinationId, stepId, attempt)}:run`, stepId, attempt };

@@ -1,4 +1,4 @@
-/** Owns: the questions about a running plan that both deciding and planning ask. */
+/** Owns: the rules about a running plan that both deciding and planning use. */
 import { laneSchema } from "../contracts/envelope.ts";
 import type { SpendingLimit } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
@@ -8,13 +8,14 @@ import { isDelivery } from "../ledger/plan-progress.ts";
 
 export type PlannedCoordination = OpenCoordination & { readonly plan: PlanProgress };
 
+/** True when the coordination runs a plan, rather than observing spawns. */
 export function isPlanned(state: OpenCoordination): state is PlannedCoordination {
   return state.plan !== undefined;
 }
 
 export type StopReason = Exclude<FactPayloads["step.skipped"]["because"], "dependency">;
 
-/** Why nothing more of the plan begins. Its delivery does begin then. */
+/** Returns why no further step of the plan begins; its delivery still does. `undefined` while the plan runs. */
 export function stopOf(
   { cancelledBy, plan, created }: PlannedCoordination,
   now: EpochMs,
@@ -25,21 +26,21 @@ export function stopOf(
   return deadlineAtMs !== undefined && now >= deadlineAtMs ? "deadline" : undefined;
 }
 
-/** Whether a stopped plan stops the work under way, too; at its deadline the attempts time out by themselves. */
-export function stopsRunning(reason: StopReason | undefined): boolean {
+/** True when the stop also stops attempts under way. At the deadline of the plan the attempts time out by themselves. */
+export function canStopRunning(reason: StopReason | undefined): boolean {
   return reason === "cancelled" || reason === "fail_fast";
 }
 
-/** Whether the step, rather than the whole plan, is to be stopped while it runs. */
-export function isToStop(state: PlannedCoordination, step: Step, now: EpochMs): boolean {
+/** True when the step must be stopped while it runs, alone or with the whole plan. The delivery never is. */
+export function mustStop(state: PlannedCoordination, step: Step, now: EpochMs): boolean {
   if (isDelivery(step)) return false;
-  return step.cancelledBy !== undefined || stopsRunning(stopOf(state, now));
+  return step.cancelledBy !== undefined || canStopRunning(stopOf(state, now));
 }
 
-/** Which limit of the plan's budget is reached, as far as something waits to begin. */
-export function reachedLimit(state: PlannedCoordination, now: EpochMs): keyof SpendingLimit | undefined {
+/** Finds the limit of the plan's budget that is reached. `undefined` where no step waits to begin. */
+export function findReachedLimit(state: PlannedCoordination, now: EpochMs): keyof SpendingLimit | undefined {
   const budget = state.created.plan?.budget;
-  if (!budget || !wantsToBegin(state)) return undefined;
+  if (!budget || !hasWorkToBegin(state)) return undefined;
   const { spent, allowedFrom, allowedFromMs } = state.plan;
   const used: Spent = {
     spawns: spent.spawns - allowedFrom.spawns,
@@ -50,6 +51,7 @@ export function reachedLimit(state: PlannedCoordination, now: EpochMs): keyof Sp
   return limitIn(used, budget);
 }
 
+/** Returns the first limit of a budget that was reached. */
 export function limitIn(
   used: Spent,
   budget: Partial<Record<keyof Spent, number | undefined>>,
@@ -58,15 +60,15 @@ export function limitIn(
   return limits.find((name) => used[name] >= (budget[name] ?? Number.POSITIVE_INFINITY));
 }
 
-/** Whether a step of the plan is idle and would be skipped when the plan stops. */
+/** True when a step of the plan is idle and would be skipped when the plan stops. */
 export function hasIdleSteps({ plan, steps }: PlannedCoordination): boolean {
   const isOfPlan = (stepId: StepId): boolean =>
     stepId !== DELIVERY_STEP_ID && steps.get(stepId)?.spec.planned !== undefined;
   return plan.waits.some((_, stepId) => isOfPlan(stepId)) || plan.timed.some(isOfPlan);
 }
 
-/** Telling the owner costs the plan nothing, and no limit holds it back. */
-export function wantsToBegin({ plan, steps }: PlannedCoordination): boolean {
+/** True when a step waits to begin. The delivery does not count: it costs the plan nothing, and no limit holds it back. */
+export function hasWorkToBegin({ plan, steps }: PlannedCoordination): boolean {
   const isWork = (stepId: StepId): boolean => stepId !== DELIVERY_STEP_ID;
   return (
     laneSchema.options.some((lane) => plan.ready[lane].some((_, stepId) => isWork(stepId))) ||
@@ -74,15 +76,15 @@ export function wantsToBegin({ plan, steps }: PlannedCoordination): boolean {
   );
 }
 
-/** All steps of the plan are admitted and have ended, whatever came of them, and nobody waits to be told something. */
+/** True when all steps of the plan are admitted and have ended, with any outcome, and no session waits to be told something. */
 export function isWorkedOff({ plan, openSteps, created, tellings }: PlannedCoordination): boolean {
   const isDone = openSteps.size === 0 && plan.strays.size === 0 && tellings.size === 0;
   return plan.admitted === created.plan?.steps && isDone;
 }
 
-/** Whether the plan has stopped, or waits for people: then nothing of it begins but its delivery. */
-export function beginsNothing(state: PlannedCoordination, now: EpochMs): boolean {
+/** True when the plan has stopped, has spent its budget or waits for people: then only its delivery begins. */
+export function hasStoppedBeginning(state: PlannedCoordination, now: EpochMs): boolean {
   const { budgetQuestion, decisionQuestion } = state.plan;
   const isAsked = budgetQuestion !== undefined || decisionQuestion !== undefined;
-  return isAsked || stopOf(state, now) !== undefined || reachedLimit(state, now) !== undefined;
+  return isAsked || stopOf(state, now) !== undefined || findReachedLimit(state, now) !== undefined;
 }

@@ -1,8 +1,8 @@
 /**
- * Owns: giving facts their place in the log, with their causes and, right behind each, their OpenWOP counterparts.
+ * Owns: turning drafts of facts into events of the log, each with its cause and followed by its OpenWOP counterparts.
  *
- * L2 sequences are gapless. L3 every `causationId` names an earlier event of the log. L5 what is appended behind a fact
- * is `project(fact, state)`.
+ * L2 sequences are gapless. L3 every `causationId` names an earlier event of the log. L5 the events behind a fact are
+ * `project(fact, state)`.
  */
 import { unreachable } from "../contracts/errors.ts";
 import { eventIdAt, isoTimestamp, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
@@ -16,12 +16,13 @@ export interface Recorded {
   readonly state: Coordination;
 }
 
+/** Returns the events for these facts, and the state after them. */
 export function record(before: Coordination, facts: readonly FactDraft[], now: EpochMs): Recorded {
   const events: RunEvent[] = [];
   const timestamp = isoTimestamp(now);
   let state = before;
   const append = (draft: FactDraft | OpenWopDraft): RunEvent => {
-    const event = seal(state, draft, timestamp);
+    const event = createEvent(state, draft, timestamp);
     state = evolve(state, event);
     events.push(event);
     return event;
@@ -30,7 +31,7 @@ export function record(before: Coordination, facts: readonly FactDraft[], now: E
     const causationId = causeOf(draft, state);
     const fact = append({
       ...draft,
-      ...placeOf(draft),
+      ...nodeIdOf(draft),
       ...(causationId && { causationId }),
     }) as FactEvent;
     if (state.kind !== "unopened") for (const counterpart of project(fact, state)) append(counterpart);
@@ -38,7 +39,7 @@ export function record(before: Coordination, facts: readonly FactDraft[], now: E
   return { events, state };
 }
 
-function seal(state: Coordination, draft: FactDraft | OpenWopDraft, timestamp: string): RunEvent {
+function createEvent(state: Coordination, draft: FactDraft | OpenWopDraft, timestamp: string): RunEvent {
   const place = {
     eventId: eventIdAt(state.coordinationId, state.nextSequence),
     runId: state.coordinationId,
@@ -48,11 +49,11 @@ function seal(state: Coordination, draft: FactDraft | OpenWopDraft, timestamp: s
   return { ...place, ...draft };
 }
 
-function placeOf(draft: FactDraft): { nodeId?: string } {
+function nodeIdOf(draft: FactDraft): { nodeId?: string } {
   return "stepId" in draft.payload && draft.payload.stepId ? { nodeId: draft.payload.stepId } : {};
 }
 
-/** L3: the cause of a fact follows from the state before it. */
+/** Returns the event that caused a fact. It follows from the state before the fact (L3). */
 function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
   if (state.kind === "unopened") return undefined;
   switch (draft.type) {
@@ -63,7 +64,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
       return parent?.acknowledgedEventId ?? state.createdEventId;
     }
     case "step.dispatched":
-      return causeOfDispatch(state, draft.payload.stepId);
+      return findCauseOfDispatch(state, draft.payload.stepId);
     case "step.acknowledged":
     case "step.completed":
     case "step.failed":
@@ -103,20 +104,20 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
   }
 }
 
-/** A planned step begins because of the dependency that completed last. */
-function causeOfDispatch(state: KnownCoordination, stepId: StepId): EventId | undefined {
+/** Finds the cause of a dispatch. A planned step begins because of the dependency that completed last. */
+function findCauseOfDispatch(state: KnownCoordination, stepId: StepId): EventId | undefined {
   const step = state.steps.get(stepId);
   const dependsOn = step?.spec.planned?.dependsOn;
   if (!step || step.phase.status !== "waiting" || !dependsOn?.length) return step?.lastFactId;
   return dependsOn
     .flatMap((dependency) => completionOf(state.steps.get(dependency)))
-    .reduce((newest, fact) => (sequenceIn(fact) > sequenceIn(newest) ? fact : newest), step.lastFactId);
+    .reduce((newest, fact) => (parseSequence(fact) > parseSequence(newest) ? fact : newest), step.lastFactId);
 }
 
 function completionOf(step: Step | undefined): EventId[] {
   return step?.phase.status === "completed" ? [step.lastFactId] : [];
 }
 
-function sequenceIn(eventId: EventId): number {
+function parseSequence(eventId: EventId): number {
   return Number(eventId.slice(eventId.lastIndexOf(":") + 1));
 }

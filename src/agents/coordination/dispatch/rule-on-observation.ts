@@ -1,53 +1,56 @@
-/** Owns: which commands follow from what the host says about a step that we lost sight of. */
+/** Owns: the commands that follow from the host's answer about a step whose state is unknown. */
 import type { Command } from "../contracts/commands.ts";
 import { unreachable } from "../contracts/errors.ts";
 import { stepError, type StepError } from "../contracts/fact-fields.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ChildEnding, Observation, ObservedChild } from "../contracts/observation.ts";
-import { overdueAt } from "./plan-dispatch.ts";
+import { computeOverdueTime } from "./plan-dispatch.ts";
 import type { Coordination, DispatchedPhase, RunningPhase } from "../ledger/state.ts";
 
-export interface Asked {
+export interface AskedAttempt {
   readonly stepId: StepId;
   readonly attempt: number;
   readonly now: EpochMs;
 }
 
 /**
- * An unknown delivery is never taken for a failure before the deadline, and never repeated. A spawn that the host does
- * not know is given `acknowledgeMs` to appear, because the host may be creating it just now.
+ * Returns the commands that follow from an observation. An unknown outcome is never taken for a failure before the deadline, and the
+ * work is never repeated. A spawn that the host does not know has `acknowledgeMs` to appear: the host may be creating it just now.
  */
-export function ruleOnObservation(state: Coordination, asked: Asked, seen: Observation): Command[] {
+export function ruleOnObservation(state: Coordination, asked: AskedAttempt, seen: Observation): Command[] {
   if (state.kind !== "open") return [];
   const phase = state.steps.get(asked.stepId)?.phase;
   if (phase?.attempt !== asked.attempt) return [];
   if (phase.status !== "dispatched" && phase.status !== "running") return [];
   const about = { stepId: asked.stepId, attempt: asked.attempt } as const;
-  const late = asked.now >= overdueAt(state, phase);
+  const late = asked.now >= computeOverdueTime(state, phase);
   const overdue: Command[] = late ? [{ type: "timeOutStep", ...about, via: "deadline" }] : [];
   switch (seen.kind) {
     case "unknown":
       return overdue;
     case "absent":
-      return asked.now >= addMs(startedAt(phase), state.created.acknowledgeMs)
-        ? [absence(phase.status, about)]
+      return asked.now >= addMs(findStartTime(phase), state.created.acknowledgeMs)
+        ? [commandFromAbsence(phase.status, about)]
         : [];
     case "running":
-      return [...acknowledgement(phase.status, about, seen), ...overdue];
+      return [...commandsFromAcknowledgement(phase.status, about, seen), ...overdue];
     case "ended":
-      return [...acknowledgement(phase.status, about, seen), outcomeCommand(about, seen, "reconciled")];
+      return [
+        ...commandsFromAcknowledgement(phase.status, about, seen),
+        commandFromOutcome(about, seen, "reconciled"),
+      ];
     default:
       return unreachable(seen, "observation");
   }
 }
 
-function startedAt(phase: DispatchedPhase | RunningPhase): EpochMs {
+function findStartTime(phase: DispatchedPhase | RunningPhase): EpochMs {
   return phase.status === "running" ? phase.acknowledgedAtMs : phase.dispatchedAtMs;
 }
 
-type About = { readonly stepId: StepId; readonly attempt: number };
+type AttemptId = { readonly stepId: StepId; readonly attempt: number };
 
-function absence(status: "dispatched" | "running", about: About): Command {
+function commandFromAbsence(status: "dispatched" | "running", about: AttemptId): Command {
   const error =
     status === "dispatched"
       ? ({ code: "spawn_not_confirmed", message: "the host has no record of the spawn" } as const)
@@ -55,15 +58,19 @@ function absence(status: "dispatched" | "running", about: About): Command {
   return { type: "failStep", ...about, error, cancelled: false, via: "reconciled" };
 }
 
-function acknowledgement(status: "dispatched" | "running", about: About, child: ObservedChild): Command[] {
+function commandsFromAcknowledgement(
+  status: "dispatched" | "running",
+  about: AttemptId,
+  child: ObservedChild,
+): Command[] {
   if (status === "running") return [];
   const { childSessionKey, childRunId } = child;
   return [{ type: "acknowledgeStep", ...about, childSessionKey, childRunId, via: "reconciled" }];
 }
 
-/** The command that records how a child ended. */
-export function outcomeCommand(
-  about: About,
+/** Returns the command that records how a child ended. */
+export function commandFromOutcome(
+  about: AttemptId,
   { outcome, message }: ChildEnding,
   via: "hook" | "reconciled",
 ): Command {
@@ -73,14 +80,18 @@ export function outcomeCommand(
     case "timed_out":
       return { type: "timeOutStep", ...about, via };
     case "failed":
-      return failure(about, stepError("child_failed", message ?? "the child run failed"), via);
+      return commandFromFailure(about, stepError("child_failed", message ?? "the child run failed"), via);
     case "cancelled":
-      return failure(about, stepError("child_cancelled", message ?? "the child run was cancelled"), via);
+      return commandFromFailure(
+        about,
+        stepError("child_cancelled", message ?? "the child run was cancelled"),
+        via,
+      );
     default:
       return unreachable(outcome, "child outcome");
   }
 }
 
-function failure(about: About, error: StepError, via: "hook" | "reconciled"): Command {
+function commandFromFailure(about: AttemptId, error: StepError, via: "hook" | "reconciled"): Command {
   return { type: "failStep", ...about, error, cancelled: error.code === "child_cancelled", via };
 }

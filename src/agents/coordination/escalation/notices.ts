@@ -4,7 +4,7 @@ import type { Notice, QuestionPolicy } from "../contracts/escalation.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 
 /** What comes after the deadline is left out. */
-export function noticesFor(
+export function scheduleNotices(
   { notify = [] }: Pick<QuestionPolicy, "notify">,
   askedAtMs: EpochMs,
   deadlineAtMs: EpochMs,
@@ -15,17 +15,17 @@ export function noticesFor(
     .slice(0, BOUNDS.noticesMax);
 }
 
-export interface Unsent extends Notice {
+export interface UnsentNotice extends Notice {
   /** Its place among the question's notices. */
   readonly notice: number;
 }
 
 /** The notices that nothing is known of yet. */
-export function unsentNotices(asked: {
+export function listUnsentNotices(question: {
   readonly notices?: readonly Notice[] | undefined;
   readonly notified?: ReadonlyMap<number, unknown> | undefined;
-}): Unsent[] {
-  return (asked.notices ?? [])
-    .map((each, notice) => ({ ...each, notice }))
-    .filter(({ notice }) => !asked.notified?.has(notice));
+}): UnsentNotice[] {
+  return (question.notices ?? [])
+    .map((scheduledNotice, notice) => ({ ...scheduledNotice, notice }))
+    .filter(({ notice }) => !question.notified?.has(notice));
 }

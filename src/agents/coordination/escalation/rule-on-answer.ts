@@ -6,7 +6,7 @@ import type { Answerer, AnswerKind, AnswerRefusal } from "../contracts/escalatio
 import type { FactPayloads } from "../contracts/facts.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 
-type Asked = Pick<
+type AskedQuestion = Pick<
   FactPayloads["coordination.escalated"],
   "answers" | "askedBy" | "requireDifferentApprover" | "deadlineAtMs"
 >;
@@ -14,13 +14,13 @@ type Asked = Pick<
 /** What people could answer before questions said so. */
 const ANSWERS_BEFORE = ["approve", "deny"] as const;
 
-export function answersTo({ answers }: Pick<Asked, "answers">): readonly AnswerKind[] {
+export function listAnswers({ answers }: Pick<AskedQuestion, "answers">): readonly AnswerKind[] {
   return answers ?? ANSWERS_BEFORE;
 }
 
 /** Why an answer does not count; `undefined` where it does. */
-export function refusalOf(
-  asked: Asked & { readonly closed?: unknown },
+export function findAnswerRefusal(
+  question: AskedQuestion & { readonly closed?: unknown },
   {
     answer,
     by,
@@ -33,9 +33,9 @@ export function refusalOf(
     readonly now: EpochMs;
   },
 ): AnswerRefusal | undefined {
-  if (asked.closed) return "closed";
-  if (now >= asked.deadlineAtMs) return "expired";
-  if (!answersTo(asked).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
-  const isAsker = by.session !== undefined && by.session === asked.askedBy;
-  return asked.requireDifferentApprover && isAsker ? "same_session" : undefined;
+  if (question.closed) return "closed";
+  if (now >= question.deadlineAtMs) return "expired";
+  if (!listAnswers(question).includes(answer) || hasText !== (answer === "answer")) return "not_an_answer";
+  const isAsker = by.session !== undefined && by.session === question.askedBy;
+  return question.requireDifferentApprover && isAsker ? "same_session" : undefined;
 }

@@ -15,7 +15,7 @@ export type ConfidenceVerdict =
       readonly required: number;
     };
 
-export function confidenceGate(
+export function ruleOnConfidence(
   { confidence, confidenceUnreadable }: StatedConfidence,
   { required, isDemanded }: { readonly required: number; readonly isDemanded: boolean },
 ): ConfidenceVerdict {

@@ -11,21 +11,21 @@ const PLACEHOLDER = new RegExp(
 );
 const ALL = new RegExp(PLACEHOLDER.source, "gu");
 
-export function placeholderFor(sha256: string): string {
+export function formatPlaceholder(sha256: string): string {
   return `[[${SENTENCE} Ref ${sha256}]]`;
 }
 
 /** The hash of the first text that was kept back from this one. */
-export function heldBackIn(text: string): string | undefined {
+export function findHeldBack(text: string): string | undefined {
   return PLACEHOLDER.exec(text)?.groups?.["sha256"];
 }
 
 /** Puts something in the place of every text that was kept back. */
-export function withHeldBack(text: string, put: (sha256: string, placeholder: string) => string): string {
+export function replaceHeldBack(text: string, put: (sha256: string, placeholder: string) => string): string {
   return text.replace(ALL, (placeholder, sha256: string) => put(sha256, placeholder));
 }
 
 /** Whether a text is made of what stands for others; one that quotes such a place is a text of its own. */
-export function isNothingElse(text: string): boolean {
-  return heldBackIn(text) !== undefined && withHeldBack(text, () => "").trim() === "";
+export function isOnlyPlaceholders(text: string): boolean {
+  return findHeldBack(text) !== undefined && replaceHeldBack(text, () => "").trim() === "";
 }

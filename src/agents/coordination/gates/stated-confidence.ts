@@ -7,51 +7,51 @@ import type { StatedConfidence } from "../contracts/commands.ts";
 
 const KEY = '"confidence"';
 
-export function statedConfidence(text: string): StatedConfidence {
-  const end = withoutFence(text.trimEnd());
+export function readStatedConfidence(text: string): StatedConfidence {
+  const end = removeClosingFence(text.trimEnd());
   if (!end.includes(KEY)) return {};
   const line = end.slice(end.lastIndexOf("\n") + 1).trim();
-  if (line.startsWith("{")) return line.includes(KEY) ? fromJson(line) : {};
+  if (line.startsWith("{")) return line.includes(KEY) ? readConfidenceFromJson(line) : {};
   // One object over several lines ends in its bracket.
-  const start = afterFence(end).trimStart();
-  return line.endsWith("}") && start.startsWith("{") ? fromJson(start) : {};
+  const start = cutBeforeFence(end).trimStart();
+  return line.endsWith("}") && start.startsWith("{") ? readConfidenceFromJson(start) : {};
 }
 
 /** What stands for a confidence: a number from 0 to 1, and nothing else. */
-export function confidenceFrom(value: unknown): StatedConfidence {
+export function parseConfidence(value: unknown): StatedConfidence {
   const isShare = typeof value === "number" && value >= 0 && value <= 1;
-  return isShare ? { confidence: basisPointsBelow(value) } : { confidenceUnreadable: true };
+  return isShare ? { confidence: convertToBasisPointsDown(value) } : { confidenceUnreadable: true };
 }
 
 /** Rounded down, so that what is below a threshold stays below it; without what binary fractions add. */
-export function basisPointsBelow(share: number): number {
+export function convertToBasisPointsDown(share: number): number {
   return Math.floor(Number((share * 10_000).toFixed(6)));
 }
 
 /** Rounded up: what is demanded, so that what is below it stays below it. */
-export function basisPointsAbove(share: number): number {
+export function convertToBasisPointsUp(share: number): number {
   return Math.ceil(Number((share * 10_000).toFixed(6)));
 }
 
 /** Agents put JSON into a block of code. */
-function withoutFence(text: string): string {
+function removeClosingFence(text: string): string {
   return text.endsWith("```") ? text.slice(0, -3).trimEnd() : text;
 }
 
 /** What stands in the last block of code, or the whole text. */
-function afterFence(text: string): string {
+function cutBeforeFence(text: string): string {
   const fence = text.lastIndexOf("```");
   return fence === -1 ? text : text.slice(text.indexOf("\n", fence) + 1);
 }
 
 /** What begins so and cannot be read still says that something was to be stated. */
-function fromJson(json: string): StatedConfidence {
-  const value = json.length > BOUNDS.replyCharsMax ? undefined : parsed(json);
+function readConfidenceFromJson(json: string): StatedConfidence {
+  const value = json.length > BOUNDS.replyCharsMax ? undefined : parseObject(json);
   if (value === undefined) return { confidenceUnreadable: true };
-  return Object.hasOwn(value, "confidence") ? confidenceFrom(value["confidence"]) : {};
+  return Object.hasOwn(value, "confidence") ? parseConfidence(value["confidence"]) : {};
 }
 
-function parsed(json: string): Record<string, unknown> | undefined {
+function parseObject(json: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(json);
     return typeof value === "object" && value !== null && !Array.isArray(value)

@@ -6,7 +6,7 @@
  */
 import type { StatedConfidence } from "../contracts/commands.ts";
 import type { Finding, Gate, VerificationFailure } from "../contracts/verification.ts";
-import { confidenceGate } from "./confidence-gate.ts";
+import { ruleOnConfidence } from "./confidence-gate.ts";
 
 export interface Verified {
   readonly stated: StatedConfidence;
@@ -37,11 +37,11 @@ export type ResultVerdict =
     };
 
 /** Whether a result must be held at all before anything was checked. */
-export function holds(gate: Gate, stated: StatedConfidence): boolean {
-  return (gate.checks?.length ?? 0) > 0 || ofActor(gate, stated).outcome === "hold";
+export function mustHold(gate: Gate, stated: StatedConfidence): boolean {
+  return (gate.checks?.length ?? 0) > 0 || ruleOnActor(gate, stated).outcome === "hold";
 }
 
-export function verifierGate(gate: Gate, verified: Verified): ResultVerdict {
+export function ruleOnVerdicts(gate: Gate, verified: Verified): ResultVerdict {
   const { findings, failures, revisions } = verified;
   const failed = findings.filter(({ verdict }) => verdict === "fail");
   if (failed.length > 0) return { outcome: "fail", criteria: criteriaOf(failed) };
@@ -50,18 +50,18 @@ export function verifierGate(gate: Gate, verified: Verified): ResultVerdict {
   if (checks.length > 0) return { outcome: "wait", checks };
   if (failures.size > 0) return { outcome: "hold", cause: "verifier", reason: "no_verdict" };
   const revise = findings.filter(({ verdict }) => verdict === "revise");
-  if (revise.length === 0) return byConfidence(gate, verified);
+  if (revise.length === 0) return ruleByConfidence(gate, verified);
   return revisions < (gate.revisionsMax ?? 0)
     ? { outcome: "revise", criteria: criteriaOf(revise) }
     : { outcome: "hold", cause: "verifier", reason: "revisions_spent" };
 }
 
-function byConfidence(gate: Gate, { stated, findings }: Verified): ResultVerdict {
-  const actor = ofActor(gate, stated);
+function ruleByConfidence(gate: Gate, { stated, findings }: Verified): ResultVerdict {
+  const actor = ruleOnActor(gate, stated);
   if (actor.outcome === "hold") {
     const { measured, required } = actor;
-    const known = measured === undefined ? {} : { measured };
-    return { outcome: "hold", cause: "confidence", of: "result", ...known, required };
+    const measuredPart = measured === undefined ? {} : { measured };
+    return { outcome: "hold", cause: "confidence", of: "result", ...measuredPart, required };
   }
   const required = gate.criticThreshold ?? 0;
   const measured = findings.reduce((least, { confidence = 10_000 }) => Math.min(least, confidence), 10_000);
@@ -70,8 +70,8 @@ function byConfidence(gate: Gate, { stated, findings }: Verified): ResultVerdict
     : { outcome: "pass" };
 }
 
-function ofActor(gate: Gate, stated: StatedConfidence) {
-  return confidenceGate(stated, {
+function ruleOnActor(gate: Gate, stated: StatedConfidence) {
+  return ruleOnConfidence(stated, {
     required: gate.threshold,
     isDemanded: gate.requireConfidence === true,
   });

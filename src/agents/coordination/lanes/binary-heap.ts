@@ -15,14 +15,14 @@ export function createBinaryHeap<T extends object>(compare: (a: T, b: T) => numb
     first: () => items[0],
     add: (item) => {
       items.push(item);
-      rise(items, compare);
+      moveLastUp(items, compare);
     },
     takeFirst: () => {
       const first = items[0];
       const last = items.pop();
       if (last && items.length > 0) {
         items[0] = last;
-        sink(items, compare);
+        moveFirstDown(items, compare);
       }
       return first;
     },
@@ -30,7 +30,7 @@ export function createBinaryHeap<T extends object>(compare: (a: T, b: T) => numb
 }
 
 /** Moves the last item up to its place. */
-function rise<T>(items: T[], compare: (a: T, b: T) => number): void {
+function moveLastUp<T>(items: T[], compare: (a: T, b: T) => number): void {
   let at = items.length - 1;
   const item = items[at];
   while (at > 0 && item !== undefined) {
@@ -44,11 +44,11 @@ function rise<T>(items: T[], compare: (a: T, b: T) => number): void {
 }
 
 /** Moves the first item down to its place. */
-function sink<T>(items: T[], compare: (a: T, b: T) => number): void {
+function moveFirstDown<T>(items: T[], compare: (a: T, b: T) => number): void {
   let at = 0;
   const item = items[at];
   while (item !== undefined) {
-    const childAt = earlierChild(items, at, compare);
+    const childAt = findEarlierChild(items, at, compare);
     const child = items[childAt];
     if (child === undefined || compare(child, item) >= 0) return;
     items[at] = child;
@@ -57,7 +57,7 @@ function sink<T>(items: T[], compare: (a: T, b: T) => number): void {
   }
 }
 
-function earlierChild<T>(items: readonly T[], at: number, compare: (a: T, b: T) => number): number {
+function findEarlierChild<T>(items: readonly T[], at: number, compare: (a: T, b: T) => number): number {
   const leftAt = 2 * at + 1;
   const left = items[leftAt];
   const right = items[leftAt + 1];

@@ -17,6 +17,6 @@ export function isFull({ waiting, queueMax, wasFull }: Backlog): boolean {
   return free < (wasFull ? Math.max(1, Math.ceil(queueMax / 2)) : 1);
 }
 
-export function laneRoom(backlog: Backlog): number {
+export function computeLaneRoom(backlog: Backlog): number {
   return isFull(backlog) ? 0 : backlog.queueMax - backlog.waiting;
 }

@@ -7,15 +7,15 @@ export interface Caps {
 }
 
 /** How many places are held now. */
-export interface Held {
+export interface HeldPlaces {
   readonly ofSession: number;
   readonly ofAgent: number;
 }
 
 /** Whether one more place may be held by a session and an agent that hold so many. */
-export function mayHold(
+export function canHoldPlace(
   { perSessionMax = Infinity, perAgentMax = Infinity }: Caps,
-  { ofSession, ofAgent }: Held,
+  { ofSession, ofAgent }: HeldPlaces,
 ): boolean {
   return ofSession < perSessionMax && ofAgent < perAgentMax;
 }

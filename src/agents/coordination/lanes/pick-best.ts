@@ -39,13 +39,13 @@ export function pickBest<T extends ReadyRequest>(requests: Iterable<T>, rules: P
   let arrival = 0;
   for (const request of requests) {
     const rank = rankRequest(request, agingMs, (arrival += 1));
-    const name = groupName(request, allowance);
-    const group = groups.get(name) ?? createBinaryHeap<Candidate<T>>(lastFirst);
+    const name = formatGroupName(request, allowance);
+    const group = groups.get(name) ?? createBinaryHeap<Candidate<T>>(compareLastFirst);
     groups.set(name, group);
     keepBest(group, { request, rank }, Math.min(count, spend.left(request)));
   }
   const picked: T[] = [];
-  for (const { request } of inOrder(groups.values())) {
+  for (const { request } of sortCandidates(groups.values())) {
     if (picked.length >= count) break;
     if (spend.take(request)) picked.push(request);
   }
@@ -53,7 +53,7 @@ export function pickBest<T extends ReadyRequest>(requests: Iterable<T>, rules: P
 }
 
 /** Requests of one group have the same session and agent, as far as these have allowances. */
-function groupName({ session, agentId }: ReadyRequest, { ofSession, ofAgent }: Allowance): string {
+function formatGroupName({ session, agentId }: ReadyRequest, { ofSession, ofAgent }: Allowance): string {
   return ofSession || ofAgent ? JSON.stringify([ofSession && session, ofAgent && agentId]) : "";
 }
 
@@ -61,17 +61,17 @@ function groupName({ session, agentId }: ReadyRequest, { ofSession, ofAgent }: A
 function keepBest<T>(kept: BinaryHeap<Candidate<T>>, candidate: Candidate<T>, max: number): void {
   const last = kept.first();
   if (kept.size() < max) kept.add(candidate);
-  else if (last && lastFirst(candidate, last) > 0) {
+  else if (last && compareLastFirst(candidate, last) > 0) {
     kept.takeFirst();
     kept.add(candidate);
   }
 }
 
-function lastFirst<T>(a: Candidate<T>, b: Candidate<T>): number {
+function compareLastFirst<T>(a: Candidate<T>, b: Candidate<T>): number {
   return compareRanks(b.rank, a.rank);
 }
 
-function inOrder<T>(groups: Iterable<BinaryHeap<Candidate<T>>>): Candidate<T>[] {
+function sortCandidates<T>(groups: Iterable<BinaryHeap<Candidate<T>>>): Candidate<T>[] {
   const all: Candidate<T>[] = [];
   for (const group of groups)
     for (let next = group.takeFirst(); next; next = group.takeFirst()) all.push(next);
@@ -87,15 +87,15 @@ interface Spending {
 function createSpending({ ofSession, ofAgent }: Allowance): Spending {
   const bySession = new Map<SessionKey, number>();
   const byAgent = new Map<AgentId, number>();
-  const left = ({ session, agentId }: ReadyRequest): number =>
+  const countLeft = ({ session, agentId }: ReadyRequest): number =>
     Math.min(
       ofSession ? ofSession(session) - (bySession.get(session) ?? 0) : Infinity,
       ofAgent ? ofAgent(agentId) - (byAgent.get(agentId) ?? 0) : Infinity,
     );
   return {
-    left,
+    left: countLeft,
     take: (request) => {
-      if (left(request) < 1) return false;
+      if (countLeft(request) < 1) return false;
       const { session, agentId } = request;
       bySession.set(session, (bySession.get(session) ?? 0) + 1);
       byAgent.set(agentId, (byAgent.get(agentId) ?? 0) + 1);

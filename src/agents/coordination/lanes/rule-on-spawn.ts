@@ -22,27 +22,27 @@ export type SpawnRuling =
 
 /** `mayWait`: the time for a delay is not over yet. */
 export function ruleOnSpawn(limits: SpawnLimits, open: OpenSpawns, mayWait: boolean): SpawnRuling {
-  const reason = fullReason(limits, open);
+  const reason = explainFull(limits, open);
   if (reason === undefined) return { kind: "admitted" };
   return mayWait ? { kind: "delay" } : { kind: "refused", reason };
 }
 
-function fullReason(
+function explainFull(
   { spawnsMax, spawnsPerSessionMax = Infinity }: SpawnLimits,
   { all, ofSession }: OpenSpawns,
 ): string | undefined {
   if (ofSession >= spawnsPerSessionMax)
     return (
-      `this session has ${subagents(ofSession)} running, and at most ${spawnsPerSessionMax} may run at once; ` +
+      `this session has ${formatSubagents(ofSession)} running, and at most ${spawnsPerSessionMax} may run at once; ` +
       "wait for one of its running subagents to finish, then spawn again"
     );
   if (all < spawnsMax) return undefined;
-  const full = `${subagents(all)} of all sessions together ${all === 1 ? "is" : "are"} running, and at most ${spawnsMax} may run at once`;
+  const full = `${formatSubagents(all)} of all sessions together ${all === 1 ? "is" : "are"} running, and at most ${spawnsMax} may run at once`;
   return ofSession > 0
-    ? `${full}; wait for one of this session's ${subagents(ofSession)} to finish, then spawn again`
+    ? `${full}; wait for one of this session's ${formatSubagents(ofSession)} to finish, then spawn again`
     : `${full}; this session has none of them, so do the work without a subagent or spawn again later`;
 }
 
-function subagents(count: number): string {
+function formatSubagents(count: number): string {
   return count === 1 ? "1 subagent" : `${count} subagents`;
 }

@@ -21,30 +21,30 @@ export type ClaimEvent = FactEvent & {
 export function evolveClaims(state: OpenCoordination, event: ClaimEvent): OpenCoordination {
   switch (event.type) {
     case "claim.acquired":
-      return acquired(state, event);
+      return evolveAcquired(state, event);
     case "claim.renewed":
-      return renewed(state, event);
+      return evolveRenewed(state, event);
     case "claim.released":
-      return released(state, event);
+      return evolveReleased(state, event);
     case "resource.changed":
-      return changed(state, event);
+      return evolveChanged(state, event);
     case "write.undetermined":
       return state;
     case "conflict.detected":
-      return detected(state, event);
+      return evolveDetected(state, event);
     case "conflict.resolved":
-      return resolved(state, event);
+      return evolveResolved(state, event);
     default:
       return unreachable(event, "claim fact");
   }
 }
 
-function acquired(
+function evolveAcquired(
   state: OpenCoordination,
   { eventId, timestamp, payload }: FactEvent & { type: "claim.acquired" },
 ): OpenCoordination {
   const { token, stepId, resource } = payload;
-  invariant(isKnown(state, stepId), `no step ${stepId} in ${state.coordinationId}: ${eventId}`);
+  invariant(hasStep(state, stepId), `no step ${stepId} in ${state.coordinationId}: ${eventId}`);
   invariant(token > state.newestToken, `A2: claim ${token} comes after ${state.newestToken}: ${eventId}`);
   const claim = { ...payload, acquiredAtMs: epochMsOf(timestamp) };
   return {
@@ -55,8 +55,11 @@ function acquired(
   };
 }
 
-function released(state: OpenCoordination, event: FactEvent & { type: "claim.released" }): OpenCoordination {
-  const { token, stepId, resource } = holds(state, event);
+function evolveReleased(
+  state: OpenCoordination,
+  event: FactEvent & { type: "claim.released" },
+): OpenCoordination {
+  const { token, stepId, resource } = requireClaim(state, event);
   const holding = holdingOf(stepId, resource);
   const isNewest = state.holdings.get(holding) === token;
   return {
@@ -66,14 +69,17 @@ function released(state: OpenCoordination, event: FactEvent & { type: "claim.rel
   };
 }
 
-function renewed(state: OpenCoordination, event: FactEvent & { type: "claim.renewed" }): OpenCoordination {
+function evolveRenewed(
+  state: OpenCoordination,
+  event: FactEvent & { type: "claim.renewed" },
+): OpenCoordination {
   const { token, expiresAtMs } = event.payload;
-  const claim = holds(state, event);
+  const claim = requireClaim(state, event);
   return { ...state, claims: state.claims.set(token, { ...claim, expiresAtMs }) };
 }
 
 /** A2: only the step that holds a claim does something with it. */
-function holds(
+function requireClaim(
   { claims }: OpenCoordination,
   { eventId, payload }: FactEvent & { type: "claim.renewed" | "claim.released" },
 ) {
@@ -85,7 +91,7 @@ function holds(
   return claim;
 }
 
-function changed(
+function evolveChanged(
   state: OpenCoordination,
   { timestamp, payload }: FactEvent & { type: "resource.changed" },
 ): OpenCoordination {
@@ -96,7 +102,7 @@ function changed(
   return { ...state, changes: state.changes.set(resource, change) };
 }
 
-function detected(
+function evolveDetected(
   state: OpenCoordination,
   event: FactEvent & { type: "conflict.detected" },
 ): OpenCoordination {
@@ -113,7 +119,7 @@ function detected(
   };
 }
 
-function resolved(
+function evolveResolved(
   state: OpenCoordination,
   event: FactEvent & { type: "conflict.resolved" },
 ): OpenCoordination {
@@ -132,6 +138,6 @@ function resolved(
   };
 }
 
-function isKnown({ steps }: OpenCoordination, stepId: StepId): boolean {
+function hasStep({ steps }: OpenCoordination, stepId: StepId): boolean {
   return stepId === OWNER_STEP_ID || steps.has(stepId);
 }

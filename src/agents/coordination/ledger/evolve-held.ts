@@ -15,23 +15,23 @@ export function evolveHeld(step: Step, event: HeldEvent): Step {
       return { ...step, withheld, withheldCount: (step.withheldCount ?? 0) + 1 };
     }
     case "result.held":
-      return { ...step, phase: held(step.phase, event) };
+      return { ...step, phase: holdResult(step.phase, event) };
     case "result.verified": {
       const { stepId: _, attempt: _attempt, ...finding } = event.payload;
-      const phase = heldOf(step.phase, event);
+      const phase = requireHeldPhase(step.phase, event);
       return { ...step, phase: { ...phase, findings: [...phase.findings, finding] } };
     }
     case "verification.failed": {
-      const phase = heldOf(step.phase, event);
+      const phase = requireHeldPhase(step.phase, event);
       const { check, because } = event.payload;
       return { ...step, phase: { ...phase, failures: new Map([...phase.failures, [check, because]]) } };
     }
     case "result.revised":
-      return { ...step, ...revised(step, event) };
+      return { ...step, ...evolveRevised(step, event) };
   }
 }
 
-function held(phase: StepPhase, event: FactEvent & { type: "result.held" }): HeldPhase {
+function holdResult(phase: StepPhase, event: FactEvent & { type: "result.held" }): HeldPhase {
   const { attempt, output, usage, verifyByMs, confidence, confidenceUnreadable } = event.payload;
   invariant(attempt === phase.attempt, `D3: result of attempt ${attempt}: ${event.eventId}`);
   invariant(
@@ -61,11 +61,11 @@ function held(phase: StepPhase, event: FactEvent & { type: "result.held" }): Hel
 }
 
 /** The `agent.decided` behind the fact is what verdicts are about. */
-export function targeted(step: Step, target: EventId): Step {
+export function setVerdictTarget(step: Step, target: EventId): Step {
   return step.phase.status === "held" ? { ...step, phase: { ...step.phase, target } } : step;
 }
 
-function heldOf(
+function requireHeldPhase(
   phase: StepPhase,
   event: { readonly eventId: string; readonly payload: { readonly attempt: number } },
 ): HeldPhase {
@@ -76,11 +76,11 @@ function heldOf(
   return phase;
 }
 
-function revised(
+function evolveRevised(
   step: Step,
   event: FactEvent & { type: "result.revised" },
 ): Pick<Step, "phase" | "revisions"> {
-  const phase = heldOf(step.phase, event);
+  const phase = requireHeldPhase(step.phase, event);
   const { attempt, dispatchedAtMs, acknowledgedAtMs, deadlineAtMs, endedAtMs, child, output } = phase;
   const { criteria, revision } = event.payload;
   return {
@@ -91,7 +91,10 @@ function revised(
       retryAtMs: epochMsOf(event.timestamp),
       revision: { criteria, ...(output && { output }) },
       error: { code: "verification_failed", message: "its result is to be revised" },
-      ...{ attempt, dispatchedAtMs, deadlineAtMs, endedAtMs },
+      attempt,
+      dispatchedAtMs,
+      deadlineAtMs,
+      endedAtMs,
       ...(acknowledgedAtMs !== undefined && { acknowledgedAtMs }),
       ...(child && { child }),
     },

@@ -6,7 +6,7 @@
 import type { FactPayloads } from "../contracts/facts.ts";
 import { epochMsOf, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
-import { afterAnswer, afterQuestion, withApproved } from "./plan-progress.ts";
+import { updateAfterAnswer, updateAfterQuestion, releaseApprovedStep } from "./plan-progress.ts";
 import type { Escalation, OpenCoordination, Step, Telling } from "./state.ts";
 
 export type QuestionEvent = FactEvent & {
@@ -18,39 +18,39 @@ export type QuestionEvent = FactEvent & {
     | "session.told";
 };
 
-type WithStep = (state: OpenCoordination, stepId: StepId, change: (step: Step) => Step) => OpenCoordination;
+type UpdateStep = (state: OpenCoordination, stepId: StepId, change: (step: Step) => Step) => OpenCoordination;
 
 export function evolveQuestion(
   state: OpenCoordination,
   event: QuestionEvent,
-  withStep: WithStep,
+  withStep: UpdateStep,
 ): OpenCoordination {
   const atMs = epochMsOf(event.timestamp);
   switch (event.type) {
     case "coordination.escalated":
-      return asked(state, event.payload, { atMs, withStep });
+      return evolveAsked(state, event.payload, { atMs, withStep });
     case "escalation.answered":
-      return withQuestion(state, event.payload.escalationId, (question) =>
-        answered(question, event.payload, atMs),
+      return updateQuestion(state, event.payload.escalationId, (question) =>
+        evolveAnswered(question, event.payload, atMs),
       );
     case "escalation.notified": {
       const { escalationId, notice, outcome } = event.payload;
-      return withQuestion(state, escalationId, (question) => ({
+      return updateQuestion(state, escalationId, (question) => ({
         ...question,
         notified: new Map([...(question.notified ?? []), [notice, outcome]]),
       }));
     }
     case "escalation.closed":
-      return closed(state, event, withStep);
+      return evolveClosed(state, event, withStep);
     case "session.told":
       return { ...state, tellings: state.tellings.remove(event.payload.tellingId) };
   }
 }
 
-function asked(
+function evolveAsked(
   state: OpenCoordination,
   payload: FactPayloads["coordination.escalated"],
-  { atMs, withStep }: { readonly atMs: EpochMs; readonly withStep: WithStep },
+  { atMs, withStep }: { readonly atMs: EpochMs; readonly withStep: UpdateStep },
 ): OpenCoordination {
   const { escalationId, deadlineAtMs, stepId } = payload;
   const next = {
@@ -58,10 +58,10 @@ function asked(
     escalations: state.escalations.set(escalationId, { ...payload, askedAtMs: atMs }),
     openQuestions: state.openQuestions.set(escalationId, deadlineAtMs),
   };
-  const known = next.plan ? { ...next, plan: afterQuestion(next.plan, payload) } : next;
-  const phase = stepId && known.steps.get(stepId)?.phase;
-  if (!stepId || phase?.status !== "held" || !isAboutResult(payload)) return known;
-  return withStep(known, stepId, (step) =>
+  const withProgress = next.plan ? { ...next, plan: updateAfterQuestion(next.plan, payload) } : next;
+  const phase = stepId && withProgress.steps.get(stepId)?.phase;
+  if (!stepId || phase?.status !== "held" || !isAboutResult(payload)) return withProgress;
+  return withStep(withProgress, stepId, (step) =>
     step.phase.status === "held" ? { ...step, phase: { ...step.phase, escalationId } } : step,
   );
 }
@@ -71,7 +71,7 @@ export function isAboutResult({ cause, confidence }: FactPayloads["coordination.
   return cause === "verifier" || (cause === "confidence" && (confidence?.of ?? "decision") !== "decision");
 }
 
-function answered(
+function evolveAnswered(
   question: Escalation,
   { escalationId: _, refused, ...answer }: FactPayloads["escalation.answered"],
   atMs: EpochMs,
@@ -81,26 +81,28 @@ function answered(
     : { ...question, answered: { ...answer, atMs } };
 }
 
-function closed(
+function evolveClosed(
   state: OpenCoordination,
   event: FactEvent & { type: "escalation.closed" },
-  withStep: WithStep,
+  withStep: UpdateStep,
 ): OpenCoordination {
   const { escalationId, resolution } = event.payload;
   const atMs = epochMsOf(event.timestamp);
   const question = state.escalations.get(escalationId);
-  const known = withQuestion(
+  const withAnswer = updateQuestion(
     { ...state, openQuestions: state.openQuestions.remove(escalationId) },
     escalationId,
     (open) => ({ ...open, closed: event.payload }),
   );
-  const told = question ? withTelling(known, question, { resolution, atMs }) : known;
-  const next = told.plan ? { ...told, plan: afterAnswer(told.plan, event.payload, atMs) } : told;
-  return question?.stepId ? stepAfter(next, { event, stepId: question.stepId, withStep }) : next;
+  const withTold = question ? addTelling(withAnswer, question, { resolution, atMs }) : withAnswer;
+  const next = withTold.plan
+    ? { ...withTold, plan: updateAfterAnswer(withTold.plan, event.payload, atMs) }
+    : withTold;
+  return question?.stepId ? settleWaitingStep(next, { event, stepId: question.stepId, withStep }) : next;
 }
 
 /** The step that waited for the answer fails, unless the answer lets it go on. */
-function stepAfter(
+function settleWaitingStep(
   state: OpenCoordination,
   {
     event,
@@ -109,13 +111,13 @@ function stepAfter(
   }: {
     readonly event: FactEvent & { type: "escalation.closed" };
     readonly stepId: StepId;
-    readonly withStep: WithStep;
+    readonly withStep: UpdateStep;
   },
 ): OpenCoordination {
   const { escalationId, resolution, by } = event.payload;
   const phase = state.steps.get(stepId)?.phase;
   if (phase?.status === "waiting" && resolution === "approved")
-    return withApproved(withStep(state, stepId, approved), stepId, epochMsOf(event.timestamp));
+    return releaseApprovedStep(withStep(state, stepId, markApproved), stepId, epochMsOf(event.timestamp));
   if (phase?.status !== "blocked" || phase.escalationId !== escalationId || resolution === "retried")
     return state;
   const { status: _, cause, escalationId: _id, answerByMs: _by, ...tried } = phase;
@@ -126,12 +128,12 @@ function stepAfter(
   }));
 }
 
-function approved(step: Step): Step {
+function markApproved(step: Step): Step {
   return { ...step, isApproved: true };
 }
 
 /** Whoever asked is told the answer, and that there will be none. */
-function withTelling(
+function addTelling(
   state: OpenCoordination,
   { escalationId, cause, askedBy }: Escalation,
   {
@@ -149,7 +151,7 @@ function withTelling(
   return { ...state, tellings: state.tellings.set(telling.tellingId, telling) };
 }
 
-function withQuestion(
+function updateQuestion(
   state: OpenCoordination,
   escalationId: string,
   change: (question: Escalation) => Escalation,

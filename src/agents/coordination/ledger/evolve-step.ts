@@ -24,24 +24,24 @@ export function evolveStep(before: Step, event: StepEvent): Step {
   const step = { ...before, lastFactId: event.eventId };
   switch (event.type) {
     case "step.dispatched":
-      return dispatched(step, event);
+      return evolveDispatched(step, event);
     case "step.acknowledged":
-      return acknowledged(step, event);
+      return evolveAcknowledged(step, event);
     case "step.completed":
     case "step.failed":
     case "step.timed_out":
-      return { ...step, phase: closed(step.phase, event) };
+      return { ...step, phase: evolveOutcome(step.phase, event) };
     case "step.reported":
-      return reported(step, event);
+      return evolveReported(step, event);
     case "step.outcome_refused": {
       const { attempt, outcome } = event.payload;
       // It changes nothing, so nothing is caused by it.
       return { ...before, late: [...(before.late ?? []), `${attempt}:${outcome}`] };
     }
     case "step.retry_granted":
-      return retryGranted(step, event);
+      return grantRetry(step, event);
     case "step.skipped":
-      return { ...step, phase: skipped(step.phase, event) };
+      return { ...step, phase: evolveSkipped(step.phase, event) };
     case "result.withheld":
     case "result.held":
     case "result.verified":
@@ -53,7 +53,7 @@ export function evolveStep(before: Step, event: StepEvent): Step {
   }
 }
 
-function dispatched(step: Step, event: FactEvent & { type: "step.dispatched" }): Step {
+function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatched" }): Step {
   const { phase } = step;
   const { attempt, deadlineAtMs, targetSession, message } = event.payload;
   invariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
@@ -61,7 +61,7 @@ function dispatched(step: Step, event: FactEvent & { type: "step.dispatched" }):
     attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0) + (step.revisions ?? 0),
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
-  invariant(mayRun(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
+  invariant(canBeDispatched(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
   const { report: _, reports: _reports, withheldCount: _texts, ...rest } = step;
   const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
   return {
@@ -78,10 +78,10 @@ function dispatched(step: Step, event: FactEvent & { type: "step.dispatched" }):
   };
 }
 
-function acknowledged(step: Step, event: FactEvent & { type: "step.acknowledged" }): Step {
+function evolveAcknowledged(step: Step, event: FactEvent & { type: "step.acknowledged" }): Step {
   const { phase } = step;
   const { childSessionKey, childRunId } = event.payload;
-  isOfAttempt(phase, event);
+  checkAttempt(phase, event);
   invariant(phase.status === "dispatched", `acknowledged while ${phase.status}: ${event.eventId}`);
   const { attempt, dispatchedAtMs, deadlineAtMs } = phase;
   return {
@@ -99,13 +99,13 @@ function acknowledged(step: Step, event: FactEvent & { type: "step.acknowledged"
   };
 }
 
-function reported(step: Step, event: FactEvent & { type: "step.reported" }): Step {
-  isOfAttempt(step.phase, event);
+function evolveReported(step: Step, event: FactEvent & { type: "step.reported" }): Step {
+  checkAttempt(step.phase, event);
   const { stepId: _, ...report } = event.payload;
   return { ...step, report, reports: (step.reports ?? 0) + 1 };
 }
 
-function isOfAttempt(
+function checkAttempt(
   phase: StepPhase,
   event: { readonly eventId: string; readonly payload: { readonly attempt: number } },
 ) {
@@ -116,29 +116,29 @@ function isOfAttempt(
 }
 
 /** D5: work that goes on, was completed or was cancelled is not begun again. */
-function mayRun({ status }: StepPhase): boolean {
+function canBeDispatched({ status }: StepPhase): boolean {
   return status === "waiting" || status === "backoff" || status === "failed" || status === "timed_out";
 }
 
 /** An attempt is over: the step ends with it, or waits for the next one. */
-function closed(phase: StepPhase, event: OutcomeEvent): StepPhase {
-  const end = ended(phase, event);
+function evolveOutcome(phase: StepPhase, event: OutcomeEvent): StepPhase {
+  const end = endPhase(phase, event);
   if (event.type === "step.completed") return end;
   const { retryAtMs, escalated } = event.payload;
   if (retryAtMs === undefined && !escalated) return end;
-  const { status, output: _, ...tried } = end;
+  const { status, output: _, ...attempt } = end;
   invariant(isFailure(status), `D5: a retry of what is ${status}: ${event.eventId}`);
-  if (retryAtMs !== undefined) return { ...tried, status: "backoff", cause: status, retryAtMs };
+  if (retryAtMs !== undefined) return { ...attempt, status: "backoff", cause: status, retryAtMs };
   invariant(escalated !== undefined, `blocked without a question: ${event.eventId}`);
-  return { ...tried, status: "blocked", cause: status, ...escalated };
+  return { ...attempt, status: "blocked", cause: status, ...escalated };
 }
 
 function isFailure(status: EndedPhase["status"]): status is Failure {
   return status === "failed" || status === "timed_out";
 }
 
-function ended(phase: StepPhase, event: OutcomeEvent): EndedPhase {
-  isOfAttempt(phase, event);
+function endPhase(phase: StepPhase, event: OutcomeEvent): EndedPhase {
+  checkAttempt(phase, event);
   invariant(
     phase.status === "dispatched" || phase.status === "running" || phase.status === "held",
     `D5: ${event.type} while ${phase.status}: ${event.eventId}`,
@@ -174,21 +174,21 @@ function ended(phase: StepPhase, event: OutcomeEvent): EndedPhase {
   }
 }
 
-function retryGranted(step: Step, event: FactEvent & { type: "step.retry_granted" }): Step {
+function grantRetry(step: Step, event: FactEvent & { type: "step.retry_granted" }): Step {
   const { phase } = step;
   const retryAtMs: EpochMs = epochMsOf(event.timestamp);
   if (phase.status === "backoff") return { ...step, phase: { ...phase, retryAtMs } };
   invariant(phase.status === "blocked", `a retry granted while ${phase.status}: ${event.eventId}`);
-  const { escalationId: _, answerByMs: _by, ...tried } = phase;
+  const { escalationId: _, answerByMs: _by, ...attempt } = phase;
   return {
     ...step,
     granted: (step.granted ?? 0) + 1,
-    phase: { ...tried, status: "backoff", retryAtMs },
+    phase: { ...attempt, status: "backoff", retryAtMs },
   };
 }
 
 /** What was tried before ends as its last attempt did. */
-function skipped(phase: StepPhase, event: FactEvent & { type: "step.skipped" }): StepPhase {
+function evolveSkipped(phase: StepPhase, event: FactEvent & { type: "step.skipped" }): StepPhase {
   if (phase.status === "waiting") {
     const { because } = event.payload;
     return { status: "skipped", attempt: 0, endedAtMs: epochMsOf(event.timestamp), because };

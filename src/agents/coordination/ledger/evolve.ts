@@ -11,24 +11,24 @@ import type { FactEvent } from "../contracts/run-event.ts";
 import { isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
 import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
-import { targeted } from "./evolve-held.ts";
+import { setVerdictTarget } from "./evolve-held.ts";
 import { evolveQuestion, type QuestionEvent } from "./evolve-questions.ts";
 import { evolveStep, type StepEvent } from "./evolve-step.ts";
 import {
-  afterAdmission,
-  afterPhase,
+  addAdmission,
+  updateAfterPhase,
   isDelivery,
-  newProgress,
+  createProgress,
   ONE_SPAWN,
-  spentBy,
-  withoutStray,
-  withSpawn,
-  withSpending,
-  withStray,
+  spentFromUsage,
+  removeStray,
+  countSpawn,
+  addSpending,
+  addStray,
 } from "./plan-progress.ts";
 import {
   isEnded,
-  unopened,
+  createUnopened,
   type CarriedPhase,
   type Coordination,
   type EndStatus,
@@ -38,7 +38,7 @@ import {
 } from "./state.ts";
 
 export function fold(coordinationId: CoordinationId, events: Iterable<RunEvent>): Coordination {
-  let state: Coordination = unopened(coordinationId);
+  let state: Coordination = createUnopened(coordinationId);
   for (const event of events) state = evolve(state, event);
   return state;
 }
@@ -54,7 +54,7 @@ export function evolve(state: Coordination, event: RunEvent): Coordination {
 }
 
 function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
-  if (event.type === "coordination.created") return created(state, event);
+  if (event.type === "coordination.created") return evolveCreated(state, event);
   invariant(
     state.kind === "open",
     `D5: ${event.type} on a coordination that is ${state.kind}: ${event.eventId}`,
@@ -62,7 +62,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   const open = { ...state, lastFactId: event.eventId };
   switch (event.type) {
     case "step.admitted":
-      return admitted(open, event);
+      return evolveAdmitted(open, event);
     case "step.acknowledged":
     case "step.dispatched":
     case "step.completed":
@@ -77,11 +77,11 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "result.verified":
     case "verification.failed":
     case "result.revised":
-      return stepChanged(open, event);
+      return changeStep(open, event);
     case "step.child_stopped":
-      return { ...open, ...(open.plan && { plan: withoutStray(open.plan, event.payload.childSessionKey) }) };
+      return { ...open, ...(open.plan && { plan: removeStray(open.plan, event.payload.childSessionKey) }) };
     case "coordination.cancel_requested":
-      return cancelRequested(open, event);
+      return evolveCancelRequested(open, event);
     case "claim.acquired":
     case "claim.renewed":
     case "claim.released":
@@ -95,7 +95,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "escalation.notified":
     case "escalation.closed":
     case "session.told":
-      return evolveQuestion(open, event satisfies QuestionEvent, withStep);
+      return evolveQuestion(open, event satisfies QuestionEvent, updateStep);
     case "plan.judged":
       return { ...open, successCriteria: event.payload.successCriteria };
     case "coordination.terminal":
@@ -105,7 +105,10 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   }
 }
 
-function created(state: Coordination, event: FactEvent & { type: "coordination.created" }): OpenCoordination {
+function evolveCreated(
+  state: Coordination,
+  event: FactEvent & { type: "coordination.created" },
+): OpenCoordination {
   invariant(state.kind === "unopened", `created twice: ${event.eventId}`);
   return {
     kind: "open",
@@ -131,11 +134,14 @@ function created(state: Coordination, event: FactEvent & { type: "coordination.c
     openQuestions: OrderedMap(),
     held: OrderedSet(),
     tellings: OrderedMap(),
-    ...(event.payload.plan && { plan: newProgress(epochMsOf(event.timestamp)) }),
+    ...(event.payload.plan && { plan: createProgress(epochMsOf(event.timestamp)) }),
   };
 }
 
-function admitted(state: OpenCoordination, event: FactEvent & { type: "step.admitted" }): OpenCoordination {
+function evolveAdmitted(
+  state: OpenCoordination,
+  event: FactEvent & { type: "step.admitted" },
+): OpenCoordination {
   const { stepId } = event.payload;
   invariant(!state.steps.has(stepId), `admitted twice: ${stepId}`);
   const step: Step = {
@@ -156,13 +162,13 @@ function admitted(state: OpenCoordination, event: FactEvent & { type: "step.admi
   );
   if (!state.plan) return admittedState;
   if (planned)
-    return carriedOver({ ...admittedState, plan: afterAdmission(state.plan, step, state.steps) }, event);
+    return evolveCarried({ ...admittedState, plan: addAdmission(state.plan, step, state.steps) }, event);
   const plan = { ...state.plan, timed: state.plan.timed.add(stepId) };
-  return withSpawn({ ...admittedState, plan }, parentStepId);
+  return countSpawn({ ...admittedState, plan }, parentStepId);
 }
 
 /** D6: what is completed in the source is so in the fork from its admission on. */
-function carriedOver(
+function evolveCarried(
   state: OpenCoordination,
   { payload, eventId, timestamp }: FactEvent & { type: "step.admitted" },
 ): OpenCoordination {
@@ -171,43 +177,48 @@ function carriedOver(
   invariant(state.created.forkedFrom !== undefined, `a result from nowhere: ${eventId}`);
   const { eventId: carriedFrom, output, released } = carried;
   const phase: CarriedPhase = {
-    ...{ status: "completed", attempt: 0, endedAtMs: epochMsOf(timestamp), carriedFrom },
+    status: "completed",
+    attempt: 0,
+    endedAtMs: epochMsOf(timestamp),
+    carriedFrom,
     ...(output && { output }),
     ...(released && { released }),
   };
-  return withStep(state, stepId, (step) => ({ ...step, phase }));
+  return updateStep(state, stepId, (step) => ({ ...step, phase }));
 }
 
 /** A fact about one step: its phase, who works on it, what it used. */
-function stepChanged(state: OpenCoordination, event: StepEvent): OpenCoordination {
+function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination {
   const { stepId } = event.payload;
   const before = state.steps.get(stepId);
   invariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
-  const changed = withStep(state, stepId, (step) => evolveStep(step, event));
-  const known = withChild(changed, before, event);
-  if (!known.plan) return known;
+  const changed = updateStep(state, stepId, (step) => evolveStep(step, event));
+  const withChildKnown = recordChild(changed, before, event);
+  if (!withChildKnown.plan) return withChildKnown;
   switch (event.type) {
     case "step.dispatched": {
       const wait = state.plan?.waits.get(stepId);
       const fanIn = before.spec.planned?.fanIn ?? 0;
       invariant(!wait || wait.met >= fanIn, `D6: dispatched too early: ${event.eventId}`);
-      return withSpending(known, stepId, ONE_SPAWN);
+      return addSpending(withChildKnown, stepId, ONE_SPAWN);
     }
     case "step.completed":
     case "step.failed":
     case "result.held":
-      return withSpending(known, stepId, spentBy(event.payload.usage));
+      return addSpending(withChildKnown, stepId, spentFromUsage(event.payload.usage));
     case "step.timed_out": {
       const mayBeAtWork = event.payload.via === "deadline" && before.spec.planned !== undefined;
-      return mayBeAtWork ? { ...known, plan: withStray(known.plan, before) } : known;
+      return mayBeAtWork
+        ? { ...withChildKnown, plan: addStray(withChildKnown.plan, before) }
+        : withChildKnown;
     }
     default:
-      return known;
+      return withChildKnown;
   }
 }
 
 /** H3: the session that works on the step. The owner's session does not: it is only told. */
-function withChild(state: OpenCoordination, step: Step, event: StepEvent): OpenCoordination {
+function recordChild(state: OpenCoordination, step: Step, event: StepEvent): OpenCoordination {
   if (isDelivery(step)) return state;
   const session =
     event.type === "step.acknowledged"
@@ -218,13 +229,13 @@ function withChild(state: OpenCoordination, step: Step, event: StepEvent): OpenC
   return session ? { ...state, children: state.children.set(session, step.spec.stepId) } : state;
 }
 
-function cancelRequested(
+function evolveCancelRequested(
   state: OpenCoordination,
   event: FactEvent & { type: "coordination.cancel_requested" },
 ): OpenCoordination {
   const { by, stepId } = event.payload;
   if (stepId === undefined) return { ...state, cancelledBy: by };
-  return withStep(state, stepId, (step) => ({ ...step, cancelledBy: by, lastFactId: event.eventId }));
+  return updateStep(state, stepId, (step) => ({ ...step, cancelledBy: by, lastFactId: event.eventId }));
 }
 
 function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordination {
@@ -233,39 +244,50 @@ function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordinat
     const decided = { ...state, iterations: event.payload.iteration };
     const { decision } = event.payload;
     if (decision.kind === "terminate") return decided;
-    return decision.nextWorkerIds.reduce((next, id) => chained(next, id, event), decided);
+    return decision.nextWorkerIds.reduce((next, id) => evolveChained(next, id, event), decided);
   }
   if (event.type === "agent.decided" && event.nodeId)
-    return withStep(state, event.nodeId as StepId, (step) => targeted(step, event.eventId));
-  return event.type === "core.workflowChain.event" ? chained(state, event.payload.workerId, event) : state;
+    return updateStep(state, event.nodeId as StepId, (step) => setVerdictTarget(step, event.eventId));
+  return event.type === "core.workflowChain.event"
+    ? evolveChained(state, event.payload.workerId, event)
+    : state;
 }
 
-function chained(state: KnownCoordination, workerId: string, event: OpenWopEvent): KnownCoordination {
-  return withStep(state, workerId as StepId, (step) => ({ ...step, chainEventId: event.eventId }));
+function evolveChained(state: KnownCoordination, workerId: string, event: OpenWopEvent): KnownCoordination {
+  return updateStep(state, workerId as StepId, (step) => ({ ...step, chainEventId: event.eventId }));
 }
 
-function withStep<S extends KnownCoordination>(state: S, stepId: StepId, change: (step: Step) => Step): S {
+function updateStep<S extends KnownCoordination>(state: S, stepId: StepId, change: (step: Step) => Step): S {
   const before = state.steps.get(stepId);
   invariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
   const after = change(before);
   const changed = { ...state, steps: state.steps.set(stepId, after) };
   if (after.phase === before.phase) return changed;
-  const moved = { ...changed, ...tallied(state, before, after), ...waiting(changed, before, after) };
+  const moved = {
+    ...changed,
+    ...updateEndedSteps(state, before, after),
+    ...updateHeldAndTellings(changed, before, after),
+  };
   if (moved.kind !== "open" || !moved.plan) return moved;
   const open = moved as S & OpenCoordination & Required<Pick<OpenCoordination, "plan">>;
-  return { ...open, plan: afterPhase(open, { before, after, atMs: timeOf(after, state) }) };
+  return { ...open, plan: updateAfterPhase(open, { before, after, atMs: timeOf(after, state) }) };
 }
 
 /** Which results are held, and which parents are still to hear what became of one that was kept from them. */
-function waiting(
-  { held, tellings, changedAtMs }: KnownCoordination,
+function updateHeldAndTellings(
+  { held: heldSteps, tellings, changedAtMs }: KnownCoordination,
   { phase: before }: Step,
   step: Step,
 ): Pick<KnownCoordination, "held" | "tellings"> {
   const { spec, phase } = step;
   const { stepId, sourceSession: session } = spec;
   const isHeld = phase.status === "held";
-  const next = isHeld === (before.status === "held") ? held : isHeld ? held.add(stepId) : held.remove(stepId);
+  const next =
+    isHeld === (before.status === "held")
+      ? heldSteps
+      : isHeld
+        ? heldSteps.add(stepId)
+        : heldSteps.remove(stepId);
   if (!isEnded(phase) || isEnded(before) || !isAwaited(step)) return { held: next, tellings };
   const { attempt } = phase;
   const tellingId = `result:${stepId}:${attempt}`;
@@ -285,24 +307,24 @@ function timeOf({ phase }: Step, { changedAtMs }: Pick<KnownCoordination, "chang
   return "endedAtMs" in phase ? phase.endedAtMs : changedAtMs;
 }
 
-function counted(counts: Tally["endedSteps"], status: EndStatus, by: number): Tally["endedSteps"] {
+function countEnded(counts: Tally["endedSteps"], status: EndStatus, by: number): Tally["endedSteps"] {
   return { ...counts, [status]: counts[status] + by };
 }
 
 type Tally = Pick<KnownCoordination, "openSteps" | "endedSteps">;
 
 /** A step ends, or a retry takes it up again. */
-function tallied(
+function updateEndedSteps(
   { openSteps, endedSteps }: Tally,
   { spec, phase: before }: Step,
   { phase: after }: Step,
 ): Tally {
   const { stepId } = spec;
   if (isEnded(after) && !isEnded(before)) {
-    return { openSteps: openSteps.remove(stepId), endedSteps: counted(endedSteps, after.status, 1) };
+    return { openSteps: openSteps.remove(stepId), endedSteps: countEnded(endedSteps, after.status, 1) };
   }
   if (isEnded(before) && !isEnded(after)) {
-    return { openSteps: openSteps.add(stepId), endedSteps: counted(endedSteps, before.status, -1) };
+    return { openSteps: openSteps.add(stepId), endedSteps: countEnded(endedSteps, before.status, -1) };
   }
   return { openSteps, endedSteps };
 }

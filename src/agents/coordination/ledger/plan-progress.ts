@@ -10,7 +10,7 @@ import { isEnded, type OpenCoordination, type PlanProgress, type Spent, type Ste
 
 const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
-export function newProgress(atMs: EpochMs): PlanProgress {
+export function createProgress(atMs: EpochMs): PlanProgress {
   return {
     admitted: 0,
     ready: { control: OrderedMap(), data: OrderedMap(), escalation: OrderedMap() },
@@ -31,7 +31,7 @@ export function isDelivery({ spec }: Pick<Step, "spec">): boolean {
   return spec.stepId === DELIVERY_STEP_ID;
 }
 
-export function afterAdmission(
+export function addAdmission(
   plan: PlanProgress,
   { spec, admittedAtMs }: Step,
   steps: OpenCoordination["steps"],
@@ -48,20 +48,24 @@ export function afterAdmission(
     else wait.lost += 1;
   }
   const admitted = plan.admitted + (stepId === DELIVERY_STEP_ID ? 0 : 1);
-  return sorted({ ...plan, admitted, dependents }, { spec, planned, wait, atMs: admittedAtMs });
+  return placeWaitingStep({ ...plan, admitted, dependents }, { spec, planned, wait, atMs: admittedAtMs });
 }
 
 /** G2: people let a step begin although its planner doubts it. */
-export function withApproved(state: OpenCoordination, stepId: StepId, atMs: EpochMs): OpenCoordination {
+export function releaseApprovedStep(
+  state: OpenCoordination,
+  stepId: StepId,
+  atMs: EpochMs,
+): OpenCoordination {
   const step = state.steps.get(stepId);
   const wait = state.plan?.waits.get(stepId);
   if (!state.plan || !step?.spec.planned || !wait) return state;
   const { spec } = step;
-  const sure = { spec, planned: step.spec.planned, wait, atMs, isApproved: true };
-  return { ...state, plan: sorted(state.plan, sure) };
+  const approvedWaiting = { spec, planned: step.spec.planned, wait, atMs, isApproved: true };
+  return { ...state, plan: placeWaitingStep(state.plan, approvedWaiting) };
 }
 
-interface Waiting {
+interface WaitingStep {
   readonly spec: Step["spec"];
   readonly planned: NonNullable<Step["spec"]["planned"]>;
   readonly wait: { readonly met: number; readonly lost: number };
@@ -70,7 +74,10 @@ interface Waiting {
 }
 
 /** Puts a waiting step where it belongs: ready, doomed, or neither yet. */
-function sorted(plan: PlanProgress, { spec, planned, wait, atMs, isApproved }: Waiting): PlanProgress {
+function placeWaitingStep(
+  plan: PlanProgress,
+  { spec, planned, wait, atMs, isApproved }: WaitingStep,
+): PlanProgress {
   const { stepId, lane } = spec;
   const waits = plan.waits.set(stepId, wait);
   if (wait.met >= planned.fanIn) {
@@ -85,15 +92,17 @@ function sorted(plan: PlanProgress, { spec, planned, wait, atMs, isApproved }: W
 }
 
 /** A step of the plan went from one phase to another. */
-export function afterPhase(
+export function updateAfterPhase(
   state: OpenCoordination & { readonly plan: PlanProgress },
   { before, after, atMs }: { readonly before: Step; readonly after: Step; readonly atMs: EpochMs },
 ): PlanProgress {
   const { stepId } = after.spec;
-  const moved = placed(state.plan, before, after);
+  const moved = moveStep(state.plan, before, after);
   if (!isEnded(after.phase) || isEnded(before.phase)) return moved;
   const { status } = after.phase;
-  const stopped = stopsAll(state, after) ? { ...moved, stop: moved.stop ?? ("fail_fast" as const) } : moved;
+  const stopped = mustStopPlan(state, after)
+    ? { ...moved, stop: moved.stop ?? ("fail_fast" as const) }
+    : moved;
   const change = status === "completed" ? { met: 1, lost: 0 } : { met: 0, lost: 1 };
   return (stopped.dependents.get(stepId) ?? List<StepId>()).reduce((plan, dependent) => {
     const wait = plan.waits.get(dependent);
@@ -101,11 +110,11 @@ export function afterPhase(
     if (!wait || !waiting?.spec.planned) return plan;
     const { spec, isApproved } = waiting;
     const next = { met: wait.met + change.met, lost: wait.lost + change.lost };
-    return sorted(plan, { spec, planned: waiting.spec.planned, wait: next, atMs, isApproved });
+    return placeWaitingStep(plan, { spec, planned: waiting.spec.planned, wait: next, atMs, isApproved });
   }, stopped);
 }
 
-function stopsAll({ created }: OpenCoordination, { spec, phase }: Step): boolean {
+function mustStopPlan({ created }: OpenCoordination, { spec, phase }: Step): boolean {
   const isFailure = phase.status === "failed" || phase.status === "timed_out";
   return (
     isFailure &&
@@ -116,9 +125,9 @@ function stopsAll({ created }: OpenCoordination, { spec, phase }: Step): boolean
 }
 
 /** Takes the step from where its phase before had it to where the one after has it. */
-function placed(plan: PlanProgress, { phase: before }: Step, { phase: after, spec }: Step): PlanProgress {
+function moveStep(plan: PlanProgress, { phase: before }: Step, { phase: after, spec }: Step): PlanProgress {
   const { stepId } = spec;
-  const left =
+  const withoutWaiting =
     before.status === "waiting" && after.status !== "waiting"
       ? {
           ...plan,
@@ -127,18 +136,21 @@ function placed(plan: PlanProgress, { phase: before }: Step, { phase: after, spe
           waits: plan.waits.remove(stepId),
         }
       : plan;
-  if (after.status === "waiting") return left;
-  if (!spec.planned) return isEnded(after) ? { ...left, timed: left.timed.remove(stepId) } : left;
+  if (after.status === "waiting") return withoutWaiting;
+  if (!spec.planned)
+    return isEnded(after)
+      ? { ...withoutWaiting, timed: withoutWaiting.timed.remove(stepId) }
+      : withoutWaiting;
   const isAtWork = after.status === "dispatched" || after.status === "running";
   const isTimed = after.status === "backoff" || after.status === "blocked";
   return {
-    ...left,
-    running: isAtWork ? left.running.add(stepId) : left.running.remove(stepId),
-    timed: isTimed ? left.timed.add(stepId) : left.timed.remove(stepId),
+    ...withoutWaiting,
+    running: isAtWork ? withoutWaiting.running.add(stepId) : withoutWaiting.running.remove(stepId),
+    timed: isTimed ? withoutWaiting.timed.add(stepId) : withoutWaiting.timed.remove(stepId),
   };
 }
 
-function add(a: Spent, b: Spent): Spent {
+function addSpent(a: Spent, b: Spent): Spent {
   return {
     spawns: a.spawns + b.spawns,
     tokens: a.tokens + b.tokens,
@@ -146,35 +158,35 @@ function add(a: Spent, b: Spent): Spent {
   };
 }
 
-export function spentBy(usage: Usage | undefined): Spent {
+export function spentFromUsage(usage: Usage | undefined): Spent {
   return { spawns: 0, tokens: usage?.tokens ?? 0, costMicroUsd: usage?.costMicroUsd ?? 0 };
 }
 
 export const ONE_SPAWN: Spent = { ...NOTHING, spawns: 1 };
 
 /** Books what a step used with the step and with the plan. */
-export function withSpending(state: OpenCoordination, stepId: StepId, spent: Spent): OpenCoordination {
+export function addSpending(state: OpenCoordination, stepId: StepId, spent: Spent): OpenCoordination {
   const step = state.steps.get(stepId);
   if (!state.plan || !step?.spec.planned || isDelivery(step)) return state;
   return {
     ...state,
-    steps: state.steps.set(stepId, { ...step, spent: add(step.spent ?? NOTHING, spent) }),
-    plan: { ...state.plan, spent: add(state.plan.spent, spent) },
+    steps: state.steps.set(stepId, { ...step, spent: addSpent(step.spent ?? NOTHING, spent) }),
+    plan: { ...state.plan, spent: addSpent(state.plan.spent, spent) },
   };
 }
 
 /** A child of the plan spawned: that counts for the step that it works on, too. */
-export function withSpawn(
+export function countSpawn(
   state: OpenCoordination & { readonly plan: PlanProgress },
   parentStepId: StepId | undefined,
 ): OpenCoordination {
   const parent = parentStepId && state.steps.get(parentStepId);
-  if (parent?.spec.planned) return withSpending(state, parent.spec.stepId, ONE_SPAWN);
-  return { ...state, plan: { ...state.plan, spent: add(state.plan.spent, ONE_SPAWN) } };
+  if (parent?.spec.planned) return addSpending(state, parent.spec.stepId, ONE_SPAWN);
+  return { ...state, plan: { ...state.plan, spent: addSpent(state.plan.spent, ONE_SPAWN) } };
 }
 
 /** D3: the child of an attempt that we gave up at its deadline may still be at work. */
-export function withStray(plan: PlanProgress, { spec, phase }: Step): PlanProgress {
+export function addStray(plan: PlanProgress, { spec, phase }: Step): PlanProgress {
   if (isDelivery({ spec }) || (phase.status !== "dispatched" && phase.status !== "running")) return plan;
   const session = phase.status === "running" ? phase.childSessionKey : phase.targetSession;
   if (!session) return plan;
@@ -184,12 +196,12 @@ export function withStray(plan: PlanProgress, { spec, phase }: Step): PlanProgre
   return { ...plan, strays: plan.strays.set(session, stray) };
 }
 
-export function withoutStray(plan: PlanProgress, session: SessionKey): PlanProgress {
+export function removeStray(plan: PlanProgress, session: SessionKey): PlanProgress {
   return { ...plan, strays: plan.strays.remove(session) };
 }
 
 /** A question about the budget was asked, or answered. */
-export function afterQuestion(
+export function updateAfterQuestion(
   plan: PlanProgress,
   { escalationId, cause, stepId }: FactPayloads["coordination.escalated"],
 ): PlanProgress {
@@ -198,7 +210,7 @@ export function afterQuestion(
   return cause === "confidence" ? { ...plan, decisionQuestion: escalationId } : plan;
 }
 
-export function afterAnswer(
+export function updateAfterAnswer(
   plan: PlanProgress,
   { escalationId, resolution }: FactPayloads["escalation.closed"],
   atMs: EpochMs,

@@ -22,17 +22,17 @@ export interface UnopenedCoordination {
   readonly nextSequence: 0;
 }
 
-export interface OpenCoordination extends Known {
+export interface OpenCoordination extends KnownFields {
   readonly kind: "open";
 }
 
-export interface EndedCoordination extends Known {
+export interface EndedCoordination extends KnownFields {
   readonly kind: "ended";
   readonly status: TerminalStatus;
   readonly endedAtMs: EpochMs;
 }
 
-interface Known {
+interface KnownFields {
   readonly coordinationId: CoordinationId;
   readonly nextSequence: number;
   readonly created: FactPayloads["coordination.created"];
@@ -209,7 +209,7 @@ export interface RunningPhase extends Child {
 }
 
 /** The child has ended, and its result does not count before it is ruled on (G1). */
-export interface HeldPhase extends Tried {
+export interface HeldPhase extends AttemptFields {
   readonly status: "held";
   readonly output?: ContentRef;
   readonly usage?: Usage;
@@ -225,7 +225,7 @@ export interface HeldPhase extends Tried {
 }
 
 /** An attempt went wrong and the next one is due at `retryAtMs`. */
-export interface BackoffPhase extends Tried {
+export interface BackoffPhase extends AttemptFields {
   readonly status: "backoff";
   readonly cause: Failure;
   readonly retryAtMs: EpochMs;
@@ -234,7 +234,7 @@ export interface BackoffPhase extends Tried {
 }
 
 /** No attempt is left, and people are asked. */
-export interface BlockedPhase extends Tried {
+export interface BlockedPhase extends AttemptFields {
   readonly status: "blocked";
   readonly cause: Failure;
   readonly escalationId: string;
@@ -244,7 +244,7 @@ export interface BlockedPhase extends Tried {
 
 export type Failure = "failed" | "timed_out";
 
-export interface EndedPhase extends Tried {
+export interface EndedPhase extends AttemptFields {
   readonly status: "completed" | "cancelled" | Failure;
   readonly output?: ContentRef;
   /** It was held: what let it through. */
@@ -271,7 +271,7 @@ export interface SkippedPhase {
 }
 
 /** The newest attempt is over. */
-interface Tried {
+interface AttemptFields {
   readonly attempt: number;
   readonly dispatchedAtMs: EpochMs;
   /** Absent where the host never confirmed the spawn. */
@@ -356,6 +356,6 @@ export function sessionOf(phase: StepPhase): SessionKey | undefined {
   return childOf(phase)?.childSessionKey ?? (phase.status === "dispatched" ? phase.targetSession : undefined);
 }
 
-export function unopened(coordinationId: CoordinationId): UnopenedCoordination {
+export function createUnopened(coordinationId: CoordinationId): UnopenedCoordination {
   return { kind: "unopened", coordinationId, nextSequence: 0 };
 }

@@ -41,71 +41,73 @@ function countSteps({ steps, openSteps, endedSteps }: KnownCoordination): Summar
 export function referencesOf(event: RunEvent): Reference[] {
   switch (event.type) {
     case "coordination.created":
-      return openingReferences(event.payload);
+      return listOpeningReferences(event.payload);
     case "resource.changed":
     case "conflict.detected":
-      return contestedReferences(event);
+      return listContestReferences(event);
     case "coordination.escalated":
-      return askedReferences(event.payload);
+      return listQuestionReferences(event.payload);
     case "step.dispatched":
     case "step.acknowledged":
-      return childReferences(event);
+      return listChildReferences(event);
     default:
       return [];
   }
 }
 
-function childReferences(event: RunEvent & { type: "step.dispatched" | "step.acknowledged" }): Reference[] {
+function listChildReferences(
+  event: RunEvent & { type: "step.dispatched" | "step.acknowledged" },
+): Reference[] {
   const { stepId } = event.payload;
   // The owner is told a result as a step of its own, but it is no child.
   if (stepId === DELIVERY_STEP_ID) return [];
   if (event.type === "step.dispatched") {
     const { targetSession } = event.payload;
-    return targetSession ? [{ name: childName(targetSession), stepId }] : [];
+    return targetSession ? [{ name: nameOfChild(targetSession), stepId }] : [];
   }
   // A runner's acknowledgement follows a dispatch that named the session.
-  return event.payload.via === "runner" ? [] : [{ name: childName(event.payload.childSessionKey), stepId }];
+  return event.payload.via === "runner" ? [] : [{ name: nameOfChild(event.payload.childSessionKey), stepId }];
 }
 
 /** A question of 0.1.0 has none. */
-function askedReferences({ answers }: FactPayloads["coordination.escalated"]): Reference[] {
+function listQuestionReferences({ answers }: FactPayloads["coordination.escalated"]): Reference[] {
   return answers ? [{ name: QUESTIONS_NAME }] : [];
 }
 
-function contestedReferences(
+function listContestReferences(
   event: RunEvent & { type: "resource.changed" | "conflict.detected" },
 ): Reference[] {
   if (event.type === "resource.changed") {
     const { resource, stepId } = event.payload;
-    return [{ name: changedName(resource), stepId }];
+    return [{ name: nameOfChanged(resource), stepId }];
   }
   const { contest } = event.payload;
   return contest ? [{ name: CONFLICTS_NAME, stepId: contest.requester }] : [];
 }
 
 /** A plan is not found by its owner's trace: what the owner's model spawns meanwhile is no part of it. */
-function openingReferences({ origin, ownerSession, trace, parent }: Opening): Reference[] {
+function listOpeningReferences({ origin, ownerSession, trace, parent }: Opening): Reference[] {
   const traced =
-    origin === "observed" && trace.traceId ? [{ name: traceName(ownerSession, trace.traceId) }] : [];
-  return parent ? [...traced, { name: nestedName(parent.coordinationId, parent.stepId) }] : traced;
+    origin === "observed" && trace.traceId ? [{ name: formatTraceName(ownerSession, trace.traceId) }] : [];
+  return parent ? [...traced, { name: nameOfNested(parent.coordinationId, parent.stepId) }] : traced;
 }
 
 /** The coordination that a session's spawns on one W3C trace belong to. */
-export function traceName(ownerSession: SessionKey, traceId: string): string {
+export function formatTraceName(ownerSession: SessionKey, traceId: string): string {
   return `trace:${traceId}:${ownerSession}`;
 }
 
 /** H3: the step that a child session works on. */
-export function childName(childSessionKey: SessionKey): string {
+export function nameOfChild(childSessionKey: SessionKey): string {
   return `child:${childSessionKey}`;
 }
 
 /** The newest plan that the child of a step submitted. */
-export function nestedName(coordinationId: CoordinationId, stepId: StepId): string {
+export function nameOfNested(coordinationId: CoordinationId, stepId: StepId): string {
   return `nested:${coordinationId}:${stepId}`;
 }
 
 /** Who changed a resource last. */
-export function changedName(resource: string): string {
+export function nameOfChanged(resource: string): string {
   return `changed:${resource}`;
 }

@@ -5,7 +5,7 @@
  * K1 What changes no answer is not in it: streaming, metadata, who asks, timeouts, traces. K2 The order of members and of tools
  * does not show, that of messages does. K3 The key is no boundary: a cache is one tenant's.
  */
-import { canonicalJson, canonicalProblem } from "../contracts/canonical-json.ts";
+import { formatCanonicalJson, findCanonicalProblem } from "../contracts/canonical-json.ts";
 
 export const LLM_CACHE_KEY_RECIPE = "openwop-semantic-request-v2";
 
@@ -32,7 +32,7 @@ export type CacheKeyText =
   { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problem: string };
 
 /** The text whose sha256, in hexadecimal, is the key. */
-export function llmCacheKeyText({
+export function createLlmCacheKeyText({
   provider,
   model,
   messages,
@@ -45,15 +45,20 @@ export function llmCacheKeyText({
 }: SemanticRequest): CacheKeyText {
   const semantic = {
     recipe: LLM_CACHE_KEY_RECIPE,
-    ...{ provider, model, providerOptions },
+    provider,
+    model,
+    providerOptions,
     request: {
-      ...{ messages, stop, responseFormat, safetySettings },
+      messages,
+      stop,
+      responseFormat,
+      safetySettings,
       ...numbersOf(numbers),
-      ...(tools && tools.length > 0 && { tools: tools.toSorted(byName) }),
+      ...(tools && tools.length > 0 && { tools: tools.toSorted(compareNames) }),
     },
   };
-  const problem = canonicalProblem(semantic);
-  return problem === undefined ? { ok: true, text: canonicalJson(semantic) } : { ok: false, problem };
+  const problem = findCanonicalProblem(semantic);
+  return problem === undefined ? { ok: true, text: formatCanonicalJson(semantic) } : { ok: false, problem };
 }
 
 /** Only these: an object may hold more than its type says. */
@@ -62,7 +67,7 @@ function numbersOf({ temperature, topP, topK, maxOutputTokens, seed }: Partial<S
 }
 
 /** RFC 0212: by the UTF-16 code units of the name. */
-function byName(one: unknown, other: unknown): number {
+function compareNames(one: unknown, other: unknown): number {
   const [a, b] = [nameOf(one), nameOf(other)];
   return a === b ? 0 : a < b ? -1 : 1;
 }
@@ -81,14 +86,16 @@ export function readSemanticRequest(value: Readonly<Record<string, unknown>>): S
   const { provider, model, messages } = value;
   if (typeof provider !== "string" || typeof model !== "string" || !Array.isArray(messages)) return undefined;
   if (provider === "" || model === "") return undefined;
-  const taken = (names: readonly string[], isRight: (field: unknown) => boolean) =>
+  const pickFields = (names: readonly string[], isRight: (field: unknown) => boolean) =>
     names.flatMap((name) => (isRight(value[name]) ? [[name, value[name]] as const] : []));
   return {
-    ...{ provider, model, messages: messages as unknown[] },
+    provider,
+    model,
+    messages: messages as unknown[],
     ...Object.fromEntries([
-      ...taken(NUMBERS, (field) => typeof field === "number"),
-      ...taken(LISTS, Array.isArray),
-      ...taken(OBJECTS, (field) => typeof field === "object"),
+      ...pickFields(NUMBERS, (field) => typeof field === "number"),
+      ...pickFields(LISTS, Array.isArray),
+      ...pickFields(OBJECTS, (field) => typeof field === "object"),
     ]),
   };
 }

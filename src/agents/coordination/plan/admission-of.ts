@@ -10,7 +10,7 @@ export interface Admitting {
   /** Names a text by its hash. */
   readonly refOf: (text: string) => ContentRef;
   /** What holds the results of a step, and whether people are to begin it. */
-  readonly gated: (step: CompiledStep, runner: RunnerKind) => Pick<StepAdmitted, "gate" | "decision">;
+  readonly gateStep: (step: CompiledStep, runner: RunnerKind) => Pick<StepAdmitted, "gate" | "decision">;
   /** Of a fork: the results that it has from its source. */
   readonly carried?: ReadonlyMap<StepId, Carried>;
 }
@@ -28,17 +28,21 @@ export function plannedStepsOf(
   admitting: Admitting,
   { from, to }: StepRange = { from: 0, to: graph.steps.length },
 ): PlannedStep[] {
-  return graph.steps.slice(from, to).map((step) => plannedStep(step, admitting));
+  return graph.steps.slice(from, to).map((step) => createPlannedStep(step, admitting));
 }
 
 /** The content is the task without its input, which is known only when the step is dispatched. */
-function plannedStep(step: CompiledStep, admitting: Admitting): PlannedStep {
-  const { ownerSession, runnerOf, refOf, gated } = admitting;
+function createPlannedStep(step: CompiledStep, admitting: Admitting): PlannedStep {
+  const { ownerSession, runnerOf, refOf, gateStep: gated } = admitting;
   const runner = runnerOf(step.agent);
   const carried = admitting.carried?.get(step.stepId);
   const { stepId, agent, lane, priority, deliveryMode, timeoutMs, retry } = step;
   return {
-    ...{ stepId, lane, priority, deliveryMode, timeoutMs },
+    stepId,
+    lane,
+    priority,
+    deliveryMode,
+    timeoutMs,
     ...(stepId.length <= BOUNDS.nameCharsMax && { name: stepId }),
     runner,
     agentId: agent,

@@ -3,7 +3,7 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { RetryRule } from "./step-graph.ts";
 
 /** The least and the most that `backoffMs` gives; neither falls from one attempt to the next. */
-export function backoffRange(
+export function computeBackoffRange(
   { backoffMs: base }: RetryRule,
   attempt: number,
 ): { readonly minMs: number; readonly maxMs: number } {
@@ -17,8 +17,8 @@ export function backoffRange(
  * steps that failed together do not come back together. The same seed gives the same wait, so a recorded one can be replayed;
  * give every step a seed of its own.
  */
-export function backoffMs(retry: RetryRule, attempt: number, seed: string): number {
-  const { minMs, maxMs } = backoffRange(retry, attempt);
+export function computeBackoffMs(retry: RetryRule, attempt: number, seed: string): number {
+  const { minMs, maxMs } = computeBackoffRange(retry, attempt);
   return minMs + Math.floor(fractionOf(`${seed}:${attempt}`) * (maxMs - minMs + 1));
 }
 

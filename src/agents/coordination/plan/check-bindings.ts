@@ -1,13 +1,13 @@
 /** Owns: whether what the bindings name is there: the step, before this one, with such an output. */
 import type { CoordinationStep } from "../contracts/plan.ts";
-import { declares } from "./declares.ts";
+import { canHaveOutput } from "./declares.ts";
 import type { Order } from "./order-nodes.ts";
-import { pathOf, quoted, type ProblemList } from "./plan-problem.ts";
-import { referencesIn } from "./read-bindings.ts";
+import { pathOf, quoteName, type ProblemList } from "./plan-problem.ts";
+import { listReferences } from "./read-bindings.ts";
 import type { InputBinding, Reference, Segment } from "./step-graph.ts";
 import type { Wiring } from "./wire-steps.ts";
 
-interface Checked {
+interface BindingCheck {
   readonly steps: readonly CoordinationStep[];
   readonly wiring: Wiring;
   readonly order: Order;
@@ -22,39 +22,39 @@ interface Use {
 
 const SOURCES_PER_PASS = 32;
 
-export function checkBindings(checked: Checked, bindings: readonly (readonly InputBinding[])[]): void {
+export function checkBindings(check: BindingCheck, bindings: readonly (readonly InputBinding[])[]): void {
   const indirect: Use[] = [];
-  for (const [node, own] of bindings.entries()) {
-    const direct = new Set(checked.wiring.dependencies[node]);
-    for (const { at, value } of own) {
+  for (const [node, nodeBindings] of bindings.entries()) {
+    const direct = new Set(check.wiring.dependencies[node]);
+    for (const { at, value } of nodeBindings) {
       const path = ["steps", node, "input", ...at];
-      for (const reference of referencesIn(value)) {
-        const source = checkReference(checked, reference, path);
+      for (const reference of listReferences(value)) {
+        const source = checkReference(check, reference, path);
         if (source !== undefined && !direct.has(source)) indirect.push({ node, source, path });
       }
     }
   }
-  checkIndirect(checked, indirect);
+  checkIndirect(check, indirect);
 }
 
 /** The index of the step that is named, if there is one. */
 function checkReference(
-  { steps, wiring, problems }: Checked,
+  { steps, wiring, problems }: BindingCheck,
   { stepId, path: output }: Reference,
   path: readonly Segment[],
 ): number | undefined {
   const source = wiring.indexOf.get(stepId);
   if (source === undefined) {
-    const message = `no step has the id ${quoted(stepId)}; correct the id or add the step`;
+    const message = `no step has the id ${quoteName(stepId)}; correct the id or add the step`;
     problems.add("BINDING_UNKNOWN_STEP", path, message);
     return undefined;
   }
   const schema = steps[source]?.outputSchema;
-  if (schema && !declares(schema, output))
+  if (schema && !canHaveOutput(schema, output))
     problems.add(
       "BINDING_UNDECLARED_OUTPUT",
       path,
-      `the outputSchema of ${quoted(stepId)} excludes ${quoted(pathOf(output))}; declare it there or name another output`,
+      `the outputSchema of ${quoteName(stepId)} excludes ${quoteName(pathOf(output))}; declare it there or name another output`,
     );
   return source;
 }
@@ -63,9 +63,9 @@ function checkReference(
  * Whether each source comes before its user through any number of steps. Each pass carries 32 sources along the edges, one bit
  * each; on and behind circles, which are refused anyway, nothing is said.
  */
-function checkIndirect(checked: Checked, uses: readonly Use[]): void {
+function checkIndirect(checked: BindingCheck, uses: readonly Use[]): void {
   if (uses.length === 0) return;
-  const edges = edgesByRank(checked);
+  const edges = sortEdgesByRank(checked);
   const rankOf = (node: number): number => edges.ranks[node] ?? STUCK;
   const bySource = Map.groupBy(
     uses.filter(({ node, source }) => rankOf(node) !== STUCK && rankOf(source) !== STUCK),
@@ -75,7 +75,7 @@ function checkIndirect(checked: Checked, uses: readonly Use[]): void {
   const wrong: Use[] = [];
   for (let from = 0; from < sources.length; from += SOURCES_PER_PASS) {
     const carried = sources.slice(from, from + SOURCES_PER_PASS);
-    const behind = carriedBits(edges, carried.map(rankOf));
+    const behind = computeCarriedBits(edges, carried.map(rankOf));
     for (const [bit, source] of carried.entries())
       for (const use of bySource.get(source) ?? [])
         if (use.node === source || ((behind[rankOf(use.node)] ?? 0) & (1 << bit)) === 0) wrong.push(use);
@@ -94,7 +94,7 @@ interface EdgesByRank {
   readonly targets: Int32Array;
 }
 
-function edgesByRank({ steps, wiring, order: { order } }: Checked): EdgesByRank {
+function sortEdgesByRank({ steps, wiring, order: { order } }: BindingCheck): EdgesByRank {
   const ranks = new Int32Array(steps.length).fill(STUCK);
   for (const [rank, node] of order.entries()) ranks[node] = rank;
   const starts = new Int32Array(order.length + 1);
@@ -107,21 +107,21 @@ function edgesByRank({ steps, wiring, order: { order } }: Checked): EdgesByRank 
 }
 
 /** By rank: a bit for every source that is this step or comes before it. The sources are in order. */
-function carriedBits({ starts, targets }: EdgesByRank, sources: readonly number[]): Uint32Array {
+function computeCarriedBits({ starts, targets }: EdgesByRank, sources: readonly number[]): Uint32Array {
   const [first = 0] = sources;
   const bits = new Uint32Array(starts.length - 1);
   for (const [bit, rank] of sources.entries()) bits[rank] = 1 << bit;
   for (let rank = first + 1; rank < bits.length; rank += 1) {
     const end = starts[rank + 1] ?? 0;
-    let own = bits[rank] ?? 0;
-    for (let at = starts[rank] ?? 0; at < end; at += 1) own |= bits[targets[at] ?? 0] ?? 0;
-    bits[rank] = own;
+    let rowBits = bits[rank] ?? 0;
+    for (let at = starts[rank] ?? 0; at < end; at += 1) rowBits |= bits[targets[at] ?? 0] ?? 0;
+    bits[rank] = rowBits;
   }
   return bits;
 }
 
-function reportUse({ steps, problems }: Checked, { node, source, path }: Use): void {
-  const name = quoted(steps[source]?.stepId ?? "");
+function reportUse({ steps, problems }: BindingCheck, { node, source, path }: Use): void {
+  const name = quoteName(steps[source]?.stepId ?? "");
   const message =
     node === source
       ? "a step cannot use its own outputs; name another step"

@@ -18,14 +18,14 @@ import { pathOf, type PlanProblem } from "./plan-problem.ts";
 export function checkPlan(value: unknown, options: CompileOptions = {}): Compilation {
   const parsed = parsePlan(value);
   if (parsed.ok) return compilePlan(parsed.value, options);
-  const { problems, rest } = salvage(value);
-  const fields = (problems.length > 0 ? problems : parsed.problems).map(schemaProblem);
+  const { problems, rest } = salvagePlan(value);
+  const fields = (problems.length > 0 ? problems : parsed.problems).map(createSchemaProblem);
   const graph = rest ? compilePlan(rest, options) : undefined;
   const others = graph?.kind === "refused" ? graph.problems : [];
   return { kind: "refused", problems: [...fields, ...others].slice(0, BOUNDS.planProblemsMax) };
 }
 
-function schemaProblem({ path, expected, received }: ValidationProblem): PlanProblem {
+function createSchemaProblem({ path, expected, received }: ValidationProblem): PlanProblem {
   const message =
     received === "it" ? `there is ${expected}; remove it` : `expected ${expected}, got ${received}`;
   return { path, code: "SCHEMA_MISMATCH", message };
@@ -37,7 +37,7 @@ interface Salvage {
   readonly rest?: CoordinationPlan;
 }
 
-function salvage(value: unknown): Salvage {
+function salvagePlan(value: unknown): Salvage {
   const fields = parseBounded(anyFieldsSchema, value, PLAN_BOUNDS);
   if (!fields.ok) return { problems: fields.problems };
   const outline = parseBounded(planOutlineSchema, fields.value, PLAN_BOUNDS);
@@ -69,26 +69,27 @@ function salvageStep(value: unknown, index: number, problems: ValidationProblem[
   for (const problem of parsed.problems)
     problems.push({ ...problem, path: problem.path === "(root)" ? place : `${place}.${problem.path}` });
   const fields = parseBounded(anyFieldsSchema, value, PLAN_BOUNDS);
-  const right = fields.ok ? rightFields(fields.value) : {};
+  const validFields = fields.ok ? pickValidFields(fields.value) : {};
   // A step keeps its place in the plan, for the paths of what is found in others.
   const placeholders = { stepId: `(unnamed ${index})`, agent: "-", task: "-", timeoutMs: 1 };
   const named = {
     ...placeholders,
-    ...right,
+    ...validFields,
   } as CoordinationStep;
-  const isWhole = fields.ok && ["dependsOn", "fanIn"].every((key) => key in right || !(key in fields.value));
+  const isWhole =
+    fields.ok && ["dependsOn", "fanIn"].every((key) => key in validFields || !(key in fields.value));
   if (isWhole) return { step: named, isWhole };
   const { dependsOn: _dependsOn, fanIn: _fanIn, ...step } = named;
   return { step, isWhole };
 }
 
-function rightFields(fields: Readonly<Record<string, unknown>>): Partial<CoordinationStep> {
-  const right: Record<string, unknown> = {};
+function pickValidFields(fields: Readonly<Record<string, unknown>>): Partial<CoordinationStep> {
+  const validFields: Record<string, unknown> = {};
   for (const [key, schema] of Object.entries(coordinationStepSchema.shape)) {
     const parsed = Object.hasOwn(fields, key) ? parseBounded(schema, fields[key], PLAN_BOUNDS) : undefined;
-    if (parsed?.ok) right[key] = parsed.value;
+    if (parsed?.ok) validFields[key] = parsed.value;
   }
-  return right;
+  return validFields;
 }
 
 /** With neutral values for what is wrong, so that nothing is said of it twice. */

@@ -1,23 +1,23 @@
 /** Owns: circles, and steps that can never run because of what they wait for. */
 import type { CoordinationStep } from "../contracts/plan.ts";
-import { circleIn, componentsOf, type Order } from "./order-nodes.ts";
-import { chainOf, quoted, type ProblemList } from "./plan-problem.ts";
+import { findCircle, componentsOf, type Order } from "./order-nodes.ts";
+import { chainOf, quoteName, type ProblemList } from "./plan-problem.ts";
 import type { Wiring } from "./wire-steps.ts";
 
-interface Checked {
+interface ReachCheck {
   readonly steps: readonly CoordinationStep[];
   readonly wiring: Wiring;
   readonly problems: ProblemList;
 }
 
 /** A dependency with an unknown name is taken to be able to complete: it is reported once, where it is named. */
-export function checkReach(checked: Checked, { order, stuck }: Order): void {
+export function checkReach(checked: ReachCheck, { order, stuck }: Order): void {
   const { wiring } = checked;
   const components = stuck.length === 0 ? [] : componentsOf(stuck, wiring.dependencies);
   const dead = new Set<number>();
   for (const knot of components) {
     if (knot.length === 1) continue;
-    reportCircle(checked, circleIn(knot, wiring.dependencies));
+    reportCircle(checked, findCircle(knot, wiring.dependencies));
     for (const node of knot) dead.add(node);
   }
   const onCircle = new Set(dead);
@@ -28,7 +28,7 @@ export function checkReach(checked: Checked, { order, stuck }: Order): void {
   }
 }
 
-function reportCircle({ steps, wiring, problems }: Checked, circle: readonly number[]): void {
+function reportCircle({ steps, wiring, problems }: ReachCheck, circle: readonly number[]): void {
   const [first = 0, second = first] = circle;
   const names = [...circle, first].map((node) => idOf(steps, node));
   const position = steps[first]?.dependsOn?.findIndex((name) => wiring.indexOf.get(name) === second) ?? 0;
@@ -39,21 +39,24 @@ function reportCircle({ steps, wiring, problems }: Checked, circle: readonly num
   );
 }
 
-function canRun({ steps, wiring }: Checked, node: number, dead: ReadonlySet<number>): boolean {
+function canRun({ steps, wiring }: ReachCheck, node: number, dead: ReadonlySet<number>): boolean {
   const { count } = wiring.fanIns[node] ?? { count: 0 };
   const named = steps[node]?.dependsOn?.length ?? 0;
   if (named === 0) return true;
-  const lost = (wiring.dependencies[node] ?? []).reduce((sum, each) => sum + (dead.has(each) ? 1 : 0), 0);
-  return named - lost >= count;
+  const deadDependencies = (wiring.dependencies[node] ?? []).reduce(
+    (sum, each) => sum + (dead.has(each) ? 1 : 0),
+    0,
+  );
+  return named - deadDependencies >= count;
 }
 
 /** Otherwise `wireSteps` has said so. */
-function isFanInPossible({ steps, wiring }: Checked, node: number): boolean {
+function isFanInPossible({ steps, wiring }: ReachCheck, node: number): boolean {
   return (wiring.fanIns[node]?.count ?? 0) <= (steps[node]?.dependsOn?.length ?? 0);
 }
 
 function reportUnreachable(
-  { steps, wiring, problems }: Checked,
+  { steps, wiring, problems }: ReachCheck,
   node: number,
   { dead, onCircle }: { readonly dead: ReadonlySet<number>; readonly onCircle: ReadonlySet<number> },
 ): void {
@@ -63,7 +66,7 @@ function reportUnreachable(
   problems.add(
     "STEP_UNREACHABLE",
     ["steps", node, "dependsOn", position],
-    `step ${quoted(idOf(steps, node))} can never run because it waits for ${quoted(idOf(steps, cause))}, which ${why}; correct that step or remove this dependency`,
+    `step ${quoteName(idOf(steps, node))} can never run because it waits for ${quoteName(idOf(steps, cause))}, which ${why}; correct that step or remove this dependency`,
   );
 }
 

@@ -56,11 +56,11 @@ interface Timed {
 export function checkDeadline(plan: CoordinationPlan, timed: Timed): void {
   const { deadlineMs, steps } = plan;
   if (deadlineMs === undefined) return;
-  const times = latestTimes(plan, timed);
+  const times = computeLatestTimes(plan, timed);
   for (const [node, { startMs, finishMs }] of times) {
     if (startMs > deadlineMs || finishMs <= deadlineMs) continue;
     if (timed.problems.isFull()) return;
-    const chain = chainOf(chainTo(node, times).map((each) => steps[each]?.stepId ?? ""));
+    const chain = chainOf(traceChain(node, times).map((each) => steps[each]?.stepId ?? ""));
     timed.problems.add(
       "DEADLINE_IMPOSSIBLE",
       steps[node]?.timeoutMs === undefined ? ["defaults", "timeoutMs"] : ["steps", node, "timeoutMs"],
@@ -77,11 +77,14 @@ interface Times {
 }
 
 /** When each step starts and ends at the latest if every step takes all of its stated timeout. */
-function latestTimes({ steps, defaults }: CoordinationPlan, { wiring, order }: Timed): Map<number, Times> {
+function computeLatestTimes(
+  { steps, defaults }: CoordinationPlan,
+  { wiring, order }: Timed,
+): Map<number, Times> {
   const times = new Map<number, Times>();
   const finishOf = (node: number): number => times.get(node)?.finishMs ?? 0;
   for (const node of order.order) {
-    const after = lastNeeded(wiring.dependencies[node] ?? [], wiring.fanIns[node]?.count ?? 0, finishOf);
+    const after = findLastNeeded(wiring.dependencies[node] ?? [], wiring.fanIns[node]?.count ?? 0, finishOf);
     const startMs = after === undefined ? 0 : finishOf(after);
     const timeoutMs = steps[node]?.timeoutMs ?? defaults?.timeoutMs ?? 0;
     times.set(node, { after, startMs, finishMs: startMs + timeoutMs });
@@ -90,7 +93,7 @@ function latestTimes({ steps, defaults }: CoordinationPlan, { wiring, order }: T
 }
 
 /** Of the dependencies that suffice, those that finish first, the one that finishes last. */
-function lastNeeded(
+function findLastNeeded(
   dependencies: readonly number[],
   count: number,
   finishOf: (node: number) => number,
@@ -105,7 +108,7 @@ function latestOf(nodes: readonly number[], finishOf: (node: number) => number):
   return nodes.reduce((latest, node) => (finishOf(node) > finishOf(latest) ? node : latest), first);
 }
 
-function chainTo(end: number, times: ReadonlyMap<number, Times>): number[] {
+function traceChain(end: number, times: ReadonlyMap<number, Times>): number[] {
   const chain: number[] = [];
   for (let node: number | undefined = end; node !== undefined; node = times.get(node)?.after)
     chain.push(node);

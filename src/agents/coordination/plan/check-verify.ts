@@ -3,7 +3,7 @@ import type { StepId } from "../contracts/ids.ts";
 import type { CoordinationPlan, CoordinationStep } from "../contracts/plan.ts";
 import { checkOutputSchema } from "./output-schema.ts";
 import { readPattern } from "./pattern-syntax.ts";
-import { quoted, type ProblemList } from "./plan-problem.ts";
+import { quoteName, type ProblemList } from "./plan-problem.ts";
 import { readBinding } from "./read-bindings.ts";
 import type { Segment } from "./step-graph.ts";
 
@@ -23,7 +23,7 @@ export function checkCriteria(
   { successCriteria = [], steps }: CoordinationPlan,
   problems: ProblemList,
 ): void {
-  const known = new Set(steps.map(({ stepId }) => stepId));
+  const stepIds = new Set(steps.map(({ stepId }) => stepId));
   const keys = new Set<string>();
   for (const [index, { key, when }] of successCriteria.entries()) {
     const path: Segment[] = ["successCriteria", index];
@@ -31,10 +31,10 @@ export function checkCriteria(
       problems.add(
         "CRITERION_DUPLICATE",
         [...path, "key"],
-        `another criterion is called ${quoted(key)}; rename one`,
+        `another criterion is called ${quoteName(key)}; rename one`,
       );
     keys.add(key);
-    if (when !== undefined) checkWhen(when, { path: [...path, "when"], known, problems });
+    if (when !== undefined) checkWhen(when, { path: [...path, "when"], known: stepIds, problems });
   }
 }
 
@@ -42,7 +42,7 @@ function checkWhen(
   when: string,
   {
     path,
-    known,
+    known: stepIds,
     problems,
   }: {
     readonly path: readonly Segment[];
@@ -52,8 +52,8 @@ function checkWhen(
 ): void {
   const binding = readBinding(when, path, problems);
   if (binding?.kind === "reference") {
-    if (known.has(binding.stepId)) return;
-    const message = `no step has the id ${quoted(binding.stepId)}; correct the id or add the step`;
+    if (stepIds.has(binding.stepId)) return;
+    const message = `no step has the id ${quoteName(binding.stepId)}; correct the id or add the step`;
     problems.add("BINDING_UNKNOWN_STEP", path, message);
   } else if (binding || !when.includes("{{")) {
     const message =

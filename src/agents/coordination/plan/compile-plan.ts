@@ -12,11 +12,11 @@ import { checkBindings } from "./check-bindings.ts";
 import { checkCriteria, checkVerify } from "./check-verify.ts";
 import { checkReach } from "./check-reach.ts";
 import { checkDeadline, checkRetries, isSentOnce } from "./check-timing.ts";
-import { orderNodes, reversed, type Order } from "./order-nodes.ts";
+import { orderNodes, reverseEdges, type Order } from "./order-nodes.ts";
 import { checkOutputSchema } from "./output-schema.ts";
-import { problemList, type PlanProblem } from "./plan-problem.ts";
+import { createProblemList, type PlanProblem } from "./plan-problem.ts";
 import { readBindings } from "./read-bindings.ts";
-import { normalResources } from "./normal-resources.ts";
+import { normalizeResources } from "./normal-resources.ts";
 import { spendingLimitOf } from "./spending-limit.ts";
 import type { CompiledStep, InputBinding, RetryRule, StepGraph } from "./step-graph.ts";
 import { isTooLarge, wireSteps, type Wiring } from "./wire-steps.ts";
@@ -40,7 +40,7 @@ const DEFAULTS = {
 
 /** Problems come by kind, the causes before what follows from them, and at most `BOUNDS.planProblemsMax`. */
 export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}): Compilation {
-  const problems = problemList();
+  const problems = createProblemList();
   const { steps } = plan;
   if (isTooLarge(steps, problems)) return { kind: "refused", problems: problems.problems };
   const wiring = wireSteps(steps, problems);
@@ -58,7 +58,7 @@ export function compilePlan(plan: CoordinationPlan, options: CompileOptions = {}
   return { kind: "compiled", graph: graphOf({ plan, wiring, order, bindings, options }) };
 }
 
-interface Parts {
+interface GraphInputs {
   readonly plan: CoordinationPlan;
   readonly wiring: Wiring;
   readonly order: Order;
@@ -66,15 +66,15 @@ interface Parts {
   readonly options: CompileOptions;
 }
 
-function graphOf(parts: Parts): StepGraph {
+function graphOf(parts: GraphInputs): StepGraph {
   const { plan, wiring, order } = parts;
   const { coordinationId, objective, ownerSession, conflictPolicy, failurePolicy, deadlineMs } = plan;
-  const nodes = sortedNodes(plan.steps, order.depths);
-  const dependents = reversed(wiring.dependencies);
+  const nodes = sortNodes(plan.steps, order.depths);
+  const dependents = reverseEdges(wiring.dependencies);
   const timeouts = plan.steps.map((step) => timeoutOf(step, parts));
   const weights = weightsOf(nodes, dependents, timeouts);
   const rankOf = new Map(nodes.map((node, rank) => [node, rank]));
-  const inOrder = (some: readonly number[] = []): StepId[] =>
+  const sortByRank = (some: readonly number[] = []): StepId[] =>
     some
       .toSorted((a, b) => (rankOf.get(a) ?? 0) - (rankOf.get(b) ?? 0))
       .flatMap((node) => plan.steps[node]?.stepId ?? []);
@@ -84,9 +84,9 @@ function graphOf(parts: Parts): StepGraph {
     if (!step || !fanIn) return [];
     return [
       {
-        ...compiledFields(step, plan.defaults, plan.failurePolicy.retryBudget),
-        dependsOn: inOrder(wiring.dependencies[node]),
-        dependents: inOrder(dependents[node]),
+        ...compileFields(step, plan.defaults, plan.failurePolicy.retryBudget),
+        dependsOn: sortByRank(wiring.dependencies[node]),
+        dependents: sortByRank(dependents[node]),
         fanIn,
         depth: order.depths[node] ?? 0,
         criticalPathMs: weights[node] ?? 0,
@@ -95,10 +95,14 @@ function graphOf(parts: Parts): StepGraph {
       },
     ];
   });
-  const path = heaviestPath(nodes, dependents, weights);
+  const path = findHeaviestPath(nodes, dependents, weights);
   const budget = spendingLimitOf(plan.budget);
   return {
-    ...{ coordinationId, objective, ownerSession, conflictPolicy, failurePolicy },
+    coordinationId,
+    objective,
+    ownerSession,
+    conflictPolicy,
+    failurePolicy,
     ...(deadlineMs !== undefined && { deadlineMs }),
     ...(budget && { budget }),
     ...(plan.confidence !== undefined && { confidence: plan.confidence }),
@@ -113,7 +117,7 @@ function graphOf(parts: Parts): StepGraph {
 type OwnField = "stepId" | "agent" | "task" | "lane" | "priority" | "deliveryMode" | "retry" | "resources";
 
 /** What needs no other step to be known. */
-function compiledFields(
+function compileFields(
   step: CoordinationStep,
   defaults: CoordinationPlan["defaults"] = {},
   retryBudget: number,
@@ -121,12 +125,15 @@ function compiledFields(
   const { stepId, agent, task, input = {}, outputSchema, verify, confidence } = step;
   const budget = spendingLimitOf(step.budget);
   return {
-    ...{ stepId, agent, task, input },
-    lane: firstOf(step.lane, defaults.lane, DEFAULTS.lane),
-    priority: firstOf(step.priority, defaults.priority, DEFAULTS.priority),
-    deliveryMode: firstOf(step.deliveryMode, defaults.deliveryMode, DEFAULTS.deliveryMode),
+    stepId,
+    agent,
+    task,
+    input,
+    lane: chooseFirst(step.lane, defaults.lane, DEFAULTS.lane),
+    priority: chooseFirst(step.priority, defaults.priority, DEFAULTS.priority),
+    deliveryMode: chooseFirst(step.deliveryMode, defaults.deliveryMode, DEFAULTS.deliveryMode),
     retry: retryOf(step, defaults, retryBudget),
-    resources: normalResources(step.resources),
+    resources: normalizeResources(step.resources),
     ...(outputSchema && { outputSchema }),
     ...(verify && { verify }),
     ...(confidence !== undefined && { confidence }),
@@ -146,20 +153,20 @@ function retryOf(
   };
 }
 
-function firstOf<T>(own: T | undefined, ofPlan: T | undefined, otherwise: T): T {
-  return own ?? ofPlan ?? otherwise;
+function chooseFirst<T>(ofStep: T | undefined, planValue: T | undefined, otherwise: T): T {
+  return ofStep ?? planValue ?? otherwise;
 }
 
 /** A timeout that the plan does not state is cut to the plan's deadline. */
-function timeoutOf({ timeoutMs }: CoordinationStep, { plan, options }: Parts): number {
+function timeoutOf({ timeoutMs }: CoordinationStep, { plan, options }: GraphInputs): number {
   const stated = timeoutMs ?? plan.defaults?.timeoutMs;
   return stated ?? Math.min(options.timeoutMs ?? DEFAULTS.timeoutMs, plan.deadlineMs ?? BOUNDS.durationMsMax);
 }
 
-function sortedNodes(steps: readonly CoordinationStep[], depths: readonly number[]): number[] {
+function sortNodes(steps: readonly CoordinationStep[], depths: readonly number[]): number[] {
   const idOf = (node: number): string => steps[node]?.stepId ?? "";
-  const byId = (a: number, b: number): number => (idOf(a) < idOf(b) ? -1 : 1);
-  return steps.map((_, node) => node).sort((a, b) => (depths[a] ?? 0) - (depths[b] ?? 0) || byId(a, b));
+  const compareIds = (a: number, b: number): number => (idOf(a) < idOf(b) ? -1 : 1);
+  return steps.map((_, node) => node).sort((a, b) => (depths[a] ?? 0) - (depths[b] ?? 0) || compareIds(a, b));
 }
 
 function weightsOf(
@@ -177,14 +184,14 @@ function weightsOf(
 }
 
 /** Among equals the first in the order of the graph. */
-function heaviestPath(
+function findHeaviestPath(
   nodes: readonly number[],
   dependents: readonly (readonly number[])[],
   weights: readonly number[],
 ): number[] {
   const rankOf = new Map(nodes.map((node, rank) => [node, rank]));
   const weightOf = (node: number): number => weights[node] ?? 0;
-  const heavier = (a: number, b: number): number => {
+  const pickHeavier = (a: number, b: number): number => {
     const isFirst =
       weightOf(a) === weightOf(b) ? (rankOf.get(a) ?? 0) < (rankOf.get(b) ?? 0) : weightOf(a) > weightOf(b);
     return isFirst ? a : b;
@@ -193,7 +200,7 @@ function heaviestPath(
   for (let choices = nodes; ;) {
     const [first] = choices;
     if (first === undefined) return path;
-    const next = choices.reduce(heavier, first);
+    const next = choices.reduce(pickHeavier, first);
     path.push(next);
     choices = dependents[next] ?? [];
   }

@@ -4,7 +4,7 @@ import { isJsonObject as isFields, type Segment } from "./step-graph.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Whether an output at this path may be there. Where the schema is not plain, it may. */
-export function declares(schema: object, path: readonly Segment[]): boolean {
+export function canHaveOutput(schema: object, path: readonly Segment[]): boolean {
   let at: unknown = schema;
   for (const segment of path) {
     if (at === false) return false;

@@ -4,7 +4,7 @@
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
-import { pathOf, quoted } from "./plan-problem.ts";
+import { pathOf, quoteName } from "./plan-problem.ts";
 import type { CompiledStep, Json, JsonObject, Reference, Segment, Template } from "./step-graph.ts";
 
 export type Filled =
@@ -27,17 +27,17 @@ export function fillInput(step: CompiledStep, outputsOf: OutputsOf): Filled {
   for (const { at, value } of step.bindings) {
     const room = BOUNDS.filledInputCharsMax - chars;
     const found = value.kind === "reference" ? valueOf(value, outputsOf) : textOf(value, outputsOf, room);
-    if (found.kind === "missing") return unfillable(at, found.message);
+    if (found.kind === "missing") return refuseFilling(at, found.message);
     chars += found.chars;
-    if (chars > BOUNDS.filledInputCharsMax) return unfillable(at, TOO_LARGE);
+    if (chars > BOUNDS.filledInputCharsMax) return refuseFilling(at, TOO_LARGE);
     filled.push({ at, value: found.value });
   }
-  return { kind: "filled", input: filledIn(step.input, filled) as JsonObject };
+  return { kind: "filled", input: fillPlaces(step.input, filled) as JsonObject };
 }
 
 const TOO_LARGE = `with this value the input has more than ${BOUNDS.filledInputCharsMax} characters; bind less`;
 
-function unfillable(at: readonly Segment[], message: string): Filled {
+function refuseFilling(at: readonly Segment[], message: string): Filled {
   return { kind: "unfillable", path: pathOf(["input", ...at]), message };
 }
 
@@ -46,8 +46,8 @@ type Found =
   | { readonly kind: "missing"; readonly message: string };
 
 function valueOf(reference: Reference, outputsOf: OutputsOf): Found {
-  const found = lookUp(reference, outputsOf);
-  if (found === undefined) return { kind: "missing", message: notThere(reference) };
+  const found = lookUpValue(reference, outputsOf);
+  if (found === undefined) return { kind: "missing", message: describeMissing(reference) };
   return { kind: "value", value: found, chars: JSON.stringify(found).length };
 }
 
@@ -56,8 +56,9 @@ function textOf({ parts }: Template, outputsOf: OutputsOf, room: number): Found 
   const texts: string[] = [];
   let chars = 0;
   for (const part of parts) {
-    const value = typeof part === "string" ? part : lookUp(part, outputsOf);
-    if (value === undefined && typeof part !== "string") return { kind: "missing", message: notThere(part) };
+    const value = typeof part === "string" ? part : lookUpValue(part, outputsOf);
+    if (value === undefined && typeof part !== "string")
+      return { kind: "missing", message: describeMissing(part) };
     const text = typeof value === "string" ? value : JSON.stringify(value);
     chars += text.length;
     if (chars > room) return { kind: "missing", message: TOO_LARGE };
@@ -68,7 +69,7 @@ function textOf({ parts }: Template, outputsOf: OutputsOf, room: number): Found 
 }
 
 /** Nothing where a completed step has no such output. Only what an object or an array itself has is found. */
-export function lookUp({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
+export function lookUpValue({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
   let at: Json | undefined = outputsOf(stepId);
   if (at === undefined || at === null) return null;
   for (const segment of path) {
@@ -87,9 +88,9 @@ function propertyOf(value: Json, name: string): Json | undefined {
   return Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-function notThere({ stepId, path }: Reference): string {
+function describeMissing({ stepId, path }: Reference): string {
   const isPlain = /^[\w.-]+$/u.test(stepId) && stepId.length <= BOUNDS.nameCharsMax;
-  return `${pathOf(["steps", isPlain ? stepId : quoted(stepId), "outputs", ...path])} is not there`;
+  return `${pathOf(["steps", isPlain ? stepId : quoteName(stepId), "outputs", ...path])} is not there`;
 }
 
 interface Place {
@@ -98,13 +99,13 @@ interface Place {
 }
 
 /** A copy along the places; the rest is shared. An input has at most 16 levels, so this may recurse. */
-function filledIn(value: Json, places: readonly Place[]): Json {
+function fillPlaces(value: Json, places: readonly Place[]): Json {
   const [first] = places;
   if (!first) return value;
   if (first.at.length === 0) return first.value;
   const inside = Map.groupBy(places, ({ at }) => at[0]);
   const fillAt = (segment: Segment, child: Json): Json =>
-    filledIn(
+    fillPlaces(
       child,
       (inside.get(segment) ?? []).map((place) => ({ ...place, at: place.at.slice(1) })),
     );

@@ -2,11 +2,11 @@
 import { FILE, isFile } from "../contracts/resource-names.ts";
 
 /** Sorted, each once. What a path really leads to is known only where the file is. */
-export function normalResources(resources: readonly string[] = []): readonly string[] {
-  return [...new Set(resources.map(normalResource))].sort();
+export function normalizeResources(resources: readonly string[] = []): readonly string[] {
+  return [...new Set(resources.map(normalizeResource))].sort();
 }
 
-function normalResource(resource: string): string {
+function normalizeResource(resource: string): string {
   const name = resource.normalize("NFC");
   if (!isFile(name)) return name;
   const path = name.slice(FILE.length);

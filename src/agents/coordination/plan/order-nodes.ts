@@ -13,7 +13,7 @@ export interface Order {
 }
 
 export function orderNodes(dependencies: Edges): Order {
-  const dependents = reversed(dependencies);
+  const dependents = reverseEdges(dependencies);
   const open = dependencies.map(({ length }) => length);
   const depths = dependencies.map(() => 0);
   const order = open.flatMap((count, node) => (count === 0 ? [node] : []));
@@ -32,7 +32,7 @@ export function orderNodes(dependencies: Edges): Order {
   return { order, depths, stuck };
 }
 
-export function reversed(edges: Edges): number[][] {
+export function reverseEdges(edges: Edges): number[][] {
   const back: number[][] = edges.map(() => []);
   for (const [from, targets] of edges.entries()) for (const to of targets) back[to]?.push(from);
   return back;
@@ -44,14 +44,14 @@ export function reversed(edges: Edges): number[][] {
  */
 export function componentsOf(nodes: readonly number[], dependencies: Edges): number[][] {
   const among = new Set(nodes);
-  const walk = startWalk();
+  const walk = createWalk();
   for (const root of nodes) {
-    if (!walk.numbers.has(root)) enter(walk, root);
+    if (!walk.numbers.has(root)) enterNode(walk, root);
     for (let visit = walk.visits.at(-1); visit; visit = walk.visits.at(-1)) {
       const target = dependencies[visit.node]?.[visit.next];
       visit.next += 1;
-      if (target === undefined) leave(walk, visit.node);
-      else if (among.has(target)) follow(walk, visit.node, target);
+      if (target === undefined) leaveNode(walk, visit.node);
+      else if (among.has(target)) followEdge(walk, visit.node, target);
     }
   }
   return walk.components;
@@ -74,11 +74,11 @@ interface Walk {
   readonly components: number[][];
 }
 
-function startWalk(): Walk {
+function createWalk(): Walk {
   return { visits: [], numbers: new Map(), lows: new Map(), open: [], isOpen: new Set(), components: [] };
 }
 
-function enter({ visits, numbers, lows, open, isOpen }: Walk, node: number): void {
+function enterNode({ visits, numbers, lows, open, isOpen }: Walk, node: number): void {
   lows.set(node, numbers.size);
   numbers.set(node, numbers.size);
   open.push(node);
@@ -86,35 +86,35 @@ function enter({ visits, numbers, lows, open, isOpen }: Walk, node: number): voi
   visits.push({ node, next: 0 });
 }
 
-function follow(walk: Walk, node: number, target: number): void {
-  if (!walk.numbers.has(target)) enter(walk, target);
-  else if (walk.isOpen.has(target)) lower(walk, node, walk.numbers.get(target) ?? 0);
+function followEdge(walk: Walk, node: number, target: number): void {
+  if (!walk.numbers.has(target)) enterNode(walk, target);
+  else if (walk.isOpen.has(target)) lowerReach(walk, node, walk.numbers.get(target) ?? 0);
 }
 
-function leave(walk: Walk, node: number): void {
+function leaveNode(walk: Walk, node: number): void {
   const { visits, numbers, lows, open, isOpen, components } = walk;
   visits.pop();
   const parent = visits.at(-1);
-  if (parent) lower(walk, parent.node, lows.get(node) ?? 0);
+  if (parent) lowerReach(walk, parent.node, lows.get(node) ?? 0);
   if (lows.get(node) !== numbers.get(node)) return;
   const component = open.splice(open.lastIndexOf(node));
   for (const member of component) isOpen.delete(member);
   components.push(component);
 }
 
-function lower({ lows }: Walk, node: number, low: number): void {
+function lowerReach({ lows }: Walk, node: number, low: number): void {
   lows.set(node, Math.min(lows.get(node) ?? low, low));
 }
 
 /** A shortest circle through the lowest node of a knot: each node depends on the next, the last on the first. */
-export function circleIn(knot: readonly number[], dependencies: Edges): number[] {
+export function findCircle(knot: readonly number[], dependencies: Edges): number[] {
   const start = knot.reduce((lowest, node) => Math.min(lowest, node));
   const members = new Set(knot);
   const cameFrom = new Map<number, number>();
   const queue = [start];
   for (const node of queue) {
     for (const target of dependencies[node] ?? []) {
-      if (target === start) return pathBack(start, node, cameFrom);
+      if (target === start) return findPathBack(start, node, cameFrom);
       if (!members.has(target) || cameFrom.has(target)) continue;
       cameFrom.set(target, node);
       queue.push(target);
@@ -123,7 +123,7 @@ export function circleIn(knot: readonly number[], dependencies: Edges): number[]
   return [start];
 }
 
-function pathBack(start: number, end: number, cameFrom: ReadonlyMap<number, number>): number[] {
+function findPathBack(start: number, end: number, cameFrom: ReadonlyMap<number, number>): number[] {
   const path = [end];
   for (let node = end; node !== start;) {
     node = cameFrom.get(node) ?? start;

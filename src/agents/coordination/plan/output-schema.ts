@@ -6,7 +6,7 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import { orderNodes } from "./order-nodes.ts";
 import { readPattern } from "./pattern-syntax.ts";
-import { quoted, type ProblemList } from "./plan-problem.ts";
+import { quoteName, type ProblemList } from "./plan-problem.ts";
 import { isJsonObject as isFields, type Segment } from "./step-graph.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -88,11 +88,11 @@ interface Node extends Child {
 
 export function checkOutputSchema(schema: object, path: readonly Segment[], problems: ProblemList): void {
   const nodes: Node[] = [{ schema, at: [], isSame: false }];
-  const say = (at: readonly Segment[], message: string): void =>
+  const report = (at: readonly Segment[], message: string): void =>
     problems.add("OUTPUT_SCHEMA_INVALID", [...path, ...at], message);
   if (isBeyondBounds(schema)) {
     const { outputSchemaDepthMax, outputSchemaValuesMax } = BOUNDS;
-    say(
+    report(
       [],
       `a schema has at most ${outputSchemaDepthMax} levels and ${outputSchemaValuesMax} values; make it smaller`,
     );
@@ -101,17 +101,17 @@ export function checkOutputSchema(schema: object, path: readonly Segment[], prob
   // The list grows while it is walked.
   for (const [index, { schema: each, at }] of nodes.entries()) {
     if (isFields(each)) {
-      checkKeywords(each, at, say);
-      for (const child of childrenOf(each, at, say)) nodes.push({ ...child, parent: index });
-    } else if (typeof each !== "boolean") say(at, notASchema(at));
+      checkKeywords(each, at, report);
+      for (const child of childrenOf(each, at, report)) nodes.push({ ...child, parent: index });
+    } else if (typeof each !== "boolean") report(at, describeWrongSchema(at));
   }
   if (nodes.length > BOUNDS.outputSchemaSchemasMax)
-    say([], `a schema has at most ${BOUNDS.outputSchemaSchemasMax} schemas in it; make it smaller`);
-  checkPatterns(nodes, say);
-  checkReferences(nodes, say);
+    report([], `a schema has at most ${BOUNDS.outputSchemaSchemasMax} schemas in it; make it smaller`);
+  checkPatterns(nodes, report);
+  checkReferences(nodes, report);
 }
 
-function notASchema(at: readonly Segment[]): string {
+function describeWrongSchema(at: readonly Segment[]): string {
   return at.at(-1) === "items"
     ? "items is one schema for all items; use prefixItems for a list of them"
     : "a schema is an object, true or false; correct it";
@@ -119,30 +119,30 @@ function notASchema(at: readonly Segment[]): string {
 
 type Say = (at: readonly Segment[], message: string) => void;
 
-function checkKeywords(schema: Fields, at: readonly Segment[], say: Say): void {
+function checkKeywords(schema: Fields, at: readonly Segment[], report: Say): void {
   for (const [keyword, value] of Object.entries(schema)) {
     const rule = Object.hasOwn(PLAIN, keyword) ? PLAIN[keyword] : undefined;
-    if (rule && !rule.is(value)) say([...at, keyword], `${keyword} must be ${rule.must}`);
+    if (rule && !rule.is(value)) report([...at, keyword], `${keyword} must be ${rule.must}`);
     const instead = Object.hasOwn(REFUSED, keyword) ? REFUSED[keyword] : undefined;
     if (instead !== undefined && !(keyword === "$id" && at.length === 0))
-      say([...at, keyword], `${keyword} is not supported; ${instead}`);
+      report([...at, keyword], `${keyword} is not supported; ${instead}`);
   }
-  checkRequired(schema, at, say);
+  checkRequired(schema, at, report);
 }
 
-function checkPatterns(nodes: readonly Node[], say: Say): void {
+function checkPatterns(nodes: readonly Node[], report: Say): void {
   const { outputSchemaPatternCharsMax: charsMax, outputSchemaPatternSizeMax: sizeMax } = BOUNDS;
   let chars = 0;
   let sizes = 0;
   for (const { schema, at } of nodes) {
-    for (const { text, place } of patternsIn(schema, at, say)) {
+    for (const { text, place } of listPatterns(schema, at, report)) {
       const { size, problem } = readPattern(text);
-      if (problem !== undefined) say(place, `this pattern cannot be used: ${problem}`);
+      if (problem !== undefined) report(place, `this pattern cannot be used: ${problem}`);
       const isWithin = chars <= charsMax && sizes <= sizeMax;
       chars += text.length;
       sizes += size;
       if (isWithin && (chars > charsMax || sizes > sizeMax))
-        say(
+        report(
           place,
           `all patterns of a schema have at most ${charsMax} characters, and ${sizeMax} parts with repetitions written out; shorten them`,
         );
@@ -150,15 +150,15 @@ function checkPatterns(nodes: readonly Node[], say: Say): void {
   }
 }
 
-function patternsIn(
+function listPatterns(
   schema: unknown,
   at: readonly Segment[],
-  say: Say,
+  report: Say,
 ): { readonly text: string; readonly place: readonly Segment[] }[] {
   if (!isFields(schema)) return [];
   const { pattern, patternProperties } = schema;
   const names = isFields(patternProperties) ? Object.keys(patternProperties) : [];
-  if (names.length > BOUNDS.outputSchemaChoicesMax) say([...at, "patternProperties"], TOO_MANY_CHOICES);
+  if (names.length > BOUNDS.outputSchemaChoicesMax) report([...at, "patternProperties"], TOO_MANY_CHOICES);
   return [
     ...(typeof pattern === "string" ? [{ text: pattern, place: [...at, "pattern"] }] : []),
     ...names.map((text) => ({ text, place: [...at, "patternProperties", text] })),
@@ -168,28 +168,28 @@ function patternsIn(
 const TOO_MANY_CHOICES = `there may be at most ${BOUNDS.outputSchemaChoicesMax} of them; leave some out`;
 
 /** What is required and excluded can never be there. */
-function checkRequired(schema: Fields, at: readonly Segment[], say: Say): void {
+function checkRequired(schema: Fields, at: readonly Segment[], report: Say): void {
   const { properties, required, additionalProperties, patternProperties } = schema;
   if (additionalProperties !== false || patternProperties !== undefined) return;
   if (!isFields(properties) || !Array.isArray(required)) return;
   for (const name of required)
     if (typeof name === "string" && !Object.hasOwn(properties, name))
-      say(
+      report(
         [...at, "required"],
-        `${quoted(name)} is required but not among the properties; declare it or do not require it`,
+        `${quoteName(name)} is required but not among the properties; declare it or do not require it`,
       );
 }
 
-function childrenOf(schema: Fields, at: readonly Segment[], say: Say): Child[] {
+function childrenOf(schema: Fields, at: readonly Segment[], report: Say): Child[] {
   const children: Child[] = [];
-  const single = (key: string, isSame: boolean): void => {
+  const addChild = (key: string, isSame: boolean): void => {
     if (Object.hasOwn(schema, key)) children.push({ schema: schema[key], at: [...at, key], isSame });
   };
-  const many = (key: string, isSame: boolean, isRight: (value: unknown) => boolean): void => {
+  const addChildren = (key: string, isSame: boolean, isRight: (value: unknown) => boolean): void => {
     if (!Object.hasOwn(schema, key)) return;
     const value = schema[key];
     if (!isRight(value)) {
-      say(
+      report(
         [...at, key],
         `${key} must be ${isRight === isFields ? "an object" : "a list with at least one item"} of schemas`,
       );
@@ -198,54 +198,54 @@ function childrenOf(schema: Fields, at: readonly Segment[], say: Say): Child[] {
     for (const [name, each] of Object.entries(value as Fields))
       children.push({ schema: each, at: [...at, key, Array.isArray(value) ? Number(name) : name], isSame });
   };
-  for (const key of SINGLE) single(key, false);
-  for (const key of SINGLE_SAME) single(key, true);
-  for (const key of LIST_SAME) many(key, true, isFullList);
+  for (const key of SINGLE) addChild(key, false);
+  for (const key of SINGLE_SAME) addChild(key, true);
+  for (const key of LIST_SAME) addChildren(key, true, isFullList);
   for (const key of CHOICES)
     if (Array.isArray(schema[key]) && schema[key].length > BOUNDS.outputSchemaChoicesMax)
-      say([...at, key], TOO_MANY_CHOICES);
-  many("prefixItems", false, isFullList);
-  for (const key of MAP) many(key, false, isFields);
-  for (const key of MAP_SAME) many(key, true, isFields);
+      report([...at, key], TOO_MANY_CHOICES);
+  addChildren("prefixItems", false, isFullList);
+  for (const key of MAP) addChildren(key, false, isFields);
+  for (const key of MAP_SAME) addChildren(key, true, isFields);
   return children;
 }
 
 /** References stay inside of the schema, lead to a schema, and never lead back to where the same value is being checked. */
-function checkReferences(nodes: readonly Node[], say: Say): void {
+function checkReferences(nodes: readonly Node[], report: Say): void {
   const places = new Map(nodes.map(({ at }, index) => [pointerOf(at), index]));
-  const held = heldWith(nodes);
+  const sameValueEdges = linkSameValues(nodes);
   const targets = new Set<number>();
   for (const [index, { schema, at }] of nodes.entries()) {
     const target = targetOf(schema, places);
     if (target === "nowhere")
-      say(
+      report(
         [...at, "$ref"],
         "$ref must lead to a schema inside of this one, such as #/$defs/name; nothing is fetched",
       );
     else if (target !== undefined) {
-      held[index]?.push(target);
+      sameValueEdges[index]?.push(target);
       targets.add(target);
     }
   }
-  checkLevels(nodes, targets, say);
-  const [endless] = orderNodes(held).stuck;
+  checkLevels(nodes, targets, report);
+  const [endless] = orderNodes(sameValueEdges).stuck;
   if (endless !== undefined)
-    say(
+    report(
       nodes[endless]?.at ?? [],
       "following $ref from here never ends; let it lead through a property or an item",
     );
 }
 
 /** By schema: those inside of it that are held against the same value. */
-function heldWith(nodes: readonly Node[]): number[][] {
-  const held: number[][] = nodes.map(() => []);
+function linkSameValues(nodes: readonly Node[]): number[][] {
+  const sameValueEdges: number[][] = nodes.map(() => []);
   for (const [index, { parent, isSame }] of nodes.entries())
-    if (parent !== undefined && isSame) held[parent]?.push(index);
-  return held;
+    if (parent !== undefined && isSame) sameValueEdges[parent]?.push(index);
+  return sameValueEdges;
 }
 
 /** Schemas that are referred to are turned into code one within the other, which takes stack. */
-function checkLevels(nodes: readonly Node[], targets: ReadonlySet<number>, say: Say): void {
+function checkLevels(nodes: readonly Node[], targets: ReadonlySet<number>, report: Say): void {
   const levels = nodes.map(() => 1);
   // Children come behind their parents.
   for (let index = nodes.length - 1; index > 0; index -= 1) {
@@ -256,7 +256,7 @@ function checkLevels(nodes: readonly Node[], targets: ReadonlySet<number>, say: 
   for (const target of targets) sum += levels[target] ?? 0;
   const max = BOUNDS.outputSchemaReferenceLevelsMax;
   if (sum > max)
-    say(
+    report(
       [],
       `the schemas that $ref leads to have ${sum} levels together, more than ${max}; use fewer of them`,
     );
@@ -265,7 +265,7 @@ function checkLevels(nodes: readonly Node[], targets: ReadonlySet<number>, say: 
 function targetOf(schema: unknown, places: ReadonlyMap<string, number>): number | "nowhere" | undefined {
   if (!isFields(schema) || !Object.hasOwn(schema, "$ref")) return undefined;
   const { $ref } = schema;
-  const pointer = typeof $ref === "string" ? normalPointer($ref) : undefined;
+  const pointer = typeof $ref === "string" ? normalizePointer($ref) : undefined;
   return pointer === undefined ? "nowhere" : (places.get(pointer) ?? "nowhere");
 }
 
@@ -274,7 +274,7 @@ function pointerOf(at: readonly Segment[]): string {
 }
 
 /** A JSON pointer in a URI fragment, as `pointerOf` writes it. */
-function normalPointer(reference: string): string | undefined {
+function normalizePointer(reference: string): string | undefined {
   if (!reference.startsWith("#")) return undefined;
   try {
     return decodeURIComponent(reference.slice(1));

@@ -35,20 +35,21 @@ export interface PatternReading {
 
 export function readPattern(pattern: string): PatternReading {
   if (pattern.length > BOUNDS.patternCharsMax)
-    return refused(`it has more than ${BOUNDS.patternCharsMax} characters`);
-  if (!pattern.isWellFormed() || !isRegExp(pattern)) return refused("it is not a regular expression");
-  const reader: Reader = { pattern, at: 0, groups: [newGroup()] };
+    return createRefusedPattern(`it has more than ${BOUNDS.patternCharsMax} characters`);
+  if (!pattern.isWellFormed() || !isRegExp(pattern))
+    return createRefusedPattern("it is not a regular expression");
+  const reader: Reader = { pattern, at: 0, groups: [createGroup()] };
   while (reader.at < pattern.length) {
     const problem = readPart(reader);
-    if (problem !== undefined) return refused(problem);
+    if (problem !== undefined) return createRefusedPattern(problem);
   }
-  const { size } = closed(reader.groups[0] ?? newGroup());
+  const { size } = closeGroup(reader.groups[0] ?? createGroup());
   return size > BOUNDS.patternSizeMax
-    ? refused(`with its repetitions written out it has more than ${BOUNDS.patternSizeMax} parts`)
+    ? createRefusedPattern(`with its repetitions written out it has more than ${BOUNDS.patternSizeMax} parts`)
     : { size };
 }
 
-function refused(problem: string): PatternReading {
+function createRefusedPattern(problem: string): PatternReading {
   return { size: 0, problem };
 }
 
@@ -59,7 +60,7 @@ interface Reader {
   readonly groups: Group[];
 }
 
-function newGroup(): Group {
+function createGroup(): Group {
   return { size: 0, last: NOTHING, repeats: 1 };
 }
 
@@ -81,7 +82,7 @@ function readPart(reader: Reader): string | undefined {
       return openGroup(reader);
     case ")": {
       reader.at += 1;
-      const { size, repeats } = closed(groups.pop() ?? newGroup());
+      const { size, repeats } = closeGroup(groups.pop() ?? createGroup());
       addPart(reader, { size: size + 2, repeats });
       return undefined;
     }
@@ -109,7 +110,7 @@ function addPart({ groups }: Reader, part: Part): void {
   group.last = part;
 }
 
-function closed({ size, last, repeats }: Group): Part {
+function closeGroup({ size, last, repeats }: Group): Part {
   return { size: size + last.size, repeats: Math.max(repeats, last.repeats) };
 }
 
@@ -119,7 +120,7 @@ function openGroup(reader: Reader): string | undefined {
   if (rest.startsWith("(?<")) return "groups have no names here: write ( instead of (?<name>";
   if (rest.startsWith("(?") && !rest.startsWith("(?:")) return "flags such as (?i: are not supported";
   reader.at += rest.startsWith("(?:") ? 3 : 1;
-  reader.groups.push(newGroup());
+  reader.groups.push(createGroup());
   return undefined;
 }
 
@@ -141,12 +142,12 @@ function readEscape(reader: Reader, isInClass: boolean): string | undefined {
   const [escape = rest] = /^\\(?:[pPu]\{[^}]*\}|u.{4}|x..|c.|.)/su.exec(rest) ?? [];
   reader.at += escape.length;
   if (!isInClass) addPart(reader, ATOM);
-  return escapeProblem(escape, isInClass);
+  return findEscapeProblem(escape, isInClass);
 }
 
 const ESCAPE_CHARS_MAX = 100;
 
-function escapeProblem(escape: string, isInClass: boolean): string | undefined {
+function findEscapeProblem(escape: string, isInClass: boolean): string | undefined {
   if (/^\\[1-9k]/u.test(escape)) return `${NOT_LINEAR}: leave out the back reference ${escape}`;
   if (isInClass && escape === "\\b") return "[\\b] is not supported: write \\x08";
   if (/^\\[pP]/u.test(escape) && !CLASSES.test(escape.slice(3, -1)))

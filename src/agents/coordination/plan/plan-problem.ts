@@ -57,7 +57,7 @@ export interface ProblemList {
   add(code: PlanProblemCode, path: readonly Segment[], message: string): void;
 }
 
-export function problemList(): ProblemList {
+export function createProblemList(): ProblemList {
   const problems: PlanProblem[] = [];
   const isFull = (): boolean => problems.length >= BOUNDS.planProblemsMax;
   return {
@@ -80,7 +80,7 @@ export function pathOf(segments: readonly Segment[]): string {
 }
 
 /** A name as it is put into a sentence. */
-export function quoted(name: string): string {
+export function quoteName(name: string): string {
   return JSON.stringify(
     name.length <= BOUNDS.nameCharsMax ? name : `${name.slice(0, BOUNDS.nameCharsMax)}...`,
   );
@@ -93,11 +93,11 @@ export function chainOf(names: readonly string[]): string {
   const half = CHAIN_NAMES_MAX / 2;
   const shown =
     names.length <= CHAIN_NAMES_MAX
-      ? names.map(quoted)
+      ? names.map(quoteName)
       : [
-          ...names.slice(0, half).map(quoted),
+          ...names.slice(0, half).map(quoteName),
           `(${names.length - CHAIN_NAMES_MAX} more)`,
-          ...names.slice(-half).map(quoted),
+          ...names.slice(-half).map(quoteName),
         ];
   return shown.join(" -> ");
 }

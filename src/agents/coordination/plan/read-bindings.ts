@@ -4,7 +4,7 @@
  */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
-import { quoted, type ProblemList } from "./plan-problem.ts";
+import { quoteName, type ProblemList } from "./plan-problem.ts";
 import type { InputBinding, Reference, Segment, Template } from "./step-graph.ts";
 
 const OPEN = "{{";
@@ -37,7 +37,7 @@ export function readBindings(input: object, index: number, problems: ProblemList
     if (typeof visit.value === "string") {
       const value = readBinding(visit.value, [...root, ...visit.at], problems);
       if (value) bindings.push({ at: visit.at, value });
-      references += value ? referencesIn(value).length : 0;
+      references += value ? listReferences(value).length : 0;
     } else pushChildren(pending, visit, { root, problems });
     const excess = excessOf({ values: values + pending.length, references, chars, depth: visit.at.length });
     if (excess === undefined) continue;
@@ -47,7 +47,7 @@ export function readBindings(input: object, index: number, problems: ProblemList
   return bindings;
 }
 
-export function referencesIn(value: Reference | Template): readonly Reference[] {
+export function listReferences(value: Reference | Template): readonly Reference[] {
   if (value.kind === "reference") return [value];
   return value.parts.filter((part) => typeof part !== "string");
 }
@@ -106,7 +106,7 @@ export function readBinding(
     const close = text.indexOf(CLOSE, open);
     const reference = readReference(text, open + OPEN.length, close);
     if (typeof reference === "string") {
-      const shown = quoted(text.slice(open, close === -1 ? undefined : close + CLOSE.length));
+      const shown = quoteName(text.slice(open, close === -1 ? undefined : close + CLOSE.length));
       const where = `at character ${open + 1}, ${shown}`;
       problems.add("BINDING_SYNTAX", path, `${where} is no binding: ${reference}; write ${FORM}`);
       return undefined;
@@ -130,12 +130,12 @@ function readReference(text: string, start: number, close: number): Reference | 
   if (inner !== inner.trim()) return "there is space inside of the braces";
   const [, stepId, path] = INNER.exec(inner) ?? [];
   if (stepId === undefined || path === undefined) return "it does not name a step and an output";
-  if (!PATH.test(path)) return `${quoted(path)} is not a path of names and [indices]`;
+  if (!PATH.test(path)) return `${quoteName(path)} is not a path of names and [indices]`;
   const segments = [...path.matchAll(SEGMENT)].map(([name, digits]): Segment =>
     digits === undefined ? name : Number(digits),
   );
   const bad = segments.find(isBadSegment);
-  if (bad !== undefined) return `${quoted(String(bad))} cannot be looked up`;
+  if (bad !== undefined) return `${quoteName(String(bad))} cannot be looked up`;
   if (segments.length > BOUNDS.bindingSegmentsMax)
     return `its path has more than ${BOUNDS.bindingSegmentsMax} parts`;
   return { kind: "reference", stepId: stepId as StepId, path: segments };

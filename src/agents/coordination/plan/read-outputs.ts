@@ -11,9 +11,9 @@ export type ReadOutputs =
  * `text` of a step without a contract, with `truncated` where it had to be cut; a step with one has no outputs then.
  */
 export function outputsFromReply(reply: string, hasContract: boolean): ReadOutputs {
-  const outputs = objectIn(reply);
+  const outputs = findObject(reply);
   if (outputs) return { kind: "outputs", outputs };
-  if (!hasContract) return { kind: "outputs", outputs: asText(reply) };
+  if (!hasContract) return { kind: "outputs", outputs: createTextOutput(reply) };
   return { kind: "unreadable", path: "(root)", message: "output is not a JSON object" };
 }
 
@@ -22,12 +22,12 @@ export function isWithinOutputBounds(outputs: JsonObject): boolean {
   return !isTooDeep(outputs) && JSON.stringify(outputs).length <= BOUNDS.outputCharsMax;
 }
 
-function objectIn(reply: string): JsonObject | undefined {
+function findObject(reply: string): JsonObject | undefined {
   if (reply.length > BOUNDS.replyCharsMax) return undefined;
-  return parsedObject(reply) ?? parsedObject(lastJsonBlock(reply));
+  return parseObject(reply) ?? parseObject(findLastJsonBlock(reply));
 }
 
-function parsedObject(text: string | undefined): JsonObject | undefined {
+function parseObject(text: string | undefined): JsonObject | undefined {
   // Most replies are prose: without this each would cost an error with a stack.
   if (!text?.trimStart().startsWith("{")) return undefined;
   try {
@@ -41,14 +41,14 @@ function parsedObject(text: string | undefined): JsonObject | undefined {
 const FENCE = "```";
 
 /** The last block that is closed. JSON has no line that ends in a fence, so the first such line closes it. */
-function lastJsonBlock(reply: string): string | undefined {
+function findLastJsonBlock(reply: string): string | undefined {
   let block: string | undefined;
   let begin = -1;
   for (let from = 0; from < reply.length;) {
     const newline = reply.indexOf("\n", from);
     const end = newline === -1 ? reply.length : newline;
     const line = reply.slice(from, end).trim();
-    if (begin === -1) begin = opensJson(line) ? end : -1;
+    if (begin === -1) begin = isJsonFence(line) ? end : -1;
     else if (line.endsWith(FENCE)) {
       block = reply.slice(begin, reply.lastIndexOf(FENCE, end));
       begin = -1;
@@ -58,7 +58,7 @@ function lastJsonBlock(reply: string): string | undefined {
   return block;
 }
 
-function opensJson(line: string): boolean {
+function isJsonFence(line: string): boolean {
   if (!line.startsWith(FENCE)) return false;
   const [language = ""] = line.slice(FENCE.length).trimStart().split(" ", 1);
   return language.toLowerCase() === "json";
@@ -75,25 +75,25 @@ function isTooDeep(root: object): boolean {
   return false;
 }
 
-function asText(reply: string): JsonObject {
+function createTextOutput(reply: string): JsonObject {
   const room = BOUNDS.outputCharsMax - JSON.stringify({ text: "", truncated: true }).length;
-  const end = endWithin(reply, room);
+  const end = findEndWithin(reply, room);
   return end < reply.length
     ? { text: reply.slice(0, end).toWellFormed(), truncated: true }
     : { text: reply.toWellFormed() };
 }
 
 /** How much of a text fits into so many characters of JSON. */
-function endWithin(text: string, room: number): number {
+function findEndWithin(text: string, room: number): number {
   let chars = 0;
   for (let index = 0; index < text.length; index += 1) {
-    chars += charsAsJson(text.charCodeAt(index));
+    chars += countJsonChars(text.charCodeAt(index));
     if (chars > room) return index;
   }
   return text.length;
 }
 
-function charsAsJson(code: number): number {
+function countJsonChars(code: number): number {
   if (code >= 0x20) return code === 0x22 || code === 0x5c ? 2 : 1;
   const hasShortForm = code >= 0x08 && code <= 0x0d && code !== 0x0b;
   return hasShortForm ? 2 : 6;

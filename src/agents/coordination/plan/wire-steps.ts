@@ -2,7 +2,7 @@
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { CoordinationStep } from "../contracts/plan.ts";
-import { quoted, type ProblemList } from "./plan-problem.ts";
+import { quoteName, type ProblemList } from "./plan-problem.ts";
 import type { FanIn } from "./step-graph.ts";
 
 export interface Wiring {
@@ -17,14 +17,18 @@ export function isTooLarge(steps: readonly CoordinationStep[], problems: Problem
   for (const { dependsOn } of steps) dependencies += dependsOn?.length ?? 0;
   const { planStepsMax, planDependenciesMax } = BOUNDS;
   if (steps.length > planStepsMax)
-    problems.add("PLAN_TOO_LARGE", ["steps"], tooMany(steps.length, "steps", planStepsMax));
+    problems.add("PLAN_TOO_LARGE", ["steps"], describeTooMany(steps.length, "steps", planStepsMax));
   if (dependencies > planDependenciesMax)
-    problems.add("PLAN_TOO_LARGE", ["steps"], tooMany(dependencies, "dependencies", planDependenciesMax));
+    problems.add(
+      "PLAN_TOO_LARGE",
+      ["steps"],
+      describeTooMany(dependencies, "dependencies", planDependenciesMax),
+    );
   return problems.problems.length > 0;
 }
 
-function tooMany(count: number, what: string, countMax: number): string {
-  return `the plan has ${count} ${what}, but at most ${countMax} are allowed; split it into several plans`;
+function describeTooMany(count: number, subject: string, countMax: number): string {
+  return `the plan has ${count} ${subject}, but at most ${countMax} are allowed; split it into several plans`;
 }
 
 export function wireSteps(steps: readonly CoordinationStep[], problems: ProblemList): Wiring {
@@ -34,7 +38,7 @@ export function wireSteps(steps: readonly CoordinationStep[], problems: ProblemL
     const first = indexOf.get(stepId);
     if (first === undefined) indexOf.set(stepId, index);
     else {
-      const message = `steps[${first}] has the id ${quoted(stepId)} already; give this step an id of its own`;
+      const message = `steps[${first}] has the id ${quoteName(stepId)} already; give this step an id of its own`;
       problems.add("STEP_DUPLICATE", ["steps", index, "stepId"], message);
     }
   }
@@ -50,7 +54,7 @@ const RESERVED = "@";
 
 function checkReserved(stepId: StepId, index: number, problems: ProblemList): void {
   if (!stepId.startsWith(RESERVED)) return;
-  const message = `ids that begin with ${RESERVED} are for steps that are added while the plan runs; choose another id than ${quoted(stepId)}`;
+  const message = `ids that begin with ${RESERVED} are for steps that are added while the plan runs; choose another id than ${quoteName(stepId)}`;
   problems.add("STEP_ID_RESERVED", ["steps", index, "stepId"], message);
 }
 
@@ -67,15 +71,19 @@ function dependenciesOf({ stepId, dependsOn = [] }: CoordinationStep, naming: Na
     const path = ["steps", index, "dependsOn", position];
     const dependency = indexOf.get(name);
     if (name === stepId)
-      problems.add("DEPENDENCY_SELF", path, `step ${quoted(name)} waits for itself; remove this dependency`);
+      problems.add(
+        "DEPENDENCY_SELF",
+        path,
+        `step ${quoteName(name)} waits for itself; remove this dependency`,
+      );
     else if (dependency === undefined)
       problems.add(
         "DEPENDENCY_UNKNOWN",
         path,
-        `no step has the id ${quoted(name)}; correct the id or add the step`,
+        `no step has the id ${quoteName(name)}; correct the id or add the step`,
       );
     else if (found.has(dependency))
-      problems.add("DEPENDENCY_DUPLICATE", path, `${quoted(name)} is named twice; remove one of them`);
+      problems.add("DEPENDENCY_DUPLICATE", path, `${quoteName(name)} is named twice; remove one of them`);
     else found.add(dependency);
   }
   return [...found];

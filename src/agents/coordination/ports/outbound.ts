@@ -177,7 +177,7 @@ export interface McpTools {
 export interface ToolCaller {
   callMcp(call: McpCall): Promise<McpAnswer | OutboundFailure>;
   /** The tools of a server, as many as fit. */
-  listMcp(asked: Omit<McpCall, "tool" | "args" | "callId">): Promise<McpTools | OutboundFailure>;
+  listMcp(query: Omit<McpCall, "tool" | "args" | "callId">): Promise<McpTools | OutboundFailure>;
   /** Waits until the agent's task has ended or needs somebody. */
   sendA2a(call: A2aCall): Promise<A2aAnswer | OutboundFailure>;
 }

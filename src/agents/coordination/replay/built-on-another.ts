@@ -2,7 +2,7 @@
 import type { Command } from "../contracts/commands.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { EpochMs, SessionKey, StepId } from "../contracts/ids.ts";
-import { isPlanned, isToStop } from "../dispatch/plan-rules.ts";
+import { isPlanned, mustStop } from "../dispatch/plan-rules.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
 import type { Decided } from "./replay-log.ts";
 
@@ -17,21 +17,21 @@ export interface Standing {
 }
 
 /** Why what happened is no evidence of what would have. */
-export function builtOnAnother(
+export function explainOtherOrigin(
   { state, parted, sessions, now }: Standing,
   { before, command, facts: [fact] }: Decided & { readonly command: Command },
   subject: StepId | undefined,
 ): string | undefined {
   if (state.kind !== "open" || before.kind !== "open") return undefined;
   if (command.type === "admitSpawn" && fact.type === "step.admitted")
-    return spawnedOtherwise({ parted, sessions }, fact.payload);
+    return explainOtherSpawn({ parted, sessions }, fact.payload);
   const step = subject && state.steps.get(subject);
   if (!step) return undefined;
-  if (command.type === "dispatchStep") return otherInput({ parted, state, before }, step);
-  return isOutcome(command) ? stoppedOtherwise({ state, before, now }, step) : undefined;
+  if (command.type === "dispatchStep") return explainOtherInput({ parted, state, before }, step);
+  return isOutcome(command) ? explainOtherStop({ state, before, now }, step) : undefined;
 }
 
-function spawnedOtherwise(
+function explainOtherSpawn(
   { parted, sessions }: Pick<Standing, "parted" | "sessions">,
   { sourceSession, parentStepId }: StepAdmitted,
 ): string | undefined {
@@ -44,7 +44,7 @@ interface Both {
   readonly before: OpenCoordination;
 }
 
-function otherInput(
+function explainOtherInput(
   { parted, state, before }: Both & Pick<Standing, "parted">,
   { spec }: Step,
 ): string | undefined {
@@ -54,14 +54,14 @@ function otherInput(
   return other && `begins with another result of ${other}`;
 }
 
-function stoppedOtherwise(
+function explainOtherStop(
   { state, before, now }: Both & { readonly now: EpochMs },
   step: Step,
 ): string | undefined {
   const recorded = before.steps.get(step.spec.stepId);
   if (!recorded || !isPlanned(state) || !isPlanned(before)) return undefined;
-  const wasStopped = isToStop(before, recorded, now);
-  if (wasStopped === isToStop(state, step, now)) return undefined;
+  const wasStopped = mustStop(before, recorded, now);
+  if (wasStopped === mustStop(state, step, now)) return undefined;
   return wasStopped ? "would not have been stopped" : "would have been stopped";
 }
 

@@ -2,10 +2,10 @@
 import type { StepId } from "../contracts/ids.ts";
 import type { CriterionMet } from "../contracts/verification.ts";
 import { isPlanned } from "../dispatch/plan-rules.ts";
-import { verdictOn } from "../dispatch/settle-plan.ts";
+import { computeVerdict } from "../dispatch/settle-plan.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { lookUp } from "../plan/fill-input.ts";
-import { problemList } from "../plan/plan-problem.ts";
+import { lookUpValue } from "../plan/fill-input.ts";
+import { createProblemList } from "../plan/plan-problem.ts";
 import { readBinding } from "../plan/read-bindings.ts";
 import type { Json } from "../plan/step-graph.ts";
 
@@ -13,30 +13,30 @@ import type { Json } from "../plan/step-graph.ts";
 export type Outputs = ReadonlyMap<string, Json>;
 
 /** What is not kept is taken as it was found then. */
-export function criteriaAgain(
+export function checkCriteriaAgain(
   state: OpenCoordination,
   recorded: readonly CriterionMet[],
   outputs: Outputs,
 ): CriterionMet[] {
   if (!isPlanned(state)) return [...recorded];
-  const { steps } = verdictOn(state);
+  const { steps } = computeVerdict(state);
   const isWhole = steps.completed === steps.total;
   return (state.created.plan?.successCriteria ?? []).map(({ key, when }, index): CriterionMet => {
     if (when === undefined) return { key, met: isWhole };
-    const binding = readBinding(when, [], problemList());
+    const binding = readBinding(when, [], createProblemList());
     if (binding?.kind !== "reference") return { key, met: false };
     const sha256 = outputOf(state, binding.stepId);
     if (sha256 === undefined) return { key, met: false };
     const output = outputs.get(sha256);
     if (output === undefined) return recorded[index] ?? { key, met: false };
-    return { key, met: lookUp(binding, () => output) === true };
+    return { key, met: lookUpValue(binding, () => output) === true };
   });
 }
 
 /** The texts that the criteria of a plan are read off. */
-export function outputsLookedInto(state: OpenCoordination): string[] {
+export function listOutputsOfCriteria(state: OpenCoordination): string[] {
   return (state.created.plan?.successCriteria ?? []).flatMap(({ when }) => {
-    const binding = when === undefined ? undefined : readBinding(when, [], problemList());
+    const binding = when === undefined ? undefined : readBinding(when, [], createProblemList());
     const sha256 = binding?.kind === "reference" ? outputOf(state, binding.stepId) : undefined;
     return sha256 === undefined ? [] : [sha256];
   });

@@ -10,20 +10,20 @@ import type { FactPayloads } from "../contracts/facts.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import {
-  conflictIdAt,
+  formatConflictId,
   contestOf,
-  detection,
-  resolution,
-  unreviewed,
+  draftDetection,
+  draftResolution,
+  draftUnreviewed,
   type ContestedRequest,
 } from "../dispatch/conflict-facts.ts";
 import { putQuestion } from "../dispatch/conflict-questions.ts";
 import { decide } from "../dispatch/decide.ts";
 import type { Decision } from "../dispatch/decision.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
-import { criteriaAgain, type Outputs } from "./criteria-again.ts";
-import { differenceIn, isWithin, sameValue } from "./same-value.ts";
-import { commandsFor } from "./told-command.ts";
+import { checkCriteriaAgain, type Outputs } from "./criteria-again.ts";
+import { findDifference, isWithin, isSameValue } from "./same-value.ts";
+import { commandsFromFacts } from "./told-command.ts";
 
 /** `count`: how many of the recorded facts it accounts for. */
 export type Again =
@@ -46,27 +46,27 @@ export function decideAgain(state: Coordination, facts: readonly FactEvent[], de
   if (lead.type === "claim.acquired" || lead.type === "claim.renewed") return { kind: "told", count: 1 };
   if (lead.type === "conflict.detected" && state.kind === "open")
     return decideConflict(state, { ...lead, type: "conflict.detected" }, { facts, now: deciding.now });
-  return byCommand(state, facts, deciding);
+  return decideByCommand(state, facts, deciding);
 }
 
-function byCommand(state: Coordination, facts: readonly FactEvent[], deciding: Deciding): Again {
+function decideByCommand(state: Coordination, facts: readonly FactEvent[], deciding: Deciding): Again {
   const isOld = isOfFirstRelease(state);
-  let told: Decision | undefined;
-  for (const recorded of commandsFor(state, facts)) {
-    const command = judged(state, recorded, deciding);
+  let lastDecision: Decision | undefined;
+  for (const recorded of commandsFromFacts(state, facts)) {
+    const command = judgeCriteriaAgain(state, recorded, deciding);
     const decision = decide(state, command, deciding.now);
     const drafts = factsOf(decision);
-    if (drafts.length > 0 && mismatchIn(facts, drafts, isOld) === undefined)
+    if (drafts.length > 0 && findMismatch(facts, drafts, isOld) === undefined)
       return { kind: "same", count: drafts.length, command };
-    told ??= decision;
+    lastDecision ??= decision;
   }
-  return isOld ? { kind: "told", count: 1 } : whatDiffers(facts, told);
+  return isOld ? { kind: "told", count: 1 } : describeMismatch(facts, lastDecision);
 }
 
 /** How far a plan reached what it is for is read off its outputs again. */
-function judged(state: Coordination, command: Command, { outputs }: Deciding): Command {
+function judgeCriteriaAgain(state: Coordination, command: Command, { outputs }: Deciding): Command {
   if (command.type !== "judgePlan" || state.kind !== "open") return command;
-  return { ...command, successCriteria: criteriaAgain(state, command.successCriteria, outputs) };
+  return { ...command, successCriteria: checkCriteriaAgain(state, command.successCriteria, outputs) };
 }
 
 /** 0.1.0 recorded less of its questions and conflicts, and what it lacks is not there to be decided again. */
@@ -79,7 +79,7 @@ export function factsOf(decision: Decision): readonly FactDraft[] {
 }
 
 /** The first of the drafts that is not what is recorded. */
-function mismatchIn(
+function findMismatch(
   facts: readonly FactEvent[],
   drafts: readonly FactDraft[],
   isOld: boolean,
@@ -90,31 +90,31 @@ function mismatchIn(
 
 function isSame(fact: FactEvent | undefined, draft: FactDraft, isOld: boolean): boolean {
   if (fact?.type !== draft.type) return false;
-  return sameValue(fact.payload, draft.payload) || (isOld && isWithin(fact.payload, draft.payload));
+  return isSameValue(fact.payload, draft.payload) || (isOld && isWithin(fact.payload, draft.payload));
 }
 
-function whatDiffers(facts: readonly FactEvent[], decision: Decision | undefined): Again {
+function describeMismatch(facts: readonly FactEvent[], decision: Decision | undefined): Again {
   const type = facts[0]?.type ?? "nothing";
   if (!decision) return { kind: "differs", at: 0, why: `nothing that could be asked leads to ${type}` };
   const drafts = factsOf(decision);
-  const at = mismatchIn(facts, drafts, false);
-  if (at !== undefined) return { kind: "differs", at, why: difference(facts[at], drafts[at]) };
-  const said = decision.kind === "refused" ? decision.reason : "the log said so already";
-  return { kind: "differs", at: 0, why: `nothing is decided: ${said}` };
+  const at = findMismatch(facts, drafts, false);
+  if (at !== undefined) return { kind: "differs", at, why: describeDifference(facts[at], drafts[at]) };
+  const reason = decision.kind === "refused" ? decision.reason : "the log said so already";
+  return { kind: "differs", at: 0, why: `nothing is decided: ${reason}` };
 }
 
-function difference(fact: FactEvent | undefined, draft: FactDraft | undefined): string {
+function describeDifference(fact: FactEvent | undefined, draft: FactDraft | undefined): string {
   if (!fact || !draft) return `${draft?.type ?? "nothing"} is decided and not recorded`;
   if (fact.type !== draft.type) return `${draft.type} is decided, ${fact.type} is recorded`;
-  const found = differenceIn(fact.payload, draft.payload);
+  const found = findDifference(fact.payload, draft.payload);
   if (!found) return "the same is decided";
   const { path, recorded, derived } = found;
-  return `${path}: ${text(derived)} is decided, ${text(recorded)} is recorded`;
+  return `${path}: ${formatShortJson(derived)} is decided, ${formatShortJson(recorded)} is recorded`;
 }
 
 const TEXT_MAX = 120;
 
-function text(value: unknown): string {
+function formatShortJson(value: unknown): string {
   if (value === undefined) return "nothing";
   return JSON.stringify(value).slice(0, TEXT_MAX);
 }
@@ -134,14 +134,14 @@ function decideConflict(
 ): Again {
   const { contest } = payload;
   if (!contest) return { kind: "told", count: 1 };
-  const expectedId = conflictIdAt(state, state.conflicts.length + 1);
+  const expectedId = formatConflictId(state, state.conflicts.length + 1);
   if (payload.conflictId !== expectedId)
     return { kind: "differs", at: 0, why: `${expectedId} is decided, ${payload.conflictId} is recorded` };
-  const drafts = ruledOn(state, payload, { isAsked: isAskedIn(facts, payload), now });
-  const at = mismatchIn(facts, drafts, false);
+  const drafts = draftRulingFacts(state, payload, { isAsked: isAskedIn(facts, payload), now });
+  const at = findMismatch(facts, drafts, false);
   return at === undefined
     ? { kind: "same", count: drafts.length }
-    : { kind: "differs", at, why: difference(facts[at], drafts[at]) };
+    : { kind: "differs", at, why: describeDifference(facts[at], drafts[at]) };
 }
 
 /** People were asked by a question of ours, rather than by the host. */
@@ -150,39 +150,45 @@ export function isAskedIn([, second]: readonly FactEvent[], { conflictId }: Dete
 }
 
 /** The facts that a conflict becomes. */
-export function ruledOn(
+export function draftRulingFacts(
   state: OpenCoordination,
   { conflictId, resource, claims, contest }: Detected,
   { isAsked, now }: { readonly isAsked: boolean; readonly now: EpochMs },
 ): FactDraft[] {
   if (!contest) return [];
   const { requester, reviewByMs } = contest;
-  const contested = { ...contestedIn(contest, claims), ...(!isAsked && withReview(reviewByMs)) };
+  const contested = { ...contestFromRecord(contest, claims), ...(!isAsked && withReview(reviewByMs)) };
   const request: ContestedRequest = {
-    ...{ resource, token: state.newestToken + 1, expiresAtMs: now, contest: contested },
-    ...versionsIn(contest),
+    resource,
+    token: state.newestToken + 1,
+    expiresAtMs: now,
+    contest: contested,
+    ...pickVersions(contest),
   };
   if (isAsked) return putQuestion(state, requester, { request, conflictId, after: 0, now });
   const ruling = arbitrate(contestOf(requester, request.contest));
-  const detected = detection(requester, request, { conflictId, now });
+  const detected = draftDetection(requester, request, { conflictId, now });
   if (ruling.kind === "granted" || ruling.kind === "refused")
-    return [detected, resolution(conflictId, request.contest, ruling)];
+    return [detected, draftResolution(conflictId, request.contest, ruling)];
   if (ruling.kind === "merge" || reviewByMs !== undefined) return [detected];
-  return [detected, unreviewed(requester, conflictId, { contest: request.contest, because: ruling.because })];
+  return [
+    detected,
+    draftUnreviewed(requester, conflictId, { contest: request.contest, because: ruling.because }),
+  ];
 }
 
 function withReview(reviewByMs: EpochMs | undefined): { reviewByMs?: EpochMs } {
   return reviewByMs === undefined ? {} : { reviewByMs };
 }
 
-function versionsIn({
+function pickVersions({
   base,
   current,
 }: NonNullable<Detected["contest"]>): Pick<ContestedRequest, "base" | "current"> {
   return { ...(base !== undefined && { base }), ...(current !== undefined && { current }) };
 }
 
-function contestedIn(
+function contestFromRecord(
   { strategy, from, cause, merge, hook }: NonNullable<Detected["contest"]>,
   claims: Detected["claims"],
 ): ResourceContest {

@@ -5,7 +5,7 @@ import type { FactDraft } from "../contracts/run-event.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 
 /** Two decisions with the same words let the same work happen. Empty for facts that decide nothing. */
-export function wordsFor(fact: FactDraft): string {
+export function describeDecision(fact: FactDraft): string {
   switch (fact.type) {
     case "step.dispatched":
       return `attempt ${fact.payload.attempt} begins`;
@@ -14,9 +14,9 @@ export function wordsFor(fact: FactDraft): string {
         ? "the result counts, replaced by people"
         : "the result counts";
     case "step.failed":
-      return `${fact.payload.cancelled ? "cancelled" : "failed"}${again(fact.payload)}`;
+      return `${fact.payload.cancelled ? "cancelled" : "failed"}${describeRetry(fact.payload)}`;
     case "step.timed_out":
-      return `timed out${again(fact.payload)}`;
+      return `timed out${describeRetry(fact.payload)}`;
     case "step.skipped":
       return `skipped (${fact.payload.because})`;
     case "step.retry_granted":
@@ -34,7 +34,7 @@ export function wordsFor(fact: FactDraft): string {
     case "escalation.closed":
       return `the question is closed: ${fact.payload.resolution}`;
     case "conflict.resolved":
-      return rulingWords(fact.payload);
+      return describeRuling(fact.payload);
     case "coordination.terminal":
       return `the coordination ends as ${fact.payload.status}`;
     default:
@@ -42,7 +42,7 @@ export function wordsFor(fact: FactDraft): string {
   }
 }
 
-function again({
+function describeRetry({
   retryAtMs,
   escalated,
 }: Pick<FactPayloads["step.failed"], "retryAtMs" | "escalated">): string {
@@ -50,7 +50,7 @@ function again({
   return escalated ? ", people are asked" : "";
 }
 
-function rulingWords({ winner, winnerCoordinationId, losers }: FactPayloads["conflict.resolved"]): string {
+function describeRuling({ winner, winnerCoordinationId, losers }: FactPayloads["conflict.resolved"]): string {
   if (winner === undefined) return `nobody gets it, ${losers.join(", ")} must not write`;
   return winnerCoordinationId ? `${winner} of ${winnerCoordinationId} keeps it` : `${winner} gets it`;
 }
@@ -67,14 +67,15 @@ interface Deciding {
 }
 
 /** What of the policy made the difference. */
-export function reasonFor({ recorded, derived, spec }: Deciding): string {
-  const held = payloadOf(derived, "result.held");
-  if (held) return heldFor(held, spec);
-  if (payloadOf(recorded, "result.held")) return passedFor(payloadOf(recorded, "result.held"), spec);
+export function explainDecision({ recorded, derived, spec }: Deciding): string {
+  const heldPayload = payloadOf(derived, "result.held");
+  if (heldPayload) return explainHold(heldPayload, spec);
+  if (payloadOf(recorded, "result.held")) return explainPass(payloadOf(recorded, "result.held"), spec);
   const failed = payloadOf(derived, "step.failed") ?? payloadOf(derived, "step.timed_out");
-  if (failed) return retriesFor(failed, spec);
-  const asked = payloadOf(derived, "coordination.escalated");
-  if (asked?.confidence) return below(asked.confidence.measured, asked.confidence.floor);
+  if (failed) return explainRetries(failed, spec);
+  const escalation = payloadOf(derived, "coordination.escalated");
+  if (escalation?.confidence)
+    return describeShortfall(escalation.confidence.measured, escalation.confidence.floor);
   return payloadOf(recorded, "coordination.escalated")?.confidence
     ? "the confidence meets the floor"
     : "follows from the policy";
@@ -87,30 +88,33 @@ function payloadOf<T extends FactDraft["type"]>(
   return facts.find((fact) => fact.type === type)?.payload as FactPayloads[T] | undefined;
 }
 
-function heldFor(
+function explainHold(
   { confidence, confidenceUnreadable }: FactPayloads["result.held"],
   spec: StepAdmitted | undefined,
 ): string {
   const { gate } = spec ?? {};
   if (gate?.checks?.length) return `to be checked first: ${gate.checks.join(", ")}`;
   if (confidenceUnreadable) return "the confidence that it states cannot be read";
-  return below(confidence, gate?.threshold ?? 0);
+  return describeShortfall(confidence, gate?.threshold ?? 0);
 }
 
-function below(measured: number | undefined, floor: number): string {
+function describeShortfall(measured: number | undefined, floor: number): string {
   return measured === undefined
     ? "it states no confidence, and one is demanded"
     : `confidence ${share(measured)} is below ${share(floor)}`;
 }
 
-function passedFor(held: FactPayloads["result.held"] | undefined, spec: StepAdmitted | undefined): string {
+function explainPass(
+  heldPayload: FactPayloads["result.held"] | undefined,
+  spec: StepAdmitted | undefined,
+): string {
   const { gate } = spec ?? {};
   if (!gate) return "nothing holds its results";
-  if (held?.confidence === undefined) return "nothing is checked, and no confidence is demanded";
-  return `confidence ${share(held.confidence)} meets ${share(gate.threshold)}`;
+  if (heldPayload?.confidence === undefined) return "nothing is checked, and no confidence is demanded";
+  return `confidence ${share(heldPayload.confidence)} meets ${share(gate.threshold)}`;
 }
 
-function retriesFor(
+function explainRetries(
   { retryAtMs, escalated, attempt }: FactPayloads["step.failed"] | FactPayloads["step.timed_out"],
   spec: StepAdmitted | undefined,
 ): string {

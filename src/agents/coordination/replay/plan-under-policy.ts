@@ -11,9 +11,9 @@ import type { ArbiterPolicy, CoordinationPlan, CoordinationStep } from "../contr
 import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import { PLAN_BOUNDS } from "../contracts/validation.ts";
 import { statedCheckSchema, type StepVerify } from "../contracts/verification.ts";
-import { agentGate } from "../gates/agent-gate.ts";
+import { findAgentGate } from "../gates/agent-gate.ts";
 import { isSentOnce } from "../plan/check-timing.ts";
-import { sameValue } from "./same-value.ts";
+import { isSameValue } from "./same-value.ts";
 
 type Gates = NonNullable<ReplayPolicy["gates"]>;
 type Checks = NonNullable<StepVerify["checks"]>;
@@ -44,14 +44,14 @@ const GATES = Object.keys(gatesSchema.shape) as (keyof GatesConfig)[];
 
 /** @throws CoordinationError `INPUT_INVALID` for what only the operator's configuration can say, and for what would say nothing */
 export function planUnderPolicy(
-  given: PlanToChange,
+  change: PlanToChange,
   policy: ReplayPolicy,
   operators: OperatorRules,
 ): CoordinationPlan {
   assertSayable(policy, operators);
   const { gates, conflicts, failurePolicy = {} } = policy;
   const { timeoutPolicy, escalationPolicy } = failurePolicy;
-  const retried = retriedUnder(given, policy);
+  const retried = applyRetryPolicy(change, policy);
   return {
     ...retried,
     failurePolicy: {
@@ -59,8 +59,8 @@ export function planUnderPolicy(
       ...(timeoutPolicy && { timeoutPolicy }),
       ...(escalationPolicy && { escalationPolicy }),
     },
-    ...(conflicts && { conflictPolicy: conflictsUnder(retried.conflictPolicy, conflicts) }),
-    ...(gates && { steps: gatedUnder({ ...given, plan: retried }, gates, operators.gates) }),
+    ...(conflicts && { conflictPolicy: applyConflictPolicy(retried.conflictPolicy, conflicts) }),
+    ...(gates && { steps: applyGatePolicy({ ...change, plan: retried }, gates, operators.gates) }),
   };
 }
 
@@ -69,24 +69,27 @@ function assertSayable(
   operators: OperatorRules,
 ): void {
   // What holds anyway needs nobody to say it.
-  const differs = (wished: unknown, held: unknown): boolean =>
-    wished !== undefined && !sameValue(wished, held);
+  const hasOtherWish = (wished: unknown, recordedValue: unknown): boolean =>
+    wished !== undefined && !isSameValue(wished, recordedValue);
   const unsayable = [
-    ...GATES.filter((key) => !OF_STEPS.has(key) && differs(gates[key], operators.gates[key])).map(
+    ...GATES.filter((key) => !OF_STEPS.has(key) && hasOtherWish(gates[key], operators.gates[key])).map(
       (key) => `gates.${key}`,
     ),
-    ...(differs(escalateMs, operators.escalateMs) ? ["escalateMs"] : []),
-    ...(differs(requireDifferentApprover, operators.requireDifferentApprover)
+    ...(hasOtherWish(escalateMs, operators.escalateMs) ? ["escalateMs"] : []),
+    ...(hasOtherWish(requireDifferentApprover, operators.requireDifferentApprover)
       ? ["escalations.requireDifferentApprover"]
       : []),
   ];
-  if (unsayable.length > 0) throw notSayable(unsayable.join(", "), "no plan can say that");
+  if (unsayable.length > 0) throw createUnsayableError(unsayable.join(", "), "no plan can say that");
   const asksForSome = Object.keys(gates).some((key) => key !== "enabled");
   if (!operators.gates.enabled && asksForSome)
-    throw notSayable("gates", "the configuration has them switched off, and a plan cannot switch them on");
+    throw createUnsayableError(
+      "gates",
+      "the configuration has them switched off, and a plan cannot switch them on",
+    );
 }
 
-function notSayable(path: string, why: string): CoordinationError {
+function createUnsayableError(path: string, why: string): CoordinationError {
   return new CoordinationError(
     "INPUT_INVALID",
     `policy: ${path}: ${why}; change the configuration and fork without it, or see what would have been decided with \`replay --policy\``,
@@ -94,7 +97,7 @@ function notSayable(path: string, why: string): CoordinationError {
 }
 
 /** What a step states itself stays, where `retry` does not speak of every step. */
-function retriedUnder(
+function applyRetryPolicy(
   { plan, anew }: PlanToChange,
   { retry = {}, failurePolicy = {} }: ReplayPolicy,
 ): CoordinationPlan {
@@ -114,18 +117,18 @@ function retriedUnder(
 }
 
 /** The policy's rules come where an operator's would: what is high-risk for either is, and no plan loosens `manual_review`. */
-function conflictsUnder(plans: ArbiterPolicy, policys: ArbiterPolicy): ArbiterPolicy {
+function applyConflictPolicy(plans: ArbiterPolicy, policys: ArbiterPolicy): ArbiterPolicy {
   const isManual = policys.strategy === "manual_review";
   const rules = isManual ? {} : plans;
   const strategy = rules.strategy ?? policys.strategy;
   return {
     ...(strategy && { strategy }),
-    overrides: all(policys.overrides, rules.overrides),
-    highRisk: [...new Set(all(plans.highRisk, policys.highRisk))],
+    overrides: concatLists(policys.overrides, rules.overrides),
+    highRisk: [...new Set(concatLists(plans.highRisk, policys.highRisk))],
   };
 }
 
-function all<T>(some: readonly T[] = [], others: readonly T[] = []): T[] {
+function concatLists<T>(some: readonly T[] = [], others: readonly T[] = []): T[] {
   return [...some, ...others];
 }
 
@@ -136,25 +139,25 @@ interface Asked extends Wished {
   readonly size: number;
 }
 
-function gatedUnder(
+function applyGatePolicy(
   { plan, anew }: PlanToChange,
   gates: Gates,
   operators: GatesConfig,
 ): CoordinationPlan["steps"] {
-  const checks = checksUnder(gates, operators);
+  const checks = listPolicyChecks(gates, operators);
   const byAgent = new Map<string, Asked>();
   let size = 0;
   return plan.steps.map((step) => {
     if (!anew.has(step.stepId)) return step;
-    const known = byAgent.get(step.agent) ?? askedOf(step.agent, { gates, operators, checks });
-    byAgent.set(step.agent, known);
-    size += known.size;
+    const demand = byAgent.get(step.agent) ?? demandOf(step.agent, { gates, operators, checks });
+    byAgent.set(step.agent, demand);
+    size += demand.size;
     if (size > PLAN_BOUNDS.charsMax)
-      throw notSayable(
+      throw createUnsayableError(
         "gates.verifiers",
         "with these checks at every step the plan is larger than a plan may be",
       );
-    return heldUnder(step, known, gates);
+    return addDemandedChecks(step, demand, gates);
   });
 }
 
@@ -164,7 +167,7 @@ interface Asking {
   readonly checks: Checks;
 }
 
-function askedOf(agent: CoordinationStep["agent"], { gates, operators, checks }: Asking): Asked {
+function demandOf(agent: CoordinationStep["agent"], { gates, operators, checks }: Asking): Asked {
   const wished = wishedOf(gates, agent);
   assertNoLess(agent, wished, wishedOf(operators, agent));
   const stated = Object.fromEntries(
@@ -173,28 +176,33 @@ function askedOf(agent: CoordinationStep["agent"], { gates, operators, checks }:
   return { ...wished, stated, size: JSON.stringify(stated).length };
 }
 
-function heldUnder(step: CoordinationStep, asked: Asked, gates: Gates): CoordinationStep {
+function addDemandedChecks(step: CoordinationStep, demand: Asked, gates: Gates): CoordinationStep {
   const { verify = {} } = step;
-  const checks = { ...verify.checks, ...statedFor(step, asked) };
+  const checks = { ...verify.checks, ...listStatedChecks(step, demand) };
   const revisionsMax = verify.revisionsMax ?? gates.revisionsMax;
   const other: StepVerify = {
     ...verify,
-    ...confidenceUnder(verify, asked),
+    ...applyConfidencePolicy(verify, demand),
     ...(Object.keys(checks).length > 0 && { checks }),
     ...(revisionsMax !== undefined && { revisionsMax }),
   };
   return Object.keys(other).length > 0 ? { ...step, verify: other } : step;
 }
 
-function statedFor({ stepId, verify = {} }: CoordinationStep, { stated }: Asked): Checks {
-  const own = Object.entries(verify.checks ?? {});
-  const other = own.find(([key, check]) => Object.hasOwn(stated, key) && !sameValue(check, stated[key]));
+function listStatedChecks({ stepId, verify = {} }: CoordinationStep, { stated }: Asked): Checks {
+  const ownChecks = Object.entries(verify.checks ?? {});
+  const other = ownChecks.find(
+    ([key, check]) => Object.hasOwn(stated, key) && !isSameValue(check, stated[key]),
+  );
   if (other)
-    throw notSayable(`gates.verifiers.${other[0]}`, `step ${stepId} states another check under this key`);
+    throw createUnsayableError(
+      `gates.verifiers.${other[0]}`,
+      `step ${stepId} states another check under this key`,
+    );
   return stated;
 }
 
-function confidenceUnder(
+function applyConfidencePolicy(
   verify: StepVerify,
   { threshold, isDemanded }: Wished,
 ): Pick<StepVerify, "confidenceThreshold" | "requireConfidence"> {
@@ -214,7 +222,7 @@ interface Wished {
 
 /** What is said of the results of an agent, or of all. */
 function wishedOf(gates: Gates, agent: CoordinationStep["agent"]): Wished {
-  const { confidenceThreshold, requireConfidence, checks } = agentGate(gates, agent);
+  const { confidenceThreshold, requireConfidence, checks } = findAgentGate(gates, agent);
   return {
     threshold: confidenceThreshold ?? gates.confidenceThreshold,
     isDemanded: requireConfidence ?? gates.requireConfidence,
@@ -230,37 +238,37 @@ function assertNoLess(
 ): void {
   const demanded = operators.threshold ?? 0;
   if (threshold !== undefined && threshold < demanded)
-    throw notSayable(
+    throw createUnsayableError(
       "gates.confidenceThreshold",
       `the configuration demands ${demanded} of agent ${agent}, and a fork asks for no less`,
     );
   if (isDemanded === false && operators.isDemanded)
-    throw notSayable(
+    throw createUnsayableError(
       "gates.requireConfidence",
       `the configuration demands a confidence of agent ${agent}, and a fork asks for no less`,
     );
   const left = checks && operators.checks?.find((key) => !checks.includes(key));
   if (left !== undefined)
-    throw notSayable(
+    throw createUnsayableError(
       "gates.agents",
       `the configuration has ${left} check what agent ${agent} comes to, and a fork asks for no less`,
     );
 }
 
 /** A check of the operator's by its key alone; another one as the policy defines it. */
-function checksUnder({ verifiers = {}, agents = {} }: Gates, operators: GatesConfig): Checks {
+function listPolicyChecks({ verifiers = {}, agents = {} }: Gates, operators: GatesConfig): Checks {
   const named = new Set(Object.values(agents).flatMap(({ checks = [] }) => checks));
   return Object.fromEntries(
     Object.entries(verifiers).map(([key, check]): [string, Checks[string]] => {
       const path = `gates.verifiers.${key}`;
-      const own = Object.hasOwn(operators.verifiers, key) ? operators.verifiers[key] : undefined;
-      if (own && !sameValue(own, check))
-        throw notSayable(path, "the configuration defines another check under this key");
-      if (own) return [key, true];
-      if (!named.has(key)) throw notSayable(path, "gates.agents names it for no agent");
+      const operatorCheck = Object.hasOwn(operators.verifiers, key) ? operators.verifiers[key] : undefined;
+      if (operatorCheck && !isSameValue(operatorCheck, check))
+        throw createUnsayableError(path, "the configuration defines another check under this key");
+      if (operatorCheck) return [key, true];
+      if (!named.has(key)) throw createUnsayableError(path, "gates.agents names it for no agent");
       const stated = statedCheckSchema.safeParse(check);
       if (stated.success) return [key, stated.data];
-      throw notSayable(path, "only the configuration can have a program check results");
+      throw createUnsayableError(path, "only the configuration can have a program check results");
     }),
   );
 }

@@ -11,7 +11,7 @@ import type { EventId, StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Gate } from "../contracts/verification.ts";
 import type { Coordination, OpenCoordination, Step } from "../ledger/state.ts";
-import { createdUnder, specUnder, type Under } from "./under-policy.ts";
+import { applyPolicyToCreation, applyPolicyToStep, type Under } from "./under-policy.ts";
 
 export type Known =
   | { readonly kind: "known" }
@@ -29,19 +29,19 @@ interface Completing {
 }
 
 /** What is stated with last words is recorded only of what was held: of the others it is known only that it was enough. */
-export function enoughKnown({ before, after, command }: Completing): Known {
+export function checkEvidence({ before, after, command }: Completing): Known {
   if (command.type !== "completeStep") return KNOWN;
   const recorded = stepOf(before, command.stepId);
   const gate = stepOf(after, command.stepId)?.spec.gate;
   if (!recorded || !gate || gate.checks?.length || isStated(recorded, command)) return KNOWN;
-  return byThreshold(gate, recorded.spec.gate ?? { threshold: 0 });
+  return checkThresholdEvidence(gate, recorded.spec.gate ?? { threshold: 0 });
 }
 
 function stepOf(state: Coordination, stepId: StepId): Step | undefined {
   return state.kind === "open" ? state.steps.get(stepId) : undefined;
 }
 
-function byThreshold(gate: Gate, then: Gate): Known {
+function checkThresholdEvidence(gate: Gate, then: Gate): Known {
   if (gate.requireConfidence && !then.requireConfidence)
     return { kind: "unknown", why: "whether it stated a confidence is not recorded, and one is demanded" };
   if (gate.threshold <= then.threshold) return { kind: "enough" };
@@ -50,8 +50,8 @@ function byThreshold(gate: Gate, then: Gate): Known {
 }
 
 function isStated({ report, withheld, spec }: Step, { stated, attempt }: CompleteStep): boolean {
-  const isOfAttempt = (said: typeof report | typeof withheld): boolean =>
-    said?.attempt === attempt && said.confidence !== undefined;
+  const isOfAttempt = (statement: typeof report | typeof withheld): boolean =>
+    statement?.attempt === attempt && statement.confidence !== undefined;
   if (isOfAttempt(report)) return true;
   if (stated === undefined) return isOfAttempt(withheld);
   // The log says of what was held what it stated, or that it stated nothing; what was enough is assumed.
@@ -66,29 +66,33 @@ interface Given {
   readonly known: Known;
 }
 
-export function withPolicy({ state, command, facts, under, known }: Given): Command {
+export function withPolicy({ state, command, facts, under, known: evidence }: Given): Command {
   switch (command.type) {
     case "openCoordination": {
       const { type, ...created } = command;
-      return { type, ...createdUnder(created, under) };
+      return { type, ...applyPolicyToCreation(created, under) };
     }
     case "admitPlanSteps":
-      return state.kind === "open" ? admissionUnder(command, state, under) : command;
+      return state.kind === "open" ? admitStepsUnderPolicy(command, state, under) : command;
     case "admitSpawn":
       return state.kind === "open" ? spawnUnder(command, state, { fact: facts[0], under }) : command;
     case "completeStep":
-      return known.kind === "known" ? command : { ...command, stated: { confidence: 10_000 } };
+      return evidence.kind === "known" ? command : { ...command, stated: { confidence: 10_000 } };
     case "recordFinding":
     case "recordNoVerdict":
-      return aboutHeld(command, stepOf(state, command.stepId));
+      return retargetVerdict(command, stepOf(state, command.stepId));
     default:
       return command;
   }
 }
 
-function admissionUnder(command: AdmitPlanSteps, { created }: OpenCoordination, under: Under): Command {
+function admitStepsUnderPolicy(
+  command: AdmitPlanSteps,
+  { created }: OpenCoordination,
+  under: Under,
+): Command {
   const steps = command.steps.map((step) => {
-    const spec = specUnder(step, created, under);
+    const spec = applyPolicyToStep(step, created, under);
     return { ...spec, planned: spec.planned ?? step.planned };
   });
   return { ...command, steps };
@@ -101,12 +105,12 @@ function spawnUnder(
 ): Command {
   if (fact?.type !== "step.admitted") return command;
   const { gate: _, ...rest } = command;
-  const { gate } = specUnder(fact.payload, created, under);
+  const { gate } = applyPolicyToStep(fact.payload, created, under);
   return { ...rest, ...(gate && { gate }) };
 }
 
 /** The event that a verdict is about is another one in another log; of a late verdict it is nobody's. */
-function aboutHeld(command: RecordFinding | RecordNoVerdict, step: Step | undefined): Command {
+function retargetVerdict(command: RecordFinding | RecordNoVerdict, step: Step | undefined): Command {
   const isLate = command.target === ("" as EventId);
   return step?.phase.status === "held" && !isLate ? { ...command, target: step.phase.target } : command;
 }

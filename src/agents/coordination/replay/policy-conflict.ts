@@ -3,9 +3,9 @@ import type { AppliedStrategy } from "../contracts/arbitration.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
-import { isAskedIn, ruledOn, type Detected } from "./decide-again.ts";
-import { wordsFor } from "./decision-text.ts";
-import { strategyUnder, type Under } from "./under-policy.ts";
+import { isAskedIn, draftRulingFacts, type Detected } from "./decide-again.ts";
+import { describeDecision } from "./decision-text.ts";
+import { chooseStrategyUnderPolicy, type Under } from "./under-policy.ts";
 
 /** The host's own limit where nothing else is said. */
 const REVIEW_MS = 120_000;
@@ -30,26 +30,38 @@ interface Contested {
   readonly now: EpochMs;
 }
 
-export function conflictUnder(state: OpenCoordination, { detected, facts, under, now }: Contested): Ruled {
+export function ruleOnConflictUnderPolicy(
+  state: OpenCoordination,
+  { detected, facts, under, now }: Contested,
+): Ruled {
   const recorded = facts.map(({ type, payload }) => ({ type, payload }) as FactDraft);
   const { contest } = detected;
-  const applied = contest && strategyUnder(detected.resource, contest, under);
+  const applied = contest && chooseStrategyUnderPolicy(detected.resource, contest, under);
   if (!contest || !applied || isSameStrategy(applied, contest)) return { kind: "same", drafts: recorded };
   const why = `${applied.strategy} (${applied.from}) in place of ${contest.strategy} (${contest.from})`;
   if (needsMerge(contest, applied))
     return {
-      ...{ kind: "unknown", drafts: recorded, concerned: [] },
-      decided: rulingIn(recorded),
+      kind: "unknown",
+      drafts: recorded,
+      concerned: [],
+      decided: describeRulingIn(recorded),
       would: "a three-way merge is tried",
       why: `${why}; what would have come of a merge is not recorded`,
     };
-  const { merge, reviewByMs: asked = addMs(now, REVIEW_MS), ...rest } = contest;
+  const { merge, reviewByMs: askedByMs = addMs(now, REVIEW_MS), ...rest } = contest;
   const isMerge = applied.strategy === "merge_if_safe" && merge !== undefined;
   const again: Detected = { ...detected, contest: { ...rest, ...applied, ...(isMerge && { merge }) } };
-  const drafts = reviewed(state, again, { asked, facts, now });
-  if (rulingIn(drafts) === rulingIn(recorded)) return { kind: "same", drafts };
-  const concerned = [...new Set([contest.requester, ...losersIn(recorded), ...losersIn(drafts)])];
-  return { kind: "differs", drafts, decided: rulingIn(recorded), would: rulingIn(drafts), why, concerned };
+  const drafts = draftReview(state, again, { asked: askedByMs, facts, now });
+  if (describeRulingIn(drafts) === describeRulingIn(recorded)) return { kind: "same", drafts };
+  const concerned = [...new Set([contest.requester, ...listLosers(recorded), ...listLosers(drafts)])];
+  return {
+    kind: "differs",
+    drafts,
+    decided: describeRulingIn(recorded),
+    would: describeRulingIn(drafts),
+    why,
+    concerned,
+  };
 }
 
 function isSameStrategy(one: AppliedStrategy, other: AppliedStrategy): boolean {
@@ -63,30 +75,30 @@ function needsMerge({ merge, hook }: NonNullable<Detected["contest"]>, applied: 
 }
 
 /** What the rules leave to people is asked of them; whether by the host or by a question of ours is as it was then. */
-function reviewed(
+function draftReview(
   state: OpenCoordination,
   detected: Detected,
   {
-    asked,
+    asked: askedByMs,
     facts,
     now,
   }: { readonly asked: EpochMs; readonly facts: readonly FactEvent[]; readonly now: EpochMs },
 ): FactDraft[] {
-  const drafts = ruledOn(state, detected, { isAsked: false, now });
+  const drafts = draftRulingFacts(state, detected, { isAsked: false, now });
   const isForPeople = drafts.some(
     (fact) => fact.type === "conflict.resolved" && fact.payload.winner === undefined,
   );
   if (!isForPeople || !detected.contest) return drafts;
-  const contest = { ...detected.contest, reviewByMs: asked };
-  return ruledOn(state, { ...detected, contest }, { isAsked: isAskedIn(facts, detected), now });
+  const contest = { ...detected.contest, reviewByMs: askedByMs };
+  return draftRulingFacts(state, { ...detected, contest }, { isAsked: isAskedIn(facts, detected), now });
 }
 
-function rulingIn(facts: readonly FactDraft[]): string {
+function describeRulingIn(facts: readonly FactDraft[]): string {
   const ruling = facts.find(({ type }) => type === "conflict.resolved");
-  return ruling ? wordsFor(ruling) : "people are asked";
+  return ruling ? describeDecision(ruling) : "people are asked";
 }
 
-function losersIn(facts: readonly FactDraft[]): StepId[] {
-  const own = facts.flatMap((fact) => (fact.type === "conflict.resolved" ? [fact.payload] : []));
-  return own.flatMap(({ losers }) => losers);
+function listLosers(facts: readonly FactDraft[]): StepId[] {
+  const rulings = facts.flatMap((fact) => (fact.type === "conflict.resolved" ? [fact.payload] : []));
+  return rulings.flatMap(({ losers }) => losers);
 }

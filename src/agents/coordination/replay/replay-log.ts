@@ -9,7 +9,7 @@ import { epochMsOf, type CoordinationId, type EpochMs } from "../contracts/ids.t
 import { isFact, type FactDraft, type FactEvent, type RunEvent } from "../contracts/run-event.ts";
 import { record } from "../dispatch/record.ts";
 import { evolve } from "../ledger/evolve.ts";
-import { unopened, type Coordination } from "../ledger/state.ts";
+import { createUnopened, type Coordination } from "../ledger/state.ts";
 import type { Outputs } from "./criteria-again.ts";
 import { decideAgain, type Again } from "./decide-again.ts";
 
@@ -48,7 +48,7 @@ interface Piece {
 }
 
 export function replayOf(coordinationId: CoordinationId): Replaying {
-  return { state: unopened(coordinationId), decisions: 0 };
+  return { state: createUnopened(coordinationId), decisions: 0 };
 }
 
 /** `piece`: the next events of the log, all those of one time or several. After a difference nothing more is derived. */
@@ -56,7 +56,7 @@ export function replayOn(replaying: Replaying, events: readonly RunEvent[], piec
   let next = replaying;
   for (let at = 0; at < events.length && !next.difference;) {
     const end = endOfTime(events, at);
-    next = atOneTime(next, events.slice(at, end), piece);
+    next = replayMoment(next, events.slice(at, end), piece);
     at = end;
   }
   return next;
@@ -69,14 +69,14 @@ function endOfTime(events: readonly RunEvent[], from: number): number {
 }
 
 /** A decision may stand on either side of the index: it belongs to where it begins. */
-function atOneTime(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
+function replayMoment(replaying: Replaying, events: readonly RunEvent[], piece: Piece): Replaying {
   const [first, last] = [events[0], events.at(-1)];
   if (!first || !last) return replaying;
   if (last.sequence < piece.from)
     return { ...replaying, state: events.reduce<Coordination>(evolve, replaying.state) };
   const moment = { events, facts: events.filter(isFact), now: epochMsOf(first.timestamp) };
   let next: Moved = { ...replaying, at: 0, taken: 0 };
-  while (isUndecided(next, events, piece)) next = decision(next, moment, piece);
+  while (isUndecided(next, events, piece)) next = replayDecision(next, moment, piece);
   const { at: _, taken: _taken, ...moved } = next;
   return moved;
 }
@@ -103,47 +103,50 @@ interface Moved extends Replaying {
 }
 
 /** The next decision of one time. */
-function decision(moved: Moved, { events, facts, now }: Moment, piece: Piece): Moved {
-  const { state, at, taken } = moved;
-  const lead = facts[taken];
-  if (!lead || events[at] !== lead) return { ...moved, difference: surplus(events[at]) };
-  const again = lookingAhead(facts, taken, (ahead) =>
+function replayDecision(moved: Moved, { events, facts, now }: Moment, piece: Piece): Moved {
+  const { state, at, taken: position } = moved;
+  const lead = facts[position];
+  if (!lead || events[at] !== lead) return { ...moved, difference: describeSurplusEvent(events[at]) };
+  const again = decideWithLookahead(facts, position, (ahead) =>
     decideAgain(state, ahead, { now, outputs: piece.outputs }),
   );
   const isWanted = lead.sequence >= piece.from;
   if (again.kind === "differs") {
-    const differing = facts[taken + again.at] ?? lead;
+    const differing = facts[position + again.at] ?? lead;
     return isWanted
-      ? { ...moved, difference: differenceAt(differing, "decision", again.why) }
+      ? { ...moved, difference: createDifference(differing, "decision", again.why) }
       : asRecorded(moved, events);
   }
-  const own = facts.slice(taken, taken + again.count);
-  const derived = record(state, own.map(draftOf), now);
-  const difference = firstWrong(events, at, derived.events);
+  const decidedFacts = facts.slice(position, position + again.count);
+  const derived = record(state, decidedFacts.map(draftOf), now);
+  const difference = findFirstDifference(events, at, derived.events);
   if (difference) return { ...moved, difference };
-  if (isWanted) piece.onDecided?.(decidedBy({ before: state, after: derived.state, again }, lead, own));
+  if (isWanted)
+    piece.onDecided?.(createDecided({ before: state, after: derived.state, again }, lead, decidedFacts));
   return {
     state: derived.state,
     decisions: moved.decisions + Number(again.kind === "same" && isWanted),
     at: at + derived.events.length,
-    taken: taken + again.count,
+    taken: position + again.count,
   };
 }
 
 /** A fact with what is recorded behind it. */
-function asRecorded({ state, at, taken, decisions }: Moved, events: readonly RunEvent[]): Moved {
+function asRecorded({ state, at, taken: position, decisions }: Moved, events: readonly RunEvent[]): Moved {
   const next = events.findIndex((event, index) => index > at && isFact(event));
   const end = next === -1 ? events.length : next;
   return {
     state: events.slice(at, end).reduce<Coordination>(evolve, state),
-    ...{ decisions, at: end, taken: taken + 1 },
+    decisions,
+    at: end,
+    taken: position + 1,
   };
 }
 
 /** Few decisions have many facts; a log of one time may have any number. */
 const AHEAD = 1_000;
 
-function lookingAhead(
+function decideWithLookahead(
   facts: readonly FactEvent[],
   from: number,
   decide: (ahead: readonly FactEvent[]) => Again,
@@ -152,13 +155,13 @@ function lookingAhead(
   return again.kind === "differs" && facts.length > from + AHEAD ? decide(facts.slice(from)) : again;
 }
 
-function decidedBy(
+function createDecided(
   { again, ...states }: Pick<Decided, "before" | "after"> & { readonly again: Again },
   lead: FactEvent,
-  own: readonly FactEvent[],
+  decidedFacts: readonly FactEvent[],
 ): Decided {
   const { command } = "command" in again ? again : {};
-  return { ...states, facts: [lead, ...own.slice(1)], ...(command && { command }) };
+  return { ...states, facts: [lead, ...decidedFacts.slice(1)], ...(command && { command }) };
 }
 
 function draftOf({ type, payload }: FactEvent): FactDraft {
@@ -166,21 +169,22 @@ function draftOf({ type, payload }: FactEvent): FactDraft {
 }
 
 /** The first event that is not recorded as it is derived. */
-function firstWrong(
+function findFirstDifference(
   recorded: readonly RunEvent[],
   from: number,
   derived: readonly RunEvent[],
 ): Difference | undefined {
   for (const [index, expected] of derived.entries()) {
     const actual = recorded[from + index];
-    if (!actual) return differenceAt(expected, "projection", `${expected.type} is derived and not recorded`);
-    const why = whyWrong(actual, expected);
-    if (why !== undefined) return differenceAt(actual, "projection", why);
+    if (!actual)
+      return createDifference(expected, "projection", `${expected.type} is derived and not recorded`);
+    const why = explainDifference(actual, expected);
+    if (why !== undefined) return createDifference(actual, "projection", why);
   }
   return undefined;
 }
 
-function whyWrong(actual: RunEvent, expected: RunEvent): string | undefined {
+function explainDifference(actual: RunEvent, expected: RunEvent): string | undefined {
   if (actual.type !== expected.type) return `${expected.type} is derived, ${actual.type} is recorded`;
   for (const name of ["eventId", "sequence", "nodeId", "causationId"] as const)
     if (actual[name] !== expected[name])
@@ -191,12 +195,12 @@ function whyWrong(actual: RunEvent, expected: RunEvent): string | undefined {
     : "the payload that is derived is not the one that is recorded";
 }
 
-function surplus(event: RunEvent | undefined): Difference {
+function describeSurplusEvent(event: RunEvent | undefined): Difference {
   if (!event) throw new Error("a piece of a log has events");
-  return differenceAt(event, "projection", `${event.type} follows from no fact before it`);
+  return createDifference(event, "projection", `${event.type} follows from no fact before it`);
 }
 
-function differenceAt(
+function createDifference(
   { sequence, type, nodeId }: RunEvent,
   kind: Difference["kind"],
   why: string,

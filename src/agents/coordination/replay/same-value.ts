@@ -1,8 +1,8 @@
 /** Owns: comparing what is recorded with what is decided again, and naming where they differ. */
 
 /** Whatever the order of the fields; one that is `undefined` is not there. */
-export function sameValue(one: unknown, other: unknown): boolean {
-  return one === other || differenceIn(one, other) === undefined;
+export function isSameValue(one: unknown, other: unknown): boolean {
+  return one === other || findDifference(one, other) === undefined;
 }
 
 export interface ValueDifference {
@@ -12,13 +12,13 @@ export interface ValueDifference {
 }
 
 /** The first place where two values differ. */
-export function differenceIn(recorded: unknown, derived: unknown, path = ""): ValueDifference | undefined {
+export function findDifference(recorded: unknown, derived: unknown, path = ""): ValueDifference | undefined {
   if (recorded === derived) return undefined;
   if (!isRecord(recorded) || !isRecord(derived) || Array.isArray(recorded) !== Array.isArray(derived))
     return { path, recorded, derived };
   for (const key of new Set([...Object.keys(recorded), ...Object.keys(derived)])) {
     const place = path === "" ? key : `${path}.${key}`;
-    const found = differenceIn(recorded[key], derived[key], place);
+    const found = findDifference(recorded[key], derived[key], place);
     if (found) return found;
   }
   return undefined;

@@ -10,10 +10,10 @@ export function subjectOf(before: Coordination, { command, facts: [fact] }: Deci
   if (!command || before.kind !== "open") return undefined;
   if (command.type === "admitSpawn") return fact.type === "step.admitted" ? fact.payload.stepId : undefined;
   if ("stepId" in command && command.stepId) return command.stepId;
-  return indirectly(before, command);
+  return findIndirectSubject(before, command);
 }
 
-function indirectly(state: OpenCoordination, command: Command): StepId | undefined {
+function findIndirectSubject(state: OpenCoordination, command: Command): StepId | undefined {
   switch (command.type) {
     case "answerEscalation":
     case "expireEscalation":
@@ -44,7 +44,7 @@ function toldOf({ tellings, escalations }: OpenCoordination, tellingId: string):
 }
 
 /** The steps whose fate facts may change. */
-export function touchedBy(state: Coordination, facts: readonly FactDraft[]): StepId[] {
+export function listTouchedSteps(state: Coordination, facts: readonly FactDraft[]): StepId[] {
   if (state.kind === "unopened") return [];
   const ids = facts.flatMap((fact): StepId[] => {
     if ("stepId" in fact.payload && fact.payload.stepId) return [fact.payload.stepId];
@@ -56,7 +56,7 @@ export function touchedBy(state: Coordination, facts: readonly FactDraft[]): Ste
 }
 
 /** Whether what was told can be told in another history: what it is about is there, and is as it was then. */
-export function fits(state: Coordination, before: Coordination, fact: FactDraft): boolean {
+export function isTransferable(state: Coordination, before: Coordination, fact: FactDraft): boolean {
   if (state.kind !== "open" || before.kind !== "open") return false;
   switch (fact.type) {
     case "claim.renewed":
@@ -71,7 +71,7 @@ export function fits(state: Coordination, before: Coordination, fact: FactDraft)
         ({ conflictId, resolution }) => conflictId === fact.payload.conflictId && !resolution,
       );
     default:
-      return touchedBy(before, [fact]).every((stepId) => isAsItWas(state, before, stepId));
+      return listTouchedSteps(before, [fact]).every((stepId) => isAsItWas(state, before, stepId));
   }
 }
 
@@ -96,7 +96,7 @@ export function withNamesOf(
     questions.set(fact.payload.escalationId, same?.payload.escalationId ?? newName());
   }
   if (questions.size === 0 && stepIds.size === 0) return [...derived];
-  return derived.map((fact) => renamed(fact, { stepIds, questions }));
+  return derived.map((fact) => renameInFact(fact, { stepIds, questions }));
 }
 
 function spawnNames(recorded: FactDraft | undefined, derived: FactDraft | undefined): Map<StepId, StepId> {
@@ -109,17 +109,17 @@ interface Names {
   readonly questions: ReadonlyMap<string, string>;
 }
 
-function renamed(fact: FactDraft, { stepIds, questions }: Names): FactDraft {
+function renameInFact(fact: FactDraft, { stepIds, questions }: Names): FactDraft {
   const { payload } = fact;
   const stepId = "stepId" in payload && payload.stepId ? stepIds.get(payload.stepId) : undefined;
   return {
     ...fact,
-    payload: { ...payload, ...(stepId && { stepId }), ...questionIn(fact, questions) },
+    payload: { ...payload, ...(stepId && { stepId }), ...renameQuestion(fact, questions) },
   } as FactDraft;
 }
 
 /** The question of a fact that asks one, or of an outcome that names it. */
-function questionIn(fact: FactDraft, questions: Names["questions"]): object {
+function renameQuestion(fact: FactDraft, questions: Names["questions"]): object {
   if (fact.type === "coordination.escalated") {
     const escalationId = questions.get(fact.payload.escalationId);
     return escalationId === undefined ? {} : { escalationId };

@@ -23,17 +23,17 @@ function read<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], unde
 type Fact<T extends FactEvent["type"]> = FactEvent & { readonly type: T };
 
 /** `facts`: from the first one on, all of one time. */
-export function commandsFor(state: Coordination, facts: readonly FactEvent[]): Command[] {
+export function commandsFromFacts(state: Coordination, facts: readonly FactEvent[]): Command[] {
   const [lead] = facts;
   if (!lead) return [];
   if (lead.type === "coordination.created") return [{ type: "openCoordination", ...lead.payload }];
-  return state.kind === "open" ? commandsOn(state, lead, facts) : [];
+  return state.kind === "open" ? commandsFromLead(state, lead, facts) : [];
 }
 
-function commandsOn(state: OpenCoordination, lead: FactEvent, facts: readonly FactEvent[]): Command[] {
+function commandsFromLead(state: OpenCoordination, lead: FactEvent, facts: readonly FactEvent[]): Command[] {
   switch (lead.type) {
     case "step.admitted":
-      return admissions(lead, facts);
+      return commandsFromAdmission(lead, facts);
     case "step.dispatched":
     case "step.acknowledged":
     case "step.reported":
@@ -44,25 +44,25 @@ function commandsOn(state: OpenCoordination, lead: FactEvent, facts: readonly Fa
     case "step.outcome_refused":
     case "step.skipped":
     case "step.retry_granted":
-      return aboutStep(state, lead, facts);
+      return commandsFromStepFact(state, lead, facts);
     case "result.withheld":
     case "result.held":
     case "result.verified":
     case "verification.failed":
-      return aboutResult(state, lead);
+      return commandsFromResultFact(state, lead);
     case "coordination.escalated":
     case "escalation.answered":
     case "escalation.notified":
     case "escalation.closed":
     case "session.told":
-      return aboutQuestion(state, lead, facts);
+      return commandsFromQuestionFact(state, lead, facts);
     case "resource.changed":
       return [{ type: "recordChange", ...lead.payload }];
     case "write.undetermined":
       return [{ type: "recordUndetermined", ...lead.payload }];
     case "claim.released":
     case "conflict.resolved":
-      return aboutClaims(state, lead, facts);
+      return commandsFromClaimFact(state, lead, facts);
     case "coordination.cancel_requested":
       return [{ type: "cancelCoordination", ...read(lead.payload) }];
     case "plan.judged":
@@ -76,9 +76,9 @@ function commandsOn(state: OpenCoordination, lead: FactEvent, facts: readonly Fa
 
 const SETTLE: Command = { type: "settleCoordination" };
 
-function admissions(lead: Fact<"step.admitted">, facts: readonly FactEvent[]): Command[] {
+function commandsFromAdmission(lead: Fact<"step.admitted">, facts: readonly FactEvent[]): Command[] {
   if (lead.payload.stepId === DELIVERY_STEP_ID) return [SETTLE];
-  if (!lead.payload.planned) return spawns(lead.payload, facts);
+  if (!lead.payload.planned) return commandsFromSpawn(lead.payload, facts);
   const steps: (FactPayloads["step.admitted"] & Required<Pick<AdmitSpawn, "planned">>)[] = [];
   for (const fact of facts) {
     const { planned } = fact.type === "step.admitted" ? fact.payload : {};
@@ -89,16 +89,19 @@ function admissions(lead: Fact<"step.admitted">, facts: readonly FactEvent[]): C
 }
 
 /** A child that the host had made already was acknowledged with its admission. */
-function spawns(spec: FactPayloads["step.admitted"], [, , third]: readonly FactEvent[]): Command[] {
+function commandsFromSpawn(
+  spec: FactPayloads["step.admitted"],
+  [, , third]: readonly FactEvent[],
+): Command[] {
   const {
     stepId,
     lane: _lane,
     deliveryMode: _mode,
     priority: _priority,
     retryBudget: _budget,
-    ...given
+    ...admittedFields
   } = spec;
-  const spawn: AdmitSpawn = { type: "admitSpawn", ...given };
+  const spawn: AdmitSpawn = { type: "admitSpawn", ...admittedFields };
   if (third?.type !== "step.acknowledged" || third.payload.stepId !== stepId) return [spawn];
   const { childSessionKey, childRunId } = third.payload;
   return [{ ...spawn, child: { childSessionKey, childRunId } }, spawn];
@@ -117,7 +120,11 @@ type StepLead = Fact<
   | "step.retry_granted"
 >;
 
-function aboutStep(state: OpenCoordination, lead: StepLead, facts: readonly FactEvent[]): Command[] {
+function commandsFromStepFact(
+  state: OpenCoordination,
+  lead: StepLead,
+  facts: readonly FactEvent[],
+): Command[] {
   switch (lead.type) {
     case "step.dispatched": {
       const { stepId, attempt, targetSession, message } = lead.payload;
@@ -131,24 +138,24 @@ function aboutStep(state: OpenCoordination, lead: StepLead, facts: readonly Fact
     case "step.child_stopped":
       return [{ type: "stopChild", ...lead.payload }];
     case "step.completed":
-      return completions(state, lead.payload);
+      return commandsFromCompletion(state, lead.payload);
     case "step.failed":
-      return failures(state, lead.payload, facts);
+      return commandsFromFailure(state, lead.payload, facts);
     case "step.timed_out": {
       const { stepId, attempt, via } = lead.payload;
       return [{ type: "timeOutStep", stepId, attempt, via }];
     }
     case "step.outcome_refused":
-      return [lateCommand(lead.payload)];
+      return [commandFromLateOutcome(lead.payload)];
     case "step.skipped":
-      return skips(state, facts);
+      return commandsFromSkips(state, facts);
     case "step.retry_granted":
-      return retries(lead.payload.by, lead.payload.stepId);
+      return commandsFromRetry(lead.payload.by, lead.payload.stepId);
   }
 }
 
 /** What was stated with the last words is recorded only of what was held: else it was enough, where that matters. */
-function completions(
+function commandsFromCompletion(
   { steps }: OpenCoordination,
   { released: _, ...payload }: FactPayloads["step.completed"],
 ): Command[] {
@@ -159,12 +166,12 @@ function completions(
     : [command];
 }
 
-function failures(
+function commandsFromFailure(
   state: OpenCoordination,
   { stepId, attempt, via, error, cancelled, usage }: FactPayloads["step.failed"],
   facts: readonly FactEvent[],
 ): Command[] {
-  if (via === "gate") return skips(state, facts);
+  if (via === "gate") return commandsFromSkips(state, facts);
   const used = usage === undefined ? {} : { usage };
   return [{ type: "failStep", stepId, attempt, via, error, cancelled, ...used }];
 }
@@ -172,7 +179,7 @@ function failures(
 const NOTHING = { sha256: "0".repeat(64), bytes: 0 } as const;
 
 /** What came too late; what it said does not matter then. */
-function lateCommand({ stepId, attempt, outcome }: FactPayloads["step.outcome_refused"]): Command {
+function commandFromLateOutcome({ stepId, attempt, outcome }: FactPayloads["step.outcome_refused"]): Command {
   const about = { stepId, attempt, via: "runner" } as const;
   switch (outcome) {
     case "completed":
@@ -193,10 +200,10 @@ function lateCommand({ stepId, attempt, outcome }: FactPayloads["step.outcome_re
 }
 
 /** The longest row of facts that one look at the plan ends steps with; else its first step alone. */
-function skips(state: OpenCoordination, facts: readonly FactEvent[]): Command[] {
+function commandsFromSkips(state: OpenCoordination, facts: readonly FactEvent[]): Command[] {
   const stepIds: StepId[] = [];
   for (const fact of facts) {
-    const stepId = skippedBy(state, fact);
+    const stepId = findSkippedStep(state, fact);
     if (stepId === undefined) break;
     if (stepId !== stepIds.at(-1)) stepIds.push(stepId);
   }
@@ -204,21 +211,24 @@ function skips(state: OpenCoordination, facts: readonly FactEvent[]): Command[] 
   return [...all, { type: "skipSteps", stepIds: stepIds.slice(0, 1) }];
 }
 
-function skippedBy({ escalations }: OpenCoordination, fact: FactEvent): StepId | undefined {
+function findSkippedStep({ escalations }: OpenCoordination, fact: FactEvent): StepId | undefined {
   if (fact.type === "step.skipped") return fact.payload.stepId;
   if (fact.type === "step.failed") return fact.payload.via === "gate" ? fact.payload.stepId : undefined;
   if (fact.type !== "escalation.closed" || fact.payload.resolution !== "cancelled") return undefined;
   return escalations.get(fact.payload.escalationId)?.stepId;
 }
 
-function retries(by: FactPayloads["step.retry_granted"]["by"], stepId: StepId | undefined): Command[] {
+function commandsFromRetry(
+  by: FactPayloads["step.retry_granted"]["by"],
+  stepId: StepId | undefined,
+): Command[] {
   const all: Command = { type: "retryStep", by };
   return stepId === undefined ? [all] : [all, { ...all, stepId }];
 }
 
 type ResultLead = Fact<"result.withheld" | "result.held" | "result.verified" | "verification.failed">;
 
-function aboutResult({ steps }: OpenCoordination, lead: ResultLead): Command[] {
+function commandsFromResultFact({ steps }: OpenCoordination, lead: ResultLead): Command[] {
   const { stepId, attempt } = lead.payload;
   const phase = steps.get(stepId)?.phase;
   const target = phase?.status === "held" ? phase.target : ("" as EventId);
@@ -251,41 +261,48 @@ type QuestionLead = Fact<
   | "session.told"
 >;
 
-function aboutQuestion(state: OpenCoordination, lead: QuestionLead, facts: readonly FactEvent[]): Command[] {
+function commandsFromQuestionFact(
+  state: OpenCoordination,
+  lead: QuestionLead,
+  facts: readonly FactEvent[],
+): Command[] {
   switch (lead.type) {
     case "coordination.escalated":
-      return questions(lead);
+      return commandsFromQuestion(lead);
     case "escalation.answered":
-      return answers(lead.payload);
+      return commandsFromAnswer(lead.payload);
     case "escalation.notified":
       return [{ type: "recordNotice", ...lead.payload }];
     case "escalation.closed":
-      return closings(state, lead.payload, facts);
+      return commandsFromClosing(state, lead.payload, facts);
     case "session.told":
       return [{ type: "recordTelling", ...lead.payload }];
   }
 }
 
-function questions({ payload, timestamp }: Fact<"coordination.escalated">): Command[] {
+function commandsFromQuestion({ payload, timestamp }: Fact<"coordination.escalated">): Command[] {
   const { cause, stepId, kind, question, askedBy, onExpiry, deadlineAtMs } = payload;
   if (cause === "budget" && stepId === undefined) return [{ type: "tripBreaker" }];
   if (cause !== "agent" || !question || !askedBy) return [];
-  const asked: AskPeople = {
+  const askPeople: AskPeople = {
     type: "askPeople",
-    ...{ kind, question, askedBy, hasDefault: onExpiry === "default" },
+    kind,
+    question,
+    askedBy,
+    hasDefault: onExpiry === "default",
     ...(stepId && { stepId }),
     openMax: Number.MAX_SAFE_INTEGER,
   };
-  return [asked, { ...asked, answerMs: deadlineAtMs - Date.parse(timestamp) }];
+  return [askPeople, { ...askPeople, answerMs: deadlineAtMs - Date.parse(timestamp) }];
 }
 
-function answers({ refused, ...given }: FactPayloads["escalation.answered"]): Command[] {
-  const command: AnswerEscalation = { type: "answerEscalation", ...read(given) };
+function commandsFromAnswer({ refused, ...answerFields }: FactPayloads["escalation.answered"]): Command[] {
+  const command: AnswerEscalation = { type: "answerEscalation", ...read(answerFields) };
   // What was answered with a text, or without one, is not recorded of an answer that did not count.
   return refused ? [command, { ...command, text: NOTHING }] : [command];
 }
 
-function closings(
+function commandsFromClosing(
   state: OpenCoordination,
   { escalationId, resolution, by }: FactPayloads["escalation.closed"],
   facts: readonly FactEvent[],
@@ -296,16 +313,20 @@ function closings(
       return [{ type: "expireEscalation", escalationId }];
     case "retried":
     case "continued":
-      return by ? retries(by, stepId) : [];
+      return by ? commandsFromRetry(by, stepId) : [];
     case "cancelled":
-      return [SETTLE, ...(stepId ? skips(state, facts) : []), ...withdrawals(state, facts)];
+      return [
+        SETTLE,
+        ...(stepId ? commandsFromSkips(state, facts) : []),
+        ...commandsFromWithdrawal(state, facts),
+      ];
     default:
       return [];
   }
 }
 
 /** Claims that end take the questions about them with them. */
-function withdrawals({ conflicts }: OpenCoordination, facts: readonly FactEvent[]): Command[] {
+function commandsFromWithdrawal({ conflicts }: OpenCoordination, facts: readonly FactEvent[]): Command[] {
   const resolved = facts.find(({ type }) => type === "conflict.resolved") as
     Fact<"conflict.resolved"> | undefined;
   const released = facts.find(({ type }) => type === "claim.released") as Fact<"claim.released"> | undefined;
@@ -321,18 +342,24 @@ function withdrawals({ conflicts }: OpenCoordination, facts: readonly FactEvent[
 
 type ClaimLead = Fact<"claim.released" | "conflict.resolved">;
 
-function aboutClaims(state: OpenCoordination, lead: ClaimLead, facts: readonly FactEvent[]): Command[] {
+function commandsFromClaimFact(
+  state: OpenCoordination,
+  lead: ClaimLead,
+  facts: readonly FactEvent[],
+): Command[] {
   if (lead.type === "claim.released") {
     const { because, token } = lead.payload;
     const alone: Command = { type: "releaseClaims", because, tokens: [token] };
     return because === "coordination_ended" ? [SETTLE, alone] : [alone];
   }
   const { conflictId, because } = lead.payload;
-  const said = ANSWERS.find((answer) => answer.replaceAll("_", "-") === because);
-  if (!said) return [];
+  const operatorAnswer = ANSWERS.find((answer) => answer.replaceAll("_", "-") === because);
+  if (!operatorAnswer) return [];
   const claim = claimGiven(state, facts) ?? { token: state.newestToken + 1, expiresAtMs: 0 as EpochMs };
-  const review: Command = { type: "settleReview", conflictId, answer: said, claim };
-  return said === "withdrawn" ? [SETTLE, review, ...withdrawals(state, facts)] : [review];
+  const review: Command = { type: "settleReview", conflictId, answer: operatorAnswer, claim };
+  return operatorAnswer === "withdrawn"
+    ? [SETTLE, review, ...commandsFromWithdrawal(state, facts)]
+    : [review];
 }
 
 const ANSWERS = ["approved", "denied", "unanswered", "nobody_to_ask", "withdrawn"] as const;

@@ -4,7 +4,7 @@
  * What an operator demanded and what a plan did lie in one record. A plan asks for more, never for less: what its text says, as far as
  * it is kept, stays.
  */
-import { strategyFor } from "../arbitration/strategy-for.ts";
+import { chooseStrategy } from "../arbitration/strategy-for.ts";
 import type { AppliedStrategy } from "../contracts/arbitration.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { HeldDecision, StepAdmitted } from "../contracts/fact-fields.ts";
@@ -14,8 +14,8 @@ import { DELIVERY_STEP_ID } from "../contracts/ids.ts";
 import type { CoordinationPlan, CoordinationStep, FailurePolicy } from "../contracts/plan.ts";
 import type { ReplayPolicy } from "../contracts/config/replay-policy.ts";
 import type { Gate, StepVerify } from "../contracts/verification.ts";
-import { agentGate, type AgentGate } from "../gates/agent-gate.ts";
-import { basisPointsAbove, basisPointsBelow } from "../gates/stated-confidence.ts";
+import { findAgentGate, type AgentGate } from "../gates/agent-gate.ts";
+import { convertToBasisPointsUp, convertToBasisPointsDown } from "../gates/stated-confidence.ts";
 import { isEnded, type OpenCoordination, type Step } from "../ledger/state.ts";
 
 /** A policy, with the plan as it was submitted where its text is kept. */
@@ -26,7 +26,7 @@ export interface Under {
 
 type Created = FactPayloads["coordination.created"];
 
-export function createdUnder(created: Created, under: Under): Created {
+export function applyPolicyToCreation(created: Created, under: Under): Created {
   const { policy } = under;
   const { escalateMs, requireDifferentApprover } = policy;
   const { questions, plan } = created;
@@ -34,7 +34,7 @@ export function createdUnder(created: Created, under: Under): Created {
   const isDifferent = requireDifferentApprover ?? recorded;
   return {
     ...created,
-    failurePolicy: failurePolicyUnder(created.failurePolicy, policy),
+    failurePolicy: applyFailurePolicy(created.failurePolicy, policy),
     ...(questions && {
       questions: {
         ...rest,
@@ -46,7 +46,7 @@ export function createdUnder(created: Created, under: Under): Created {
   };
 }
 
-function failurePolicyUnder(recorded: FailurePolicy, { failurePolicy = {} }: ReplayPolicy): FailurePolicy {
+function applyFailurePolicy(recorded: FailurePolicy, { failurePolicy = {} }: ReplayPolicy): FailurePolicy {
   const { retryBudget, timeoutPolicy, escalationPolicy } = failurePolicy;
   return {
     retryBudget: retryBudget ?? recorded.retryBudget,
@@ -57,7 +57,7 @@ function failurePolicyUnder(recorded: FailurePolicy, { failurePolicy = {} }: Rep
 
 function planUnder({ decision: recorded, ...plan }: NonNullable<Created["plan"]>, under: Under) {
   const { escalateMs } = under.policy;
-  const decision = decisionUnder(recorded, under.plan?.confidence, under.policy);
+  const decision = applyDecisionPolicy(recorded, under.plan?.confidence, under.policy);
   return {
     ...plan,
     ...(escalateMs !== undefined && { escalateMs }),
@@ -66,31 +66,32 @@ function planUnder({ decision: recorded, ...plan }: NonNullable<Created["plan"]>
 }
 
 /** G2: what its planner doubts, by the floor of the policy. */
-function decisionUnder(
+function applyDecisionPolicy(
   recorded: HeldDecision | undefined,
   stated: number | undefined,
   { gates = {} }: ReplayPolicy,
 ): HeldDecision | undefined {
   if (gates.enabled === false) return undefined;
   if (gates.decisionFloor === undefined) return recorded;
-  const floor = basisPointsAbove(gates.decisionFloor);
+  const floor = convertToBasisPointsUp(gates.decisionFloor);
   // What plugins doubted is recorded, and less than the planner said.
-  const confidence = recorded?.confidence ?? (stated === undefined ? undefined : basisPointsBelow(stated));
+  const confidence =
+    recorded?.confidence ?? (stated === undefined ? undefined : convertToBasisPointsDown(stated));
   return confidence !== undefined && confidence < floor ? { confidence, floor } : undefined;
 }
 
 /** What a fork has from its source is neither held nor doubted nor tried again. */
-export function specUnder(spec: StepAdmitted, created: Created, under: Under): StepAdmitted {
+export function applyPolicyToStep(spec: StepAdmitted, created: Created, under: Under): StepAdmitted {
   if (spec.carried) return spec;
   const { gate: _, decision: recordedDecision, ...rest } = spec;
   const step = under.plan?.steps.find(({ stepId }) => stepId === spec.stepId);
-  const gate = gateUnder(spec, under.policy, step?.verify);
+  const gate = applyGatePolicyToStep(spec, under.policy, step?.verify);
   const decision = spec.planned
-    ? decisionUnder(recordedDecision, step?.confidence, under.policy)
+    ? applyDecisionPolicy(recordedDecision, step?.confidence, under.policy)
     : recordedDecision;
   return {
     ...rest,
-    ...retriesUnder(spec, created, { under, step }),
+    ...applyRetryPolicyToStep(spec, created, { under, step }),
     ...(gate && { gate }),
     ...(decision && { decision }),
   };
@@ -102,7 +103,7 @@ interface OfStep {
 }
 
 /** A step of a plan that says nothing of retries has those of the plan. */
-function retriesUnder(
+function applyRetryPolicyToStep(
   { stepId, planned, retryBudget }: StepAdmitted,
   { failurePolicy }: Created,
   { under, step }: OfStep,
@@ -123,27 +124,27 @@ function ownBudget({ defaults }: CoordinationPlan, step: CoordinationStep | unde
   return step?.retry?.budget ?? defaults?.retry?.budget;
 }
 
-function gateUnder(
+function applyGatePolicyToStep(
   { gate, agentId, runner }: StepAdmitted,
   { gates }: ReplayPolicy,
   verify: StepVerify = {},
 ): Gate | undefined {
   if (!gates || runner === "owner") return gate;
   if (gates.enabled === false) return undefined;
-  const ofAgent = agentGate(gates, agentId);
+  const ofAgent = findAgentGate(gates, agentId);
   // Where nothing held its results, what the file does not name is as in any configuration.
-  const otherwise = gate ?? ungated();
-  const checks = checksUnder(otherwise, ofAgent, verify);
+  const otherwise = gate ?? createOpenGate();
+  const checks = listChecksUnderPolicy(otherwise, ofAgent, verify);
   return {
-    threshold: thresholdUnder(otherwise, ofAgent.confidenceThreshold ?? gates.confidenceThreshold, verify),
+    threshold: raiseThreshold(otherwise, ofAgent.confidenceThreshold ?? gates.confidenceThreshold, verify),
     ...demandUnder(otherwise, ofAgent.requireConfidence ?? gates.requireConfidence, verify),
-    ...(checks.length > 0 && { checks, ...checkingUnder(otherwise, gates, verify) }),
+    ...(checks.length > 0 && { checks, ...applyCheckPolicy(otherwise, gates, verify) }),
   };
 }
 
-function thresholdUnder({ threshold }: Gate, wished: number | undefined, verify: StepVerify): number {
+function raiseThreshold({ threshold }: Gate, wished: number | undefined, verify: StepVerify): number {
   if (wished === undefined) return threshold;
-  return basisPointsAbove(Math.max(wished, verify.confidenceThreshold ?? 0));
+  return convertToBasisPointsUp(Math.max(wished, verify.confidenceThreshold ?? 0));
 }
 
 function demandUnder(
@@ -157,27 +158,31 @@ function demandUnder(
 
 const DEFAULTS = gatesSchema.parse({});
 
-function ungated(): Gate {
-  return { threshold: basisPointsAbove(DEFAULTS.confidenceThreshold) };
+function createOpenGate(): Gate {
+  return { threshold: convertToBasisPointsUp(DEFAULTS.confidenceThreshold) };
 }
 
 /** Checks of a plan and of plugins stay; of the others those that the policy names for the agent, where it names any. */
-function checksUnder({ checks = [] }: Gate, { checks: named }: AgentGate, verify: StepVerify): string[] {
+function listChecksUnderPolicy(
+  { checks = [] }: Gate,
+  { checks: named }: AgentGate,
+  verify: StepVerify,
+): string[] {
   if (!named) return checks;
   const planned = new Set(Object.keys(verify.checks ?? {}));
   const kept = checks.filter((key) => planned.has(key) || key.startsWith("plugin:"));
   return [...new Set([...named, ...kept])].slice(0, BOUNDS.checksPerResultMax);
 }
 
-function checkingUnder(gate: Gate, gates: Partial<GatesConfig>, verify: StepVerify): Partial<Gate> {
+function applyCheckPolicy(gate: Gate, gates: Partial<GatesConfig>, verify: StepVerify): Partial<Gate> {
   const { criticThreshold, revisionsMax, verifyMs, allowSelfVerification } = gates;
   const allowSelf = allowSelfVerification ?? gate.allowSelf;
   const wished = revisionsMax === undefined ? gate.revisionsMax : (verify.revisionsMax ?? revisionsMax);
   return {
     criticThreshold:
       criticThreshold === undefined
-        ? (gate.criticThreshold ?? basisPointsAbove(DEFAULTS.criticThreshold))
-        : basisPointsAbove(criticThreshold),
+        ? (gate.criticThreshold ?? convertToBasisPointsUp(DEFAULTS.criticThreshold))
+        : convertToBasisPointsUp(criticThreshold),
     revisionsMax: Math.min(wished ?? DEFAULTS.revisionsMax, BOUNDS.revisionsMax),
     verifyMs: verifyMs ?? gate.verifyMs ?? DEFAULTS.verifyMs,
     ...(allowSelf && { allowSelf: true }),
@@ -185,14 +190,14 @@ function checkingUnder(gate: Gate, gates: Partial<GatesConfig>, verify: StepVeri
 }
 
 /** The strategy for a contested resource. Where the policy says nothing of it, it stays. */
-export function strategyUnder(
+export function chooseStrategyUnderPolicy(
   resource: string,
   applied: AppliedStrategy,
   { policy: { conflicts }, plan }: Under,
 ): AppliedStrategy {
   if (!conflicts) return applied;
   const { strategy = "owner_wins" } = conflicts;
-  const ruled = strategyFor(resource, {
+  const ruled = chooseStrategy(resource, {
     operator: { ...conflicts, strategy },
     ...(plan && { plan: plan.conflictPolicy }),
   });
@@ -200,27 +205,27 @@ export function strategyUnder(
   // What a plan says of it is known by what was applied, where its text is not.
   const isPlans = applied.from === "plan" && !plan && strategy !== "manual_review";
   const hasOtherList = conflicts.highRisk !== undefined;
-  return conflicts.strategy === undefined || isPlans ? stayed(applied, hasOtherList) : ruled;
+  return conflicts.strategy === undefined || isPlans ? withdrawHighRisk(applied, hasOtherList) : ruled;
 }
 
 /** High-risk by a list that the policy replaces. */
-function stayed(applied: AppliedStrategy, hasOtherList: boolean): AppliedStrategy {
+function withdrawHighRisk(applied: AppliedStrategy, hasOtherList: boolean): AppliedStrategy {
   return applied.from === "high_risk" && hasOtherList ? { strategy: "owner_wins", from: "default" } : applied;
 }
 
 /** A coordination under way, as it goes on under the policy. What has ended stays as it is, and so does what was doubted. */
 export function stateUnder(state: OpenCoordination, under: Under): OpenCoordination {
-  const { plan, ...created } = createdUnder(state.created, under);
+  const { plan, ...created } = applyPolicyToCreation(state.created, under);
   return {
     ...state,
-    created: { ...created, ...(plan && { plan: doubtedAsThen(plan, state.created.plan?.decision) }) },
+    created: { ...created, ...(plan && { plan: keepRecordedDoubt(plan, state.created.plan?.decision) }) },
     steps: state.steps.map((step) =>
-      isEnded(step.phase) ? step : stepUnder(step, specUnder(step.spec, state.created, under)),
+      isEnded(step.phase) ? step : stepUnder(step, applyPolicyToStep(step.spec, state.created, under)),
     ),
   };
 }
 
-function doubtedAsThen(
+function keepRecordedDoubt(
   { decision: _, ...plan }: NonNullable<Created["plan"]>,
   decision: HeldDecision | undefined,
 ): NonNullable<Created["plan"]> {

@@ -14,14 +14,14 @@ import { decide } from "../dispatch/decide.ts";
 import { planDispatch, type Effect } from "../dispatch/plan-dispatch.ts";
 import { record } from "../dispatch/record.ts";
 import type { Coordination, Step } from "../ledger/state.ts";
-import { builtOnAnother } from "./built-on-another.ts";
+import { explainOtherOrigin } from "./built-on-another.ts";
 import { factsOf, type Detected } from "./decide-again.ts";
-import { reasonFor, timeOf, wordsFor } from "./decision-text.ts";
-import { enoughKnown, withPolicy } from "./policy-command.ts";
+import { explainDecision, timeOf, describeDecision } from "./decision-text.ts";
+import { checkEvidence, withPolicy } from "./policy-command.ts";
 import type { Decided } from "./replay-log.ts";
-import { conflictUnder } from "./policy-conflict.ts";
-import { sameValue } from "./same-value.ts";
-import { fits, subjectOf, touchedBy, withNamesOf } from "./subject-of.ts";
+import { ruleOnConflictUnderPolicy } from "./policy-conflict.ts";
+import { isSameValue } from "./same-value.ts";
+import { isTransferable, subjectOf, listTouchedSteps, withNamesOf } from "./subject-of.ts";
 import { stateUnder, type Under } from "./under-policy.ts";
 
 /** A decision that would have been another one. */
@@ -74,11 +74,11 @@ export interface Counterfactual {
   result(): WhatIf;
 }
 
-export function counterfactual(under: Under): Counterfactual {
+export function createCounterfactual(under: Under): Counterfactual {
   let world: World | undefined;
   return {
     take: (decided) => {
-      world ??= begun(decided.before, under);
+      world ??= createWorld(decided.before, under);
       world.now = epochMsOf(decided.facts[0].timestamp);
       take(world, decided, under);
     },
@@ -91,7 +91,7 @@ export function counterfactual(under: Under): Counterfactual {
   };
 }
 
-function begun(before: Coordination, under: Under): World {
+function createWorld(before: Coordination, under: Under): World {
   return {
     state: before.kind === "open" ? stateUnder(before, under) : before,
     parted: new Map(),
@@ -109,12 +109,12 @@ function take(world: World, decided: Decided, under: Under): void {
   if (lead.type === "conflict.detected" && lead.payload.contest) takeConflict(world, decided, under);
   else if (decided.command) takeCommand(world, { ...decided, command: decided.command }, under);
   else takeTold(world, decided);
-  comparePhases(world, decided, touchedBy(decided.before, decided.facts));
+  comparePhases(world, decided, listTouchedSteps(decided.before, decided.facts));
 }
 
 /** Questions that were open then, and would have been closed before now. */
 function expireSooner(world: World, decided: Decided): void {
-  for (const { escalationId, deadlineAtMs, stepId } of overdue(world, decided)) {
+  for (const { escalationId, deadlineAtMs, stepId } of listOverdueQuestions(world, decided)) {
     const drafts = factsOf(decide(world.state, { type: "expireEscalation", escalationId }, deadlineAtMs));
     apply(world, drafts, deadlineAtMs);
     tell(world, decided, {
@@ -128,7 +128,7 @@ function expireSooner(world: World, decided: Decided): void {
   }
 }
 
-function overdue({ state, parted, now }: World, { before }: Decided) {
+function listOverdueQuestions({ state, parted, now }: World, { before }: Decided) {
   if (state.kind !== "open" || before.kind !== "open") return [];
   return [...state.openQuestions].flatMap(([escalationId, deadlineAtMs]) => {
     const recorded = before.openQuestions.get(escalationId);
@@ -140,8 +140,8 @@ function overdue({ state, parted, now }: World, { before }: Decided) {
 
 /** Nothing of ours to decide, but only work that still is the recorded work has it. */
 function takeTold(world: World, { before, facts: [fact] }: Decided): void {
-  const [stepId] = touchedBy(before, [fact]);
-  if ((stepId && world.parted.has(stepId)) || !fits(world.state, before, fact)) world.leftOut += 1;
+  const [stepId] = listTouchedSteps(before, [fact]);
+  if ((stepId && world.parted.has(stepId)) || !isTransferable(world.state, before, fact)) world.leftOut += 1;
   else apply(world, [draftOf(fact)]);
 }
 
@@ -160,22 +160,22 @@ function takeConflict(world: World, decided: Decided, under: Under): void {
     world.leftOut += 1;
     return;
   }
-  const ruled = conflictUnder(state, { detected: fact.payload, facts, under, now: world.now });
-  apply(world, named(world, facts, ruled.drafts));
+  const ruled = ruleOnConflictUnderPolicy(state, { detected: fact.payload, facts, under, now: world.now });
+  apply(world, giveRecordedNames(world, facts, ruled.drafts));
   if (ruled.kind === "same") return;
   const { decided: was, would, why } = ruled;
   const certainty = ruled.kind === "unknown" ? "unknown" : "differs";
   tell(world, decided, { stepId: requester, resource, decided: was, would, why, certainty });
   if (ruled.kind === "unknown") return;
   for (const stepId of ruled.concerned)
-    part(world, stepId, { why: `${resource} would have gone to another`, byFate: false });
+    partStep(world, stepId, { why: `${resource} would have gone to another`, byFate: false });
 }
 
 /** Whoever contends with work that is not the recorded work does not do the recorded work from then on. */
 function isOfOthers(world: World, { claims }: Detected, requester: StepId): boolean {
   if (world.parted.has(requester)) return true;
   const changed = claims.find(({ stepId, coordinationId }) => !coordinationId && world.parted.has(stepId));
-  if (changed) part(world, requester, { why: `contends with ${changed.stepId}`, byFate: false });
+  if (changed) partStep(world, requester, { why: `contends with ${changed.stepId}`, byFate: false });
   return changed !== undefined;
 }
 
@@ -188,29 +188,36 @@ function takeCommand(world: World, decided: Commanded, under: Under): void {
     world.leftOut += 1;
     return;
   }
-  const broken = builtOnAnother(world, decided, subject);
+  const broken = explainOtherOrigin(world, decided, subject);
   if (broken !== undefined && subject !== undefined) {
     leave(world, decided, { stepId: subject, why: broken });
     return;
   }
-  const known = enoughKnown({ before, after: world.state, command });
-  const given = withPolicy({ state: world.state, command, facts, under, known });
-  const decision = decide(world.state, given, world.now);
-  const drafts = named(world, facts, factsOf(decision));
+  const evidence = checkEvidence({ before, after: world.state, command });
+  const policyCommand = withPolicy({ state: world.state, command, facts, under, known: evidence });
+  const decision = decide(world.state, policyCommand, world.now);
+  const drafts = giveRecordedNames(world, facts, factsOf(decision));
   apply(world, drafts);
-  if (known.kind === "unknown")
+  if (evidence.kind === "unknown")
     tell(world, decided, {
       ...(subject && { stepId: subject }),
-      ...{ decided: "the result counts", would: "it may be held", why: known.why, certainty: "unknown" },
+      decided: "the result counts",
+      would: "it may be held",
+      why: evidence.why,
+      certainty: "unknown",
     });
   const recorded = facts.map(draftOf);
-  if (sameValue(recorded, drafts)) return;
+  if (isSameValue(recorded, drafts)) return;
   if (drafts.length === 0)
-    notDecided(world, decided, decision.kind === "refused" ? decision.reason : undefined);
+    noteNotDecided(world, decided, decision.kind === "refused" ? decision.reason : undefined);
   else compareWords(world, decided, drafts);
 }
 
-function named(world: World, facts: readonly FactEvent[], drafts: readonly FactDraft[]): FactDraft[] {
+function giveRecordedNames(
+  world: World,
+  facts: readonly FactEvent[],
+  drafts: readonly FactDraft[],
+): FactDraft[] {
   return withNamesOf(facts, drafts, () => {
     world.asked += 1;
     return `policy-question-${world.asked}`;
@@ -218,21 +225,23 @@ function named(world: World, facts: readonly FactEvent[], drafts: readonly FactD
 }
 
 /** It was decided, and under the policy it would not have been. */
-function notDecided(world: World, decided: Commanded, reason: string | undefined): void {
+function noteNotDecided(world: World, decided: Commanded, reason: string | undefined): void {
   const { command, facts } = decided;
   if (QUIET.has(command.type)) {
     world.leftOut += 1;
     return;
   }
-  const stepIds = new Set(touchedBy(decided.before, facts));
+  const stepIds = new Set(listTouchedSteps(decided.before, facts));
   const certainty = world.parted.size > 0 ? "follows" : "differs";
   const why = reason ?? "there is nothing to do about it";
   for (const stepId of stepIds.size > 0 ? stepIds : [undefined]) {
-    const own = facts.filter((fact) => stepId === undefined || stepIn(decided, fact) === stepId).map(draftOf);
-    const was = inWords(own);
+    const factsOfStep = facts
+      .filter((fact) => stepId === undefined || stepIn(decided, fact) === stepId)
+      .map(draftOf);
+    const was = describeDecisions(factsOfStep);
     if (was === "") continue;
     tell(world, decided, { ...(stepId && { stepId }), decided: was, would: "not decided", why, certainty });
-    if (stepId) part(world, stepId, { why, byFate: true });
+    if (stepId) partStep(world, stepId, { why, byFate: true });
   }
 }
 
@@ -251,28 +260,28 @@ const QUIET: ReadonlySet<Command["type"]> = new Set([
 ]);
 
 function stepIn({ before }: Decided, fact: FactEvent): StepId | undefined {
-  return touchedBy(before, [fact])[0];
+  return listTouchedSteps(before, [fact])[0];
 }
 
-function inWords(facts: readonly FactDraft[]): string {
-  return facts.map(wordsFor).filter(Boolean).join("; ");
+function describeDecisions(facts: readonly FactDraft[]): string {
+  return facts.map(describeDecision).filter(Boolean).join("; ");
 }
 
 /** Step by step: what was decided of each, and what would have been. */
 function compareWords(world: World, decided: Commanded, drafts: readonly FactDraft[]): void {
   const { before, facts } = decided;
-  const recorded = Map.groupBy(facts, (fact) => touchedBy(before, [fact])[0]);
-  const derived = Map.groupBy(drafts, (draft) => touchedBy(world.state, [draft])[0]);
+  const recorded = Map.groupBy(facts, (fact) => listTouchedSteps(before, [fact])[0]);
+  const derived = Map.groupBy(drafts, (draft) => listTouchedSteps(world.state, [draft])[0]);
   for (const stepId of new Set([...recorded.keys(), ...derived.keys()])) {
     const was = (recorded.get(stepId) ?? []).map(draftOf);
     const would = derived.get(stepId) ?? [];
-    if (inWords(was) === inWords(would)) continue;
+    if (describeDecisions(was) === describeDecisions(would)) continue;
     const spec = stepId && specOf(world.state, stepId);
     tell(world, decided, {
       ...(stepId && { stepId }),
-      decided: inWords(was) || "nothing",
-      would: inWords(would) || "nothing",
-      why: reasonFor({ recorded: was, derived: would, spec }),
+      decided: describeDecisions(was) || "nothing",
+      would: describeDecisions(would) || "nothing",
+      why: explainDecision({ recorded: was, derived: would, spec }),
       certainty: "differs",
     });
   }
@@ -288,13 +297,16 @@ function leave(
   decided: Commanded,
   { stepId, why }: { readonly stepId: StepId; readonly why: string },
 ): void {
-  const was = inWords(decided.facts.map(draftOf));
+  const was = describeDecisions(decided.facts.map(draftOf));
   world.leftOut += 1;
   tell(world, decided, {
-    ...{ stepId, decided: was || "recorded", would: "no longer certain", why },
+    stepId,
+    decided: was || "recorded",
+    would: "no longer certain",
+    why,
     certainty: "follows",
   });
-  part(world, stepId, { why, byFate: false });
+  partStep(world, stepId, { why, byFate: false });
 }
 
 /** Which steps have another fate now, and which have come to the same one again. */
@@ -303,10 +315,10 @@ function comparePhases(world: World, { before, after }: Decided, stepIds: readon
   if (after.kind === "unopened" || state.kind === "unopened") return;
   for (const stepId of stepIds) {
     const isSame = fateOf(after.steps.get(stepId)) === fateOf(state.steps.get(stepId));
-    const known = parted.get(stepId);
-    if (isSame && known?.byFate) parted.delete(stepId);
-    if (isSame || known) continue;
-    part(world, stepId, { why: "its fate would be another", byFate: true });
+    const recordedParting = parted.get(stepId);
+    if (isSame && recordedParting?.byFate) parted.delete(stepId);
+    if (isSame || recordedParting) continue;
+    partStep(world, stepId, { why: "its fate would be another", byFate: true });
     partSession(world, before, after.steps.get(stepId));
   }
 }
@@ -318,7 +330,7 @@ function fateOf(step: Step | undefined): string {
   return JSON.stringify([status, attempt, output?.sha256]);
 }
 
-function part(world: World, stepId: StepId, parted: Parted): void {
+function partStep(world: World, stepId: StepId, parted: Parted): void {
   if (world.parted.has(stepId)) return;
   world.parted.set(stepId, parted);
   const { state } = world;
@@ -332,7 +344,7 @@ function partSession(world: World, state: Coordination, step: Step | undefined):
   if (world.sessions.has(sourceSession)) return;
   world.sessions.add(sourceSession);
   const parent = state.children.get(sourceSession);
-  if (parent) part(world, parent, { why: `saw another result of ${step.spec.stepId}`, byFate: false });
+  if (parent) partStep(world, parent, { why: `saw another result of ${step.spec.stepId}`, byFate: false });
 }
 
 function tell(world: World, { facts: [{ sequence }] }: Decided, point: Omit<Point, "sequence">): void {

@@ -19,8 +19,8 @@ import {
 import type { ChildEnding, ObservedChild } from "../contracts/observation.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import { envelopeOf } from "../dispatch/envelope-of.ts";
-import { isContinued } from "../dispatch/plan-dispatch.ts";
-import { outcomeCommand } from "../dispatch/rule-on-observation.ts";
+import { isContinuedByUs } from "../dispatch/plan-dispatch.ts";
+import { commandFromOutcome } from "../dispatch/rule-on-observation.ts";
 import { childOf, type Coordination, type Step } from "../ledger/state.ts";
 import type { SpawnObserver } from "../ports/spawn-observer.ts";
 import type { LaneRunner } from "../ports/lane-runner.ts";
@@ -38,7 +38,7 @@ import { questionPolicyOf } from "./questions/question-policy.ts";
 import type { QuestionRequests } from "./questions/question-requests.ts";
 import { createQuestionWaits } from "./questions/question-waits.ts";
 import { createHeldSessions, type HeldSessions } from "./held-results/withhold-text.ts";
-import { withheldTexts, type WithheldTexts } from "./environment/withheld-texts.ts";
+import { createWithheldTexts, type WithheldTexts } from "./environment/withheld-texts.ts";
 import type { PlanRequests } from "./plans/plan-requests.ts";
 import { createForkSources } from "./log/carried-results.ts";
 import { createPlanSource } from "./log/plan-source.ts";
@@ -67,11 +67,8 @@ export interface SpawnClaim {
   readonly toolCallId?: string;
 }
 
-export interface Coordinator extends PlanRequests, QuestionRequests {
-  /** Which sessions are gated, and what their agents say. */
-  readonly heldSessions: HeldSessions;
-  /** Rules on what tool calls change. */
-  readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
+/** What a session asks about its spawns. */
+export interface SpawnRequests {
   /** Records the intent to spawn and returns the envelope. @throws CoordinationError when it could not be recorded. */
   admitSpawn(request: SpawnRequest): Promise<Admission>;
   /** Records that the host created the child. Returns the envelope with its target, or nothing for a claim that the ledger does not bear out. */
@@ -82,6 +79,13 @@ export interface Coordinator extends PlanRequests, QuestionRequests {
   endChild(childSessionKey: SessionKey, ending: ChildEnding): Promise<void>;
   /** The envelope of the step that a session works on (H3). */
   envelopeForChild(childSessionKey: SessionKey): Promise<CoordinationEnvelope | undefined>;
+}
+
+export interface Coordinator extends SpawnRequests, PlanRequests, QuestionRequests {
+  /** Which sessions are gated, and what their agents say. */
+  readonly heldSessions: HeldSessions;
+  /** Rules on what tool calls change. */
+  readonly arbiter: Omit<Arbiter, "appended" | "opened" | "turnEnded">;
   /** What a coordination is like now; `undefined` for one that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   turnBegan(session: SessionKey, runId: string): void;
@@ -92,9 +96,11 @@ export interface Coordinator extends PlanRequests, QuestionRequests {
   stop(): Promise<void>;
 }
 
-function admittingParts(parts: CoordinatorParts, runs: RunLog): AdmitParts {
+function createAdmitParts(parts: CoordinatorParts, runs: RunLog): AdmitParts {
   return {
-    ...{ ...parts, runs, opening: new Map<string, Promise<unknown>>() },
+    ...parts,
+    runs,
+    opening: new Map<string, Promise<unknown>>(),
     questions: () => questionPolicyOf(parts),
     gateOf: ({ agentId, runner }) => spawnGateOf(parts, agentId, runner),
   };
@@ -116,6 +122,19 @@ interface Core extends CoordinatorParts {
   readonly dispatcher: Dispatcher;
 }
 
+function createSpawnRequests(core: Core, admission: Parameters<typeof admitThroughGate>[0]): SpawnRequests {
+  return {
+    admitSpawn: (request) => admitThroughGate(admission, request),
+    confirmSpawn: (claim, child) => confirmSpawn(core, claim, child),
+    refuseSpawn: (claim, message) => refuseSpawn(core, claim, message),
+    endChild: (childSessionKey, ending) => endChild(core, childSessionKey, ending),
+    envelopeForChild: async (childSessionKey) => {
+      const found = await stepOfChild(core, childSessionKey);
+      return found && envelopeOf(found.state, found.step.spec.stepId);
+    },
+  };
+}
+
 export function createCoordinator(parts: CoordinatorParts): Coordinator {
   const runs = createRunLog({
     ...parts,
@@ -129,33 +148,37 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
   });
   const turns = createOwnerTurns();
   const waits = createQuestionWaits(parts.clock);
-  const withheld = parts.withheld ?? withheldTexts(parts.refOf);
+  const withheld = parts.withheld ?? createWithheldTexts(parts.refOf);
   const plans = createPlanSource(parts);
   const forks = createForkSources(parts);
-  const arbiter = createArbiter({ ...parts, plans, runs: watched(runs, (state) => dispatcher.watch(state)) });
+  const arbiter = createArbiter({
+    ...parts,
+    plans,
+    runs: watchRuns(runs, (state) => dispatcher.watch(state)),
+  });
   const dispatcher: Dispatcher = createDispatcher({
-    ...{ ...parts, runs, turns, plans, forks, withheld },
+    ...parts,
+    runs,
+    turns,
+    plans,
+    forks,
+    withheld,
     onOpen: arbiter.opened,
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
   const core: Core = { ...parts, runs, dispatcher, withheld };
   const planning: RuntimeParts = {
     ...parts,
-    ...{ runs, plans, forks, withheld },
+    runs,
+    plans,
+    forks,
+    withheld,
     watch: dispatcher.watch,
     giveBack: dispatcher.giveBack,
   };
   const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
-  const admitting = admittingParts(parts, runs);
   return {
-    admitSpawn: (request) => admitThroughGate({ gate: parts.gate, dispatcher, admitting }, request),
-    confirmSpawn: (claim, child) => confirmSpawn(core, claim, child),
-    refuseSpawn: (claim, message) => refuseSpawn(core, claim, message),
-    endChild: (childSessionKey, ending) => endChild(core, childSessionKey, ending),
-    envelopeForChild: async (childSessionKey) => {
-      const found = await stepOfChild({ store: parts.store, runs }, childSessionKey);
-      return found && envelopeOf(found.state, found.step.spec.stepId);
-    },
+    ...createSpawnRequests(core, { gate: parts.gate, dispatcher, admitting: createAdmitParts(parts, runs) }),
     view: async (coordinationId) => {
       const state = await runs.state(coordinationId);
       return state.kind === "unopened" ? undefined : viewCoordination(state);
@@ -203,7 +226,7 @@ async function admitThroughGate(
 }
 
 /** A question to people is due later, and nothing else may happen until then. */
-function watched(runs: RunLog, watch: (state: Coordination) => void): RunLog {
+function watchRuns(runs: RunLog, watch: (state: Coordination) => void): RunLog {
   return {
     ...runs,
     submit: async (...request) => {
@@ -236,7 +259,7 @@ async function confirmSpawn(
   claim: SpawnClaim,
   child: ObservedChild,
 ): Promise<CoordinationEnvelope | undefined> {
-  const step = await claimedStep(core, claim);
+  const step = await findClaimedStep(core, claim);
   if (!step) return undefined;
   const { attempt } = step.phase;
   const { stepId } = claim;
@@ -270,7 +293,7 @@ async function adopt(
 }
 
 async function refuseSpawn(core: Core, claim: SpawnClaim, message: string): Promise<void> {
-  const step = await claimedStep(core, claim);
+  const step = await findClaimedStep(core, claim);
   if (!step) return;
   const { attempt } = step.phase;
   const error = stepError("spawn_refused", message);
@@ -281,7 +304,7 @@ async function refuseSpawn(core: Core, claim: SpawnClaim, message: string): Prom
 }
 
 /** H3: a claim counts only where the ledger has the same spawn from the same session. */
-async function claimedStep(core: Core, claim: SpawnClaim): Promise<Step | undefined> {
+async function findClaimedStep(core: Core, claim: SpawnClaim): Promise<Step | undefined> {
   const { coordinationId: runId, stepId, sourceSession, toolCallId } = claim;
   const state = await core.runs.state(runId);
   const step = state.kind === "unopened" ? undefined : state.steps.get(stepId);
@@ -304,17 +327,17 @@ async function endChild(core: Core, childSessionKey: SessionKey, ending: ChildEn
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const isLost = ending.outcome === "completed" && core.withheld.isLost(childSessionKey);
   await submit(core, state.coordinationId, [
-    isLost ? lostResult(about) : outcomeCommand(about, ending, "hook"),
+    isLost ? createLostResult(about) : commandFromOutcome(about, ending, "hook"),
   ]);
 }
 
 /** G1: its parent has a placeholder, and there is nothing to rule on. */
-function lostResult(about: { readonly stepId: StepId; readonly attempt: number }): Command {
+function createLostResult(about: { readonly stepId: StepId; readonly attempt: number }): Command {
   const error = stepError("result_lost", "what the agent said was held back and could not be kept");
   return { type: "failStep", ...about, error, cancelled: false, via: "hook" };
 }
 
 /** Who runs a step of a plan, or continued a spawn, follows it to its end, with what it said. */
 function isFollowed(step: Step): boolean {
-  return step.spec.planned !== undefined || isContinued(step);
+  return step.spec.planned !== undefined || isContinuedByUs(step);
 }

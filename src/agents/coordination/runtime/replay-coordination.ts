@@ -12,9 +12,9 @@ import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 import type { Json } from "../plan/step-graph.ts";
 import type { ContentStore } from "../ports/content-store.ts";
 import type { LedgerStore } from "../ports/ledger-store.ts";
-import { outputsLookedInto } from "../replay/criteria-again.ts";
+import { listOutputsOfCriteria } from "../replay/criteria-again.ts";
 import { replayOf, replayOn, type Decided, type Difference, type Replaying } from "../replay/replay-log.ts";
-import { counterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
+import { createCounterfactual, type Counterfactual, type Point } from "../replay/what-if.ts";
 
 export type { Difference, Point };
 
@@ -69,24 +69,27 @@ export async function replayCoordination(
   query: ReplayQuery = {},
 ): Promise<ReplayedCoordination> {
   const { from = 0, to = Number.MAX_SAFE_INTEGER } = query;
-  const it: Reading = { replaying: replayOf(coordinationId), from, to, outputs: new Map() };
-  await readThrough(store, it, query);
-  const { state, decisions, difference } = it.replaying;
+  const reading: Reading = { replaying: replayOf(coordinationId), from, to, outputs: new Map() };
+  await readThrough(store, reading, query);
+  const { state, decisions, difference } = reading.replaying;
   if (!difference) assertThere(state, from);
-  const whatIf = difference || !it.under ? undefined : resultOf(it, state);
+  const whatIf = difference || !reading.under ? undefined : resultOf(reading, state);
   return {
-    ...{ coordinationId, from, to: state.nextSequence, decisions },
+    coordinationId,
+    from,
+    to: state.nextSequence,
+    decisions,
     events: Math.max(0, state.nextSequence - from),
     ...(difference && { difference }),
     ...(whatIf && { whatIf }),
   };
 }
 
-async function readThrough(store: ReplayStore, it: Reading, { policy }: ReplayQuery): Promise<void> {
-  for await (const piece of piecesOf(store, it.replaying.state.coordinationId, it.to)) {
-    if (policy) it.under ??= await underOf(store, piece[0], policy);
-    for (const part of partsOf(piece, it.from)) await replayPart(store, it, part);
-    if (it.replaying.difference) return;
+async function readThrough(store: ReplayStore, reading: Reading, { policy }: ReplayQuery): Promise<void> {
+  for await (const piece of piecesOf(store, reading.replaying.state.coordinationId, reading.to)) {
+    if (policy) reading.under ??= await underOf(store, piece[0], policy);
+    for (const part of partsOf(piece, reading.from)) await replayPart(store, reading, part);
+    if (reading.replaying.difference) return;
   }
 }
 
@@ -121,22 +124,22 @@ async function* piecesOf(
   coordinationId: CoordinationId,
   to: number,
 ): AsyncGenerator<RunEvent[]> {
-  let held: RunEvent[] = [];
+  let pending: RunEvent[] = [];
   for (let next = 0; ;) {
     const page = await store.read(coordinationId, { from: next, limit: PAGE });
     next += page.length;
-    const events = held.concat(page);
+    const events = pending.concat(page);
     const isLast = page.length < PAGE;
-    const end = isLast || next >= to ? endAt(events, to, isLast) : lastChange(events);
+    const end = isLast || next >= to ? endAt(events, to, isLast) : findLastChange(events);
     if (end > 0) yield events.slice(0, end);
-    held = events.slice(end);
-    const isOver = held.length > 0 && (held[0]?.sequence ?? 0) >= to;
+    pending = events.slice(end);
+    const isOver = pending.length > 0 && (pending[0]?.sequence ?? 0) >= to;
     if (isLast || isOver) return;
   }
 }
 
 /** Where the newest time begins: what stands before it is whole. */
-function lastChange(events: readonly RunEvent[]): number {
+function findLastChange(events: readonly RunEvent[]): number {
   let at = events.length - 1;
   while (at > 0 && events[at - 1]?.timestamp === events[at]?.timestamp) at -= 1;
   return Math.max(at, 0);
@@ -145,13 +148,13 @@ function lastChange(events: readonly RunEvent[]): number {
 /** Behind the decision that the last wanted event belongs to. */
 function endAt(events: readonly RunEvent[], to: number, isAll: boolean): number {
   const at = events.findIndex(({ sequence }) => sequence >= to);
-  if (at === -1) return isAll ? events.length : lastChange(events);
+  if (at === -1) return isAll ? events.length : findLastChange(events);
   if (at === 0) return 0;
   const end = events.findIndex(
     ({ timestamp }, index) => index >= at && timestamp !== events[at - 1]?.timestamp,
   );
   if (end !== -1) return end;
-  return isAll ? events.length : lastChange(events);
+  return isAll ? events.length : findLastChange(events);
 }
 
 /** What a plan came to is read off its outputs, which are known only when what came before is. */
@@ -162,25 +165,25 @@ function partsOf(piece: readonly RunEvent[], from: number): (readonly RunEvent[]
   return [piece.slice(0, begin), piece.slice(begin)].filter(({ length }) => length > 0);
 }
 
-async function replayPart(store: ReplayStore, it: Reading, part: readonly RunEvent[]): Promise<void> {
-  const { state, difference } = it.replaying;
+async function replayPart(store: ReplayStore, reading: Reading, part: readonly RunEvent[]): Promise<void> {
+  const { state, difference } = reading.replaying;
   if (difference) return;
-  if (state.kind === "open") await readOutputs(store, it, { state, part });
-  const { from, to, outputs, under } = it;
-  const taken: Decided[] = [];
-  const onDecided = under && { onDecided: (decided: Decided) => taken.push(decided) };
+  if (state.kind === "open") await readOutputs(store, reading, { state, part });
+  const { from, to, outputs, under } = reading;
+  const decisions: Decided[] = [];
+  const onDecided = under && { onDecided: (decided: Decided) => decisions.push(decided) };
   try {
-    it.replaying = replayOn(it.replaying, part, { from, to, outputs, ...onDecided });
+    reading.replaying = replayOn(reading.replaying, part, { from, to, outputs, ...onDecided });
   } catch (error) {
     if (!(error instanceof InvariantViolation)) throw error;
-    it.replaying = { ...it.replaying, difference: unfoldable(part, error.message) };
+    reading.replaying = { ...reading.replaying, difference: createUnfoldable(part, error.message) };
   }
-  if (!under || it.replaying.difference) return;
-  under.decisions += taken.length;
-  for (const decided of taken) under.other.take(decided);
+  if (!under || reading.replaying.difference) return;
+  under.decisions += decisions.length;
+  for (const decided of decisions) under.other.take(decided);
 }
 
-function unfoldable([first]: readonly RunEvent[], why: string): Difference {
+function createUnfoldable([first]: readonly RunEvent[], why: string): Difference {
   return {
     sequence: first?.sequence ?? 0,
     type: first?.type ?? "coordination.created",
@@ -196,15 +199,15 @@ interface Judged {
 
 async function readOutputs(store: ReplayStore, { outputs }: Reading, { state, part }: Judged): Promise<void> {
   if (!part.some(({ type }) => type === "plan.judged")) return;
-  for (const sha256 of outputsLookedInto(state)) {
+  for (const sha256 of listOutputsOfCriteria(state)) {
     const text = outputs.has(sha256) ? undefined : await store.get(sha256);
-    const output = text === undefined ? undefined : jsonIn(text);
+    const output = text === undefined ? undefined : parseJsonOrNothing(text);
     if (output !== undefined) outputs.set(sha256, output as Json);
   }
 }
 
 /** What is beside the log may be anything by now. */
-function jsonIn(text: string): unknown {
+function parseJsonOrNothing(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -222,13 +225,13 @@ async function underOf(
   const plan = text === undefined ? undefined : planIn(text);
   return {
     plan: plan ? "kept" : content ? "deleted" : "none",
-    other: counterfactual({ policy, ...(plan && { plan }) }),
+    other: createCounterfactual({ policy, ...(plan && { plan }) }),
     decisions: 0,
   };
 }
 
 function planIn(text: string): CoordinationPlan | undefined {
-  const parsed = parsePlan(jsonIn(text));
+  const parsed = parsePlan(parseJsonOrNothing(text));
   return parsed.ok ? parsed.value : undefined;
 }
 

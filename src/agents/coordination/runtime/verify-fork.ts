@@ -2,7 +2,7 @@
 import type { Carried, ForkedFrom } from "../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import type { StoredProblem } from "../ports/ledger-store.ts";
-import { sameValue } from "../replay/same-value.ts";
+import { isSameValue } from "../replay/same-value.ts";
 import type { CarriedResults, ForkSources } from "./log/carried-results.ts";
 
 export interface ForkToProve {
@@ -18,14 +18,14 @@ export interface ForkedStep {
   readonly carried?: Carried | undefined;
 }
 
-export async function problemsOfFork(sources: ForkSources, fork: ForkToProve): Promise<StoredProblem[]> {
+export async function findProblemsOfFork(sources: ForkSources, fork: ForkToProve): Promise<StoredProblem[]> {
   const { runId, forkedFrom } = fork;
   const { coordinationId: source, sequence: place } = forkedFrom;
   try {
     const state = await sources.stateAt(forkedFrom);
     const length = state.nextSequence;
     if (state.kind !== "unopened" && length >= place)
-      return wrongResults(fork, await sources.carriedFrom(forkedFrom, state));
+      return compareResults(fork, await sources.readCarriedResults(forkedFrom, state));
     const message =
       state.kind === "unopened"
         ? `its source ${source} is not there`
@@ -38,11 +38,11 @@ export async function problemsOfFork(sources: ForkSources, fork: ForkToProve): P
   }
 }
 
-function wrongResults({ runId, forkedFrom, steps }: ForkToProve, there: CarriedResults): StoredProblem[] {
+function compareResults({ runId, forkedFrom, steps }: ForkToProve, there: CarriedResults): StoredProblem[] {
   const { coordinationId: source, sequence: place } = forkedFrom;
   return steps.flatMap(({ sequence, stepId, carried }): StoredProblem[] => {
     const expected = there.get(stepId);
-    if (sameValue(carried, expected)) return [];
+    if (isSameValue(carried, expected)) return [];
     const message = expected
       ? `${stepId} has not the result that ${source} had before ${place}`
       : `${stepId} has a result, but had not completed in ${source} before ${place}`;

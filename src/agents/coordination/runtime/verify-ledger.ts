@@ -11,15 +11,15 @@ import { DELIVERY_STEP_ID, type CoordinationId, type EpochMs } from "../contract
 import { isFact, type FactEvent, type OpenWopDraft, type RunEvent } from "../contracts/run-event.ts";
 import type { Reference } from "../contracts/coordination-summary.ts";
 import { claimChangesOf } from "../ledger/claim-changes.ts";
-import { resolutionByRules } from "../dispatch/conflict-facts.ts";
+import { draftResolutionByRules } from "../dispatch/conflict-facts.ts";
 import { evolve } from "../ledger/evolve.ts";
-import { unopened, type Coordination } from "../ledger/state.ts";
+import { createUnopened, type Coordination } from "../ledger/state.ts";
 import { referencesOf, summarize } from "../ledger/summary.ts";
 import { project } from "../openwop/project.ts";
 import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
-import { sameValue } from "../replay/same-value.ts";
+import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
-import { problemsOfFork, type ForkedStep } from "./verify-fork.ts";
+import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
@@ -36,14 +36,15 @@ export interface Verification {
 /** `onProgress` hears of every coordination that was checked. */
 export async function verifyLedger(
   store: LedgerStore,
-  onProgress: (done: { readonly coordinations: number; readonly events: number }) => void = () => undefined,
+  onProgress: (progress: { readonly coordinations: number; readonly events: number }) => void = () =>
+    undefined,
 ): Promise<Verification> {
   const problems: StoredProblem[] = [...(await store.inspect())];
   const tokens = await countTokens(store, problems);
   const stored: Stored = { store, forks: createForkSources({ store }) };
   let coordinations = 0;
   let events = 0;
-  for await (const entry of allRuns(store, problems)) {
+  for await (const entry of listAllRuns(store, problems)) {
     const run = await verifyGrowingRun(stored, entry);
     problems.push(...run.problems);
     tokens.add(run.tokens);
@@ -56,7 +57,7 @@ export async function verifyLedger(
   return { ok: problems.length === 0, coordinations, events, problems: problems.slice(0, PROBLEMS_MAX) };
 }
 
-async function* allRuns(store: LedgerStore, problems: StoredProblem[]): AsyncGenerator<RunEntry> {
+async function* listAllRuns(store: LedgerStore, problems: StoredProblem[]): AsyncGenerator<RunEntry> {
   let after: RunEntry | undefined;
   for (;;) {
     const page = await pageOf(store, after).catch((error: unknown) => {
@@ -84,11 +85,11 @@ interface TokenCount {
 
 /** S5: as many claims as the ledger had counted before its logs were read are in them, and none is beyond its count. */
 async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promise<TokenCount> {
-  const lastToken = async (): Promise<number> => {
+  const readLastToken = async (): Promise<number> => {
     const query = { resource: "", atMs: 0 as EpochMs, limit: 0 };
     return (await store.overlapping(query)).lastToken;
   };
-  const counted = await lastToken().catch((error: unknown) => {
+  const counted = await readLastToken().catch((error: unknown) => {
     problems.push({ kind: "index_differs", message: `the claims are unreadable: ${messageOf(error)}` });
     return undefined;
   });
@@ -105,11 +106,14 @@ async function countTokens(store: LedgerStore, problems: StoredProblem[]): Promi
     },
     problems: async () => {
       if (!isWhole) return [];
-      const last = await lastToken();
-      const differs = (message: string): StoredProblem[] => [{ kind: "index_differs", message }];
-      if (newest > last) return differs(`claim ${newest} was acquired, but the ledger counts ${last}`);
+      const last = await readLastToken();
+      const createIndexProblem = (message: string): StoredProblem[] => [{ kind: "index_differs", message }];
+      if (newest > last)
+        return createIndexProblem(`claim ${newest} was acquired, but the ledger counts ${last}`);
       if (found === counted) return [];
-      return differs(`the ledger counts ${String(counted)} claims, its logs hold ${found} of them`);
+      return createIndexProblem(
+        `the ledger counts ${String(counted)} claims, its logs hold ${found} of them`,
+      );
     },
   };
 }
@@ -143,7 +147,7 @@ async function entryOf(store: LedgerStore, { runId, ordinal }: RunEntry): Promis
 
 async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<RunCheck> {
   const { runId } = entry;
-  const check = newCheck(runId);
+  const check = createCheck(runId);
   try {
     for await (const event of eventsOf(store, runId)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
@@ -204,9 +208,9 @@ interface Check {
   readonly problems: StoredProblem[];
 }
 
-function newCheck(runId: CoordinationId): Check {
+function createCheck(runId: CoordinationId): Check {
   return {
-    state: unopened(runId),
+    state: createUnopened(runId),
     expected: [],
     seen: new Set(),
     references: [],
@@ -219,27 +223,27 @@ function newCheck(runId: CoordinationId): Check {
 
 function checkEvent(check: Check, event: RunEvent): void {
   const { eventId, runId, sequence, type, causationId } = event;
-  const differs = (message: string): void => {
+  const reportDifference = (message: string): void => {
     check.problems.push({ kind: "projection_differs", message, runId, sequence });
   };
   if (causationId !== undefined && !check.seen.has(causationId)) {
-    differs(`L3: ${eventId} is caused by ${causationId}, which is not an earlier event`);
+    reportDifference(`L3: ${eventId} is caused by ${causationId}, which is not an earlier event`);
   }
   check.seen.add(eventId);
   check.references.push(...referencesOf(event).map((reference) => ({ ...reference, sequence })));
   changeClaims(check, event);
   const [expected, ...rest] = check.expected;
   if (isFact(event)) {
-    if (expected) differs(`L5: ${expected.type} is missing before ${eventId} (${type})`);
+    if (expected) reportDifference(`L5: ${expected.type} is missing before ${eventId} (${type})`);
     checkRuling(check, event);
     noteStep(check, event);
     check.state = evolve(check.state, event);
     check.expected = check.state.kind === "unopened" ? [] : project(event, check.state);
     return;
   }
-  if (!expected) differs(`L5: ${eventId} (${type}) follows from no fact`);
-  else if (!sameDraft(expected, event))
-    differs(`L5: ${eventId} (${type}) is not the projection of the fact before it`);
+  if (!expected) reportDifference(`L5: ${eventId} (${type}) follows from no fact`);
+  else if (!isSameEvent(expected, event))
+    reportDifference(`L5: ${eventId} (${type}) is not the projection of the fact before it`);
   check.expected = rest;
   check.state = evolve(check.state, event);
 }
@@ -248,13 +252,14 @@ function changeClaims({ claims, tokens }: Check, event: RunEvent): void {
   const { runId, sequence } = event;
   for (const change of claimChangesOf(event)) {
     const { token } = change;
-    const known = claims.get(token)?.claim;
+    const recordedClaim = claims.get(token)?.claim;
     if (change.kind === "acquired") {
       const { kind: _, ...claim } = change;
       claims.set(token, { claim: { ...claim, runId }, sequence });
       tokens.push(token);
     } else if (change.kind === "released") claims.delete(token);
-    else if (known) claims.set(token, { claim: { ...known, expiresAtMs: change.expiresAtMs }, sequence });
+    else if (recordedClaim)
+      claims.set(token, { claim: { ...recordedClaim, expiresAtMs: change.expiresAtMs }, sequence });
   }
 }
 
@@ -268,7 +273,7 @@ async function checkFork({ state, steps, problems }: Check, forks: ForkSources):
   if (state.kind === "unopened") return;
   const { forkedFrom } = state.created;
   if (!forkedFrom) return;
-  problems.push(...(await problemsOfFork(forks, { runId: state.coordinationId, forkedFrom, steps })));
+  problems.push(...(await findProblemsOfFork(forks, { runId: state.coordinationId, forkedFrom, steps })));
 }
 
 /** A1: what the rules resolved follows from what was recorded of the conflict. */
@@ -276,14 +281,14 @@ function checkRuling({ state, problems }: Check, event: FactEvent): void {
   if (event.type !== "conflict.resolved" || state.kind === "unopened") return;
   const { conflictId } = event.payload;
   const conflict = state.conflicts.findLast((detected) => detected.conflictId === conflictId);
-  const expected = conflict && resolutionByRules(conflict);
-  if (!expected || sameValue(expected.payload, event.payload)) return;
+  const expected = conflict && draftResolutionByRules(conflict);
+  if (!expected || isSameValue(expected.payload, event.payload)) return;
   const { runId, sequence } = event;
   const message = `A1: the rules do not resolve ${conflictId} as ${event.eventId} says`;
   problems.push({ kind: "ruling_differs", message, runId, sequence });
 }
 
-function sameDraft(expected: OpenWopDraft, stored: RunEvent): boolean {
+function isSameEvent(expected: OpenWopDraft, stored: RunEvent): boolean {
   return (
     expected.type === stored.type &&
     expected.nodeId === stored.nodeId &&
@@ -323,21 +328,24 @@ async function checkClaims(
   stored: AsyncIterable<ClaimEntry>,
 ): Promise<void> {
   const missing = new Map(claims);
-  const differs = (message: string, sequence?: number): void => {
+  const reportIndexDifference = (message: string, sequence?: number): void => {
     problems.push({ kind: "index_differs", message, runId, ...(sequence !== undefined && { sequence }) });
   };
   for await (const claim of stored) {
     const expected = missing.get(claim.token);
     missing.delete(claim.token);
-    if (!expected) differs(`the claim ${claim.token} follows from no event`);
-    else if (!sameClaim(expected.claim, claim))
-      differs(`the claim ${claim.token} on ${expected.claim.resource} was changed`, expected.sequence);
+    if (!expected) reportIndexDifference(`the claim ${claim.token} follows from no event`);
+    else if (!isSameClaim(expected.claim, claim))
+      reportIndexDifference(
+        `the claim ${claim.token} on ${expected.claim.resource} was changed`,
+        expected.sequence,
+      );
   }
   for (const [token, { claim, sequence }] of missing)
-    differs(`the claim ${token} on ${claim.resource} is missing`, sequence);
+    reportIndexDifference(`the claim ${token} on ${claim.resource} is missing`, sequence);
 }
 
-function sameClaim(expected: ClaimEntry, stored: ClaimEntry): boolean {
+function isSameClaim(expected: ClaimEntry, stored: ClaimEntry): boolean {
   return (
     expected.resource === stored.resource &&
     expected.stepId === stored.stepId &&

@@ -6,12 +6,12 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /** At most seven characters up to 99 days. */
-export function duration(ms: number): string {
+export function formatDuration(ms: number): string {
   if (ms < SECOND_MS) return `${Math.round(ms)}ms`;
   if (ms < MINUTE_MS) return `${(Math.floor(ms / 100) / 10).toFixed(1)}s`;
-  if (ms < HOUR_MS) return pair(ms, { unit: "m", unitMs: MINUTE_MS }, { unit: "s", unitMs: SECOND_MS });
-  if (ms < DAY_MS) return pair(ms, { unit: "h", unitMs: HOUR_MS }, { unit: "m", unitMs: MINUTE_MS });
-  return pair(ms, { unit: "d", unitMs: DAY_MS }, { unit: "h", unitMs: HOUR_MS });
+  if (ms < HOUR_MS) return formatPair(ms, { unit: "m", unitMs: MINUTE_MS }, { unit: "s", unitMs: SECOND_MS });
+  if (ms < DAY_MS) return formatPair(ms, { unit: "h", unitMs: HOUR_MS }, { unit: "m", unitMs: MINUTE_MS });
+  return formatPair(ms, { unit: "d", unitMs: DAY_MS }, { unit: "h", unitMs: HOUR_MS });
 }
 
 interface Unit {
@@ -19,20 +19,20 @@ interface Unit {
   readonly unitMs: number;
 }
 
-function pair(ms: number, large: Unit, small: Unit): string {
+function formatPair(ms: number, large: Unit, small: Unit): string {
   const rest = Math.floor((ms % large.unitMs) / small.unitMs);
   return `${Math.floor(ms / large.unitMs)}${large.unit} ${String(rest).padStart(2, "0")}${small.unit}`;
 }
 
 /** UTC, to the second. */
-export function instant(atMs: number): string {
+export function formatInstant(atMs: number): string {
   return new Date(atMs)
     .toISOString()
     .replace("T", " ")
     .replace(/\.\d+Z$/, "Z");
 }
 
-export function bytes(count: number): string {
+export function formatBytes(count: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"] as const;
   let value = count;
   let index = 0;
@@ -44,7 +44,7 @@ export function bytes(count: number): string {
 }
 
 /** A whole number with commas between thousands, and its noun in the singular or plural. */
-export function count(number: number, noun: string): string {
+export function formatCount(number: number, noun: string): string {
   const digits = String(number).replace(/\B(?=(?:\d{3})+$)/gu, ",");
   return `${digits} ${noun}${number === 1 ? "" : "s"}`;
 }

@@ -68,7 +68,10 @@ export function divergedAtRefusal(run: WorkflowRun, diverged: RefusalDivergence)
       type: "replay.divergedAtRefusal",
       nodeId,
       payload: {
-        ...{ sourceRunId, atSequence, originalEventId, nodeId },
+        sourceRunId,
+        atSequence,
+        originalEventId,
+        nodeId,
         originalEnvelopeKind: original.kind,
         replayEnvelopeKind: replayed,
       },

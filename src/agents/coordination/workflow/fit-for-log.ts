@@ -1,5 +1,5 @@
 /** Owns: that what is appended can be read again: a log with one event that cannot is lost as a whole. */
-import { payloadProblem, type WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
+import { findPayloadProblem, type WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
 
 export interface Unfit {
   readonly draft: WorkflowDraft;
@@ -19,7 +19,7 @@ const ALWAYS_FIT: ReadonlySet<WorkflowDraft["type"]> = new Set([
 
 export function firstUnfit(drafts: readonly WorkflowDraft[]): Unfit | undefined {
   for (const draft of drafts) {
-    const problem = ALWAYS_FIT.has(draft.type) ? undefined : payloadProblem(draft.type, draft.payload);
+    const problem = ALWAYS_FIT.has(draft.type) ? undefined : findPayloadProblem(draft.type, draft.payload);
     if (problem !== undefined) return { draft, problem: problem.slice(0, PROBLEM_CHARS_MAX) };
   }
   return undefined;

@@ -120,13 +120,21 @@ function replaying(
   const it: Replaying = {
     going: {
       ...parts,
-      ...{ run, now: 0 as EpochMs, events: [], memory: [] },
+      run,
+      now: 0 as EpochMs,
+      events: [],
+      memory: [],
       settings: withoutLimits(parts.settings),
       compare: (drafts) => hold(it, drafts),
     },
     // An event is made for the run where it is taken: most of the record of a page is.
     events: [],
-    ...{ recorded, asked, derivesFrom, taken: 0, held: NOTHING, open: undefined },
+    recorded,
+    asked,
+    derivesFrom,
+    taken: 0,
+    held: NOTHING,
+    open: undefined,
     sure: { run, taken: 0 },
   };
   return it;
@@ -136,8 +144,12 @@ function replaying(
 function withoutLimits(settings: WorkflowSettings): WorkflowSettings {
   return {
     ...settings,
-    ...{ hostId: settings.hostId, nodeExecutionsMax: Infinity, loopIterationsMax: Infinity },
-    ...{ runDurationMsMax: Infinity, mcpUrl: settings.mcpUrl ?? NOWHERE, a2aUrl: settings.a2aUrl ?? NOWHERE },
+    hostId: settings.hostId,
+    nodeExecutionsMax: Infinity,
+    loopIterationsMax: Infinity,
+    runDurationMsMax: Infinity,
+    mcpUrl: settings.mcpUrl ?? NOWHERE,
+    a2aUrl: settings.a2aUrl ?? NOWHERE,
   };
 }
 

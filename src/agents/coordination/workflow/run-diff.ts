@@ -79,7 +79,9 @@ export function* compareRuns(a: ComparedRun, b: ComparedRun): Generator<undefine
     eventDiffs.push(diff);
   }
   return {
-    ...{ a: a.runId, b: b.runId, eventDiffs },
+    a: a.runId,
+    b: b.runId,
+    eventDiffs,
     divergedAtSeq: eventDiffs[0]?.seq ?? null,
     stateDiff: yield* diffStates(stateOf(one, length), stateOf(other, length), areSameTexts(selves)),
     ...(isCut && { truncated: true }),

@@ -20,7 +20,7 @@ import {
   type ClaimWrites,
   type Reach,
 } from "./claim-statements.ts";
-import { schemaVersion } from "./migrate.ts";
+import { readSchemaVersion } from "./migrate.ts";
 
 type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 
@@ -28,12 +28,12 @@ type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 export function claimReadsOf(database: BetterSqlite3.Database): () => ClaimReads | undefined {
   let reads: ClaimReads | undefined;
   return () => {
-    if (!reads && schemaVersion(database) >= CLAIMS_SINCE_VERSION) reads = prepareClaimReads(database);
+    if (!reads && readSchemaVersion(database) >= CLAIMS_SINCE_VERSION) reads = prepareClaimReads(database);
     return reads;
   };
 }
 
-export function overlappingClaims(
+export function listOverlappingClaims(
   reads: ClaimReads | undefined,
   { resource, atMs, limit }: Query<"overlapping">,
 ): Awaited<ReturnType<ClaimIndex["overlapping"]>> {
@@ -70,10 +70,10 @@ export function claimConflict(
     const { kind, token } = claim;
     if (kind === "acquired") {
       if (token !== newest + 1)
-        return conflict(`${runId} cannot acquire token ${token}: the newest is ${newest}`);
+        return createConflictError(`${runId} cannot acquire token ${token}: the newest is ${newest}`);
       newest = token;
     } else if ((ends.get(token) ?? endOf(statements, runId, token)) <= (kind === "renewed" ? now : 0)) {
-      return conflict(`${runId} has no claim with token ${token} any more`);
+      return createConflictError(`${runId} has no claim with token ${token} any more`);
     }
     ends.set(token, kind === "released" ? 0 : Math.max(1, claim.expiresAtMs));
   }
@@ -86,7 +86,7 @@ function endOf({ holder }: ClaimWrites, runId: string, token: number): number {
   return row?.run_id === runId ? Math.max(1, row.expires_at_ms) : 0;
 }
 
-function conflict(detail: string): CoordinationError {
+function createConflictError(detail: string): CoordinationError {
   return new CoordinationError("CLAIM_CONFLICT", detail);
 }
 
@@ -114,7 +114,7 @@ function newestOf({ newest }: Pick<ClaimReads, "newest">): number {
  */
 function reachOf(resource: string): Reach {
   if (!isFile(resource)) return { names: JSON.stringify([resource]), from: "", before: "" };
-  const above = namesAbove(resource);
+  const above = listNamesAbove(resource);
   const isRoot = resource.endsWith("/");
   const from = isRoot ? resource : `${resource}/`;
   // What lies in the range is not named again.
@@ -122,7 +122,7 @@ function reachOf(resource: string): Reach {
   return { names: JSON.stringify(names), from, before: `${from.slice(0, -1)}0` };
 }
 
-function namesAbove(resource: string): string[] {
+function listNamesAbove(resource: string): string[] {
   const names: string[] = [];
   for (let at = resource.indexOf("/"); at !== -1; at = resource.indexOf("/", at + 1))
     names.push(resource.slice(0, at), resource.slice(0, at + 1));

@@ -7,7 +7,7 @@
  */
 import { hash } from "node:crypto";
 import { epochMsOf, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import { eventIdIn, type RunOrigin } from "../../../agents/coordination/contracts/workflows/run-origin.ts";
+import { findEventId, type RunOrigin } from "../../../agents/coordination/contracts/workflows/run-origin.ts";
 
 /** What events of every kind of run have in common. */
 export interface StorableEvent {
@@ -52,7 +52,7 @@ export function rowOf(event: StorableEvent): EventRow {
 /** The stored value as it is; the caller decodes it. May throw when the payload is not JSON. */
 export function valueOf(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   return {
-    eventId: eventIdIn(runId as CoordinationId, origin, row.sequence),
+    eventId: findEventId(runId as CoordinationId, origin, row.sequence),
     runId,
     sequence: row.sequence,
     type: row.type,

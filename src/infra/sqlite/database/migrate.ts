@@ -43,13 +43,13 @@ export function migrate(
   database: BetterSqlite3.Database,
   { path, applicationId, version = loadMigrations().length }: MigrateOptions,
 ): void {
-  if (schemaVersion(database) === version) {
+  if (readSchemaVersion(database) === version) {
     checkApplied(database, path);
     return;
   }
   database
     .transaction(() => {
-      for (const migration of loadMigrations().slice(schemaVersion(database), version)) {
+      for (const migration of loadMigrations().slice(readSchemaVersion(database), version)) {
         if (migration.number === 1) prepare(database, path, applicationId);
         database.exec(migration.sql);
         database
@@ -64,7 +64,7 @@ export function migrate(
   checkApplied(database, path);
 }
 
-export function schemaVersion(database: BetterSqlite3.Database): number {
+export function readSchemaVersion(database: BetterSqlite3.Database): number {
   return Number(database.pragma("user_version", { simple: true }));
 }
 
@@ -82,7 +82,7 @@ function checkApplied(database: BetterSqlite3.Database, path: string): void {
     .prepare<[], { sha256: string }>("select sha256 from migration order by number")
     .all();
   const differs = loadMigrations()
-    .slice(0, schemaVersion(database))
+    .slice(0, readSchemaVersion(database))
     .find((migration, index) => applied[index]?.sha256 !== migration.sha256);
   if (differs) {
     throw new CoordinationError(

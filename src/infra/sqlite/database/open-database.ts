@@ -10,7 +10,7 @@ import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import { keepOthersFromWriting, unsafeFile } from "../../../platform/plain-file.ts";
-import { loadMigrations, migrate, schemaVersion } from "./migrate.ts";
+import { loadMigrations, migrate, readSchemaVersion } from "./migrate.ts";
 import { toLedgerError } from "./sqlite-errors.ts";
 
 /** "OCCL" in the file header marks a coordination ledger. */
@@ -40,7 +40,7 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
     checkFiles(options);
     if (exists) checkHeader(path);
     else createFile(path);
-    database = new Database(path, { readonly: leavesFilesBehind(options), timeout: options.busyTimeoutMs });
+    database = new Database(path, { readonly: shouldRemoveFiles(options), timeout: options.busyTimeoutMs });
     await configure(database, options);
     return database;
   } catch (error) {
@@ -61,7 +61,7 @@ async function loadDriver(): Promise<typeof BetterSqlite3> {
  * A read-only connection creates -wal and -shm and cannot remove them; a `query_only` one removes them when it closes.
  * Where a -wal exists it may hold what a crashed writer left, and only a read-only connection leaves that alone.
  */
-function leavesFilesBehind({ path, mode }: OpenOptions): boolean {
+function shouldRemoveFiles({ path, mode }: OpenOptions): boolean {
   return mode === "read" && existsSync(`${path}-wal`);
 }
 
@@ -103,11 +103,11 @@ function checkHeader(path: string): void {
 }
 
 function checkRelease(path: string, version: number): void {
-  const known = loadMigrations().length;
-  if (version <= known) return;
+  const knownVersion = loadMigrations().length;
+  if (version <= knownVersion) return;
   throw new CoordinationError(
     "LEDGER_TOO_NEW",
-    `${path} has schema ${version}; this release knows up to ${known}`,
+    `${path} has schema ${version}; this release knows up to ${knownVersion}`,
   );
 }
 
@@ -116,7 +116,7 @@ async function configure(database: BetterSqlite3.Database, options: OpenOptions)
   if (mode === "read") database.pragma("query_only = on");
   checkSchema(database, path);
   // Also in a -wal that a newer release left behind.
-  checkRelease(path, schemaVersion(database));
+  checkRelease(path, readSchemaVersion(database));
   if (mode === "write") {
     // Before WAL, so that the header in the main file always tells the schema version.
     migrate(database, { path, applicationId: APPLICATION_ID });

@@ -8,7 +8,7 @@ import type { RunOrigin } from "../../../agents/coordination/contracts/workflows
 import { giveWay } from "../../../platform/give-way.ts";
 import { valueOf, type EventRow } from "./event-row.ts";
 import type { EventsStatement, OriginStatement } from "./run-statements.ts";
-import { readableOrigin } from "./stored-origin.ts";
+import { readOrigin } from "./stored-origin.ts";
 
 interface LogReads {
   readonly events: EventsStatement;
@@ -43,7 +43,7 @@ export async function readEvents<T>(
     const slice = await read((reads) => (reads ? readSlice(reads, left) : NOTHING));
     let chars = 0;
     for (const row of slice.rows) {
-      const value = readable(runId, slice.origin, row);
+      const value = readRow(runId, slice.origin, row);
       chars += row.payload.length;
       if (chars >= CHARS_PER_TURN) {
         chars = 0;
@@ -77,12 +77,12 @@ function readSlice({ events, origin }: LogReads, { runId, from, limit }: Range):
   return {
     rows,
     // Asked for after the events: a run has its origin from the first of them on.
-    origin: rows.length === 0 ? undefined : readableOrigin(runId, origin?.get(runId)),
+    origin: rows.length === 0 ? undefined : readOrigin(runId, origin?.get(runId)),
     isLast: !isCut || rows.length >= limit,
   };
 }
 
-function readable(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
+function readRow(runId: string, origin: RunOrigin | undefined, row: EventRow): unknown {
   try {
     return valueOf(runId, origin, row);
   } catch (cause) {

@@ -66,9 +66,9 @@ function releaseSome({ unmarkKept, deleteUses }: Writes, endedRunKeys: readonly 
 async function repeat(atOnceMax: number, portion: () => Promise<number>): Promise<number> {
   let total = 0;
   for (;;) {
-    const done = await portion();
-    total += done;
-    if (done < atOnceMax) return total;
+    const isDone = await portion();
+    total += isDone;
+    if (isDone < atOnceMax) return total;
     await othersTurn();
   }
 }

@@ -4,7 +4,7 @@
  */
 import type { Database, Statement } from "better-sqlite3";
 import type { EventRow } from "./event-row.ts";
-import { schemaVersion } from "./migrate.ts";
+import { readSchemaVersion } from "./migrate.ts";
 
 /** The schema that has runs of workflows. */
 export const WORKFLOWS_SINCE_VERSION = 4;
@@ -56,7 +56,7 @@ export function runReadsOf(database: Database): () => RunReads {
   let prepared: { readonly version: number; readonly reads: RunReads } | undefined;
   return () => {
     if (prepared && prepared.version >= WORKFLOWS_SINCE_VERSION) return prepared.reads;
-    const version = schemaVersion(database);
+    const version = readSchemaVersion(database);
     if (prepared?.version !== version) prepared = { version, reads: prepareRunReads(database, version) };
     return prepared.reads;
   };
@@ -118,7 +118,7 @@ export interface RunCounts {
 
 export function countRuns(database: Database): RunCounts {
   const all = count(database, "select count(*) from run");
-  if (schemaVersion(database) < WORKFLOWS_SINCE_VERSION) return { coordinations: all, workflowRuns: 0 };
+  if (readSchemaVersion(database) < WORKFLOWS_SINCE_VERSION) return { coordinations: all, workflowRuns: 0 };
   const coordinations = count(database, "select count(*) from run where kind = 'coordination'");
   return { coordinations, workflowRuns: all - coordinations };
 }

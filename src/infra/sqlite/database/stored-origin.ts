@@ -11,7 +11,7 @@ export type StoredOrigin =
   | { readonly kind: "unreadable"; readonly why: string };
 
 /** JSON, or null for a run that is no fork. */
-export function storedOrigin(text: string | null | undefined): StoredOrigin {
+export function parseStoredOrigin(text: string | null | undefined): StoredOrigin {
   if (text === null || text === undefined) return { kind: "none" };
   try {
     const parsed = runOriginSchema.safeParse(JSON.parse(text));
@@ -23,12 +23,15 @@ export function storedOrigin(text: string | null | undefined): StoredOrigin {
 }
 
 /** @throws `EVENT_UNREADABLE`: without its origin no event of a run has an id. */
-export function readableOrigin(runId: string, text: string | null | undefined): RunOrigin | undefined {
-  const stored = storedOrigin(text);
-  if (stored.kind === "unreadable") throw unreadableOrigin(runId, stored);
+export function readOrigin(runId: string, text: string | null | undefined): RunOrigin | undefined {
+  const stored = parseStoredOrigin(text);
+  if (stored.kind === "unreadable") throw createUnreadableOriginError(runId, stored);
   return stored.kind === "known" ? stored.origin : undefined;
 }
 
-export function unreadableOrigin(runId: string, { why }: { readonly why: string }): CoordinationError {
+export function createUnreadableOriginError(
+  runId: string,
+  { why }: { readonly why: string },
+): CoordinationError {
   return new CoordinationError("EVENT_UNREADABLE", `${runId}: the origin is unreadable: ${why}`);
 }

@@ -55,13 +55,13 @@ export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
   return {
     ...group,
     run: async <T>(work: () => T) => {
-      let done: { readonly result: T } | undefined;
+      let outcome: { readonly result: T } | undefined;
       await group.submit(() => {
-        done = { result: work() };
+        outcome = { result: work() };
         return undefined;
       });
-      invariant(done !== undefined, "a write that was committed was done");
-      return done.result;
+      invariant(outcome !== undefined, "a write that was committed was done");
+      return outcome.result;
     },
   };
 }

@@ -4,7 +4,7 @@ import { isCoordinationError } from "../../../agents/coordination/contracts/erro
 import type { RunOrigin } from "../../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { EventDamage } from "../../../agents/coordination/ports/ledger-store.ts";
 import { chainHash, genesisOf, valueOf } from "../database/event-row.ts";
-import { storedOrigin } from "../database/stored-origin.ts";
+import { parseStoredOrigin } from "../database/stored-origin.ts";
 import type { ChainReads, HashedRow, HeadRow } from "../database/run-statements.ts";
 
 /** Of one slice: about 10 ms of hashing and decoding. */
@@ -41,14 +41,14 @@ export async function findDamage(read: Read, range: Range): Promise<EventDamage 
 
 function checkSlice(reads: ChainReads | undefined, range: Range, reached: Reached | undefined): Slice {
   const head = reads?.head.get(range.runId);
-  if (!reads || !head) return damaged(0, "event_missing");
-  const stored = storedOrigin(head.origin);
-  if (stored.kind === "unreadable") return damaged(0, "event_unreadable");
+  if (!reads || !head) return createDamage(0, "event_missing");
+  const stored = parseStoredOrigin(head.origin);
+  if (stored.kind === "unreadable") return createDamage(0, "event_unreadable");
   const from = reached ?? { sequence: 0, hash: genesisOf(head.origin) };
   const slice = walk(reads, range, { origin: stored.kind === "known" ? stored.origin : undefined, from });
   if ("damage" in slice) return slice;
   if (slice.sequence >= range.before) return { damage: endDamage(head, slice) };
-  return slice.sequence === from.sequence ? damaged(slice.sequence, "event_missing") : slice;
+  return slice.sequence === from.sequence ? createDamage(slice.sequence, "event_missing") : slice;
 }
 
 interface Walk {
@@ -62,7 +62,7 @@ function walk({ hashedEvents }: ChainReads, range: Range, { origin, from }: Walk
   let chars = 0;
   for (const row of hashedEvents.iterate(runId, from.sequence, before)) {
     const problem = problemOf(row, { ...range, origin, reached });
-    if (problem) return damaged(reached.sequence, problem);
+    if (problem) return createDamage(reached.sequence, problem);
     reached = { sequence: reached.sequence + 1, hash: row.hash };
     chars += row.payload.length;
     if (reached.sequence - from.sequence >= EVENTS_AT_ONCE_MAX || chars >= CHARS_AT_ONCE_MAX) break;
@@ -70,7 +70,7 @@ function walk({ hashedEvents }: ChainReads, range: Range, { origin, from }: Walk
   return reached;
 }
 
-function damaged(sequence: number, problem: EventDamage["problem"]): Slice {
+function createDamage(sequence: number, problem: EventDamage["problem"]): Slice {
   return { damage: { sequence, problem } };
 }
 

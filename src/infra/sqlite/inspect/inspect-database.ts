@@ -12,7 +12,7 @@ import type { StoredProblem } from "../../../agents/coordination/ports/ledger-st
 import { CLAIMS_SINCE_VERSION } from "../database/claim-statements.ts";
 import { chainHash, genesisOf, type EventRow } from "../database/event-row.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
-import { loadMigrations, migrate, schemaVersion } from "../database/migrate.ts";
+import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
 import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
@@ -43,13 +43,13 @@ export function inspectDatabase(database: Database): StoredProblem[] {
   // One snapshot: what another process appends meanwhile is no damage.
   database
     .transaction(() => {
-      for (const check of checks) attempt(check, database, report);
+      for (const check of checks) tryCheck(check, database, report);
     })
     .deferred();
   return problems;
 }
 
-function attempt(
+function tryCheck(
   check: (database: Database, report: Report) => void,
   database: Database,
   report: Report,
@@ -65,7 +65,7 @@ function checkFile(database: Database, report: Report): void {
   const rows = database.pragma("integrity_check(20)") as { integrity_check: string }[];
   for (const { integrity_check: message } of rows)
     if (message !== "ok") report({ kind: "file_damaged", message });
-  if (endsWithinPage(database))
+  if (isCutWithinPage(database))
     report({ kind: "file_damaged", message: "the file ends in the middle of a page" });
   for (const row of database.pragma("foreign_key_check") as { table: string; rowid: number | null }[]) {
     report({ kind: "index_differs", message: `row ${row.rowid ?? "?"} of ${row.table} belongs to no run` });
@@ -73,7 +73,7 @@ function checkFile(database: Database, report: Report): void {
 }
 
 /** SQLite reads what is missing of a last page as zeros. Where a log holds pages, a checkpoint may be writing the file. */
-function endsWithinPage(database: Database): boolean {
+function isCutWithinPage(database: Database): boolean {
   const { size } = statSync(database.name);
   const log = statSync(`${database.name}-wal`, { throwIfNoEntry: false });
   return (log?.size ?? 0) === 0 && size % Number(database.pragma("page_size", { simple: true })) !== 0;
@@ -84,7 +84,7 @@ function checkSchema(database: Database, report: Report): void {
   const Fresh = database.constructor as new (path: string) => Database;
   const fresh = new Fresh(":memory:");
   try {
-    migrate(fresh, { path: ":memory:", applicationId: 0, version: schemaVersion(database) });
+    migrate(fresh, { path: ":memory:", applicationId: 0, version: readSchemaVersion(database) });
     const expected = schemaOf(fresh);
     const actual = schemaOf(database);
     for (const [name, sql] of expected) {
@@ -104,7 +104,7 @@ function checkMigrations(database: Database, report: Report): void {
     .prepare<[], { number: number; sha256: string }>("select number, sha256 from migration order by number")
     .all();
   const recorded = new Map(rows.map(({ number, sha256 }) => [number, sha256]));
-  for (const { number, sha256 } of loadMigrations().slice(0, schemaVersion(database))) {
+  for (const { number, sha256 } of loadMigrations().slice(0, readSchemaVersion(database))) {
     if (recorded.get(number) !== sha256)
       report({ kind: "schema_changed", message: `migration ${number} is recorded with another hash` });
   }
@@ -130,7 +130,7 @@ interface RunHead {
 type StoredRow = EventRow & { readonly hash: Buffer };
 
 function checkChains(database: Database, report: Report): void {
-  const origin = schemaVersion(database) < ORIGINS_SINCE_VERSION ? "null as origin" : "origin";
+  const origin = readSchemaVersion(database) < ORIGINS_SINCE_VERSION ? "null as origin" : "origin";
   const runs = database.prepare<[], RunHead>(
     `select run_key, run_id, length, head_hash, ${origin} from run order by run_key`,
   );
@@ -149,7 +149,7 @@ function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): vo
   let expected = 0;
   for (const row of rows) {
     const { sequence } = row;
-    if (sequence > expected) report(missing(runId, expected, sequence));
+    if (sequence > expected) report(createMissingProblem(runId, expected, sequence));
     if (sequence >= length) {
       report({
         kind: "event_forged",
@@ -159,22 +159,22 @@ function checkChain(run: RunHead, rows: Iterable<StoredRow>, report: Report): vo
       });
     } else if (!chainHash(previous, runId, row).equals(row.hash)) {
       // The first hash is also over the origin.
-      const what = sequence === 0 && origin !== null ? "the origin of the run, or event" : "event";
-      const message = `${what} ${sequence} (${row.type}) does not match its hash`;
+      const subject = sequence === 0 && origin !== null ? "the origin of the run, or event" : "event";
+      const message = `${subject} ${sequence} (${row.type}) does not match its hash`;
       report({ kind: "event_changed", message, runId, sequence });
     }
     // From the stored hash on, so that one changed event is reported once.
     previous = row.hash;
     expected = sequence + 1;
   }
-  if (expected < length) report(missing(runId, expected, length));
+  if (expected < length) report(createMissingProblem(runId, expected, length));
   else if (expected === length && !previous.equals(run.head_hash)) {
     const message = "the newest event is not the one that was appended last";
     report({ kind: "event_changed", message, runId, sequence: length - 1 });
   }
 }
 
-function missing(runId: string, from: number, before: number): StoredProblem {
+function createMissingProblem(runId: string, from: number, before: number): StoredProblem {
   const message =
     before - from === 1 ? `event ${from} is missing` : `events ${from} to ${before - 1} are missing`;
   return { kind: "event_missing", message, runId, sequence: from };
@@ -197,8 +197,8 @@ function checkCount(database: Database, report: Report): void {
       kind: stored < counted ? "event_missing" : "event_forged",
       message: `the runs count ${counted} events, the file holds ${stored}`,
     });
-  for (const [what, { before, after }] of gaps(database))
-    report({ kind: "event_missing", message: `between ${what} ${before} and ${after}, all are missing` });
+  for (const [table, { before, after }] of findGaps(database))
+    report({ kind: "event_missing", message: `between ${table} ${before} and ${after}, all are missing` });
 }
 
 interface Gap {
@@ -206,8 +206,8 @@ interface Gap {
   readonly after: number;
 }
 
-function gaps(database: Database): [string, Gap][] {
-  const found = (what: string, table: string, key: string): [string, Gap][] => {
+function findGaps(database: Database): [string, Gap][] {
+  const findGapsOf = (subject: string, table: string, key: string): [string, Gap][] => {
     // The common case, without ordering a million keys.
     if (numberOf(database, `select max(${key}) - count(*) from ${table}`) === 0) return [];
     return database
@@ -219,9 +219,12 @@ function gaps(database: Database): [string, Gap][] {
          limit 20`,
       )
       .all()
-      .map((gap) => [what, gap]);
+      .map((gap) => [subject, gap]);
   };
-  return [...found("coordination number", "run", "run_key"), ...found("event number", "event", "event_key")];
+  return [
+    ...findGapsOf("coordination number", "run", "run_key"),
+    ...findGapsOf("event number", "event", "event_key"),
+  ];
 }
 
 function numberOf(database: Database, sql: string): number {
@@ -258,7 +261,7 @@ function checkContent(database: Database, report: Report): void {
 
 /** The mark of a kept text and the rows that say for whom it is kept. */
 function checkKept(database: Database, report: Report): void {
-  if (schemaVersion(database) < KEPT_SINCE_VERSION) return;
+  if (readSchemaVersion(database) < KEPT_SINCE_VERSION) return;
   const rows = database
     .prepare<[], { sha256: string; kept: number }>(
       `select sha256, kept
@@ -275,7 +278,7 @@ function checkKept(database: Database, report: Report): void {
 
 /** A count that fell would give a token twice. */
 function checkClaims(database: Database, report: Report): void {
-  if (schemaVersion(database) < CLAIMS_SINCE_VERSION) return;
+  if (readSchemaVersion(database) < CLAIMS_SINCE_VERSION) return;
   const counted = database.prepare<[], number>("select newest from claim_token").pluck().all();
   const newest = numberOf(database, "select max(token) from claim");
   if (counted.length !== 1)

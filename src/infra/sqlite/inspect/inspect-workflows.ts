@@ -3,20 +3,20 @@ import { hash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
 import { checkWorkspaces } from "./inspect-workspaces.ts";
-import { entryHash } from "../workflows/memory-journal.ts";
+import { hashEntry } from "../workflows/memory-journal.ts";
 import type { EntryRow } from "../workflows/memory-statements.ts";
-import { schemaVersion } from "../database/migrate.ts";
+import { readSchemaVersion } from "../database/migrate.ts";
 import { BLOCKS_SINCE_VERSION, WORKFLOWS_SINCE_VERSION } from "../database/run-statements.ts";
 
 type Report = (problem: StoredProblem) => void;
 
 export function checkWorkflows(database: Database, report: Report): void {
-  if (schemaVersion(database) < WORKFLOWS_SINCE_VERSION) return;
+  if (readSchemaVersion(database) < WORKFLOWS_SINCE_VERSION) return;
   checkKinds(database, report);
   checkDefinitions(database, report);
   checkMemory(database, report);
   checkTags(database, report);
-  if (schemaVersion(database) < BLOCKS_SINCE_VERSION) return;
+  if (readSchemaVersion(database) < BLOCKS_SINCE_VERSION) return;
   checkReplaced(database, report);
   checkBlocks(database, report);
   checkWorkspaces(database, report);
@@ -65,7 +65,7 @@ function checkMemory(database: Database, report: Report): void {
   );
   for (const row of rows.iterate()) {
     const { memory_id, run_id: runId, sequence } = row;
-    if (!entryHash(row, row).equals(row.hash)) {
+    if (!hashEntry(row, row).equals(row.hash)) {
       const message = `memory entry ${memory_id} does not match its hash`;
       report({ kind: "content_changed", message, runId, sequence });
     }

@@ -2,14 +2,14 @@
 import { hash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import type { StoredProblem } from "../../../agents/coordination/ports/ledger-store.ts";
-import { schemaVersion } from "../database/migrate.ts";
-import { versionHash } from "../workflows/workspace-files.ts";
+import { readSchemaVersion } from "../database/migrate.ts";
+import { hashVersion } from "../workflows/workspace-files.ts";
 import { WORKSPACE_SINCE_VERSION, type FileRow } from "../workflows/workspace-statements.ts";
 
 type Report = (problem: StoredProblem) => void;
 
 export function checkWorkspaces(database: Database, report: Report): void {
-  if (schemaVersion(database) < WORKSPACE_SINCE_VERSION) return;
+  if (readSchemaVersion(database) < WORKSPACE_SINCE_VERSION) return;
   checkVersions(database, report);
   checkEvents(database, report);
   checkOrder(database, report);
@@ -29,7 +29,7 @@ function checkVersions(database: Database, report: Report): void {
   for (const row of rows) {
     const { path, version, content, content_type: contentType, sha256, updated_at: updatedAt } = row;
     const isWhole = content === null || hash("sha256", content) === sha256;
-    if (isWhole && versionHash({ ...row, contentType, updatedAt }).equals(row.hash)) continue;
+    if (isWhole && hashVersion({ ...row, contentType, updatedAt }).equals(row.hash)) continue;
     report({ kind: "content_changed", message: `version ${version} of ${path} does not match its hash` });
   }
 }

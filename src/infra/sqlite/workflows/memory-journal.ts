@@ -15,7 +15,7 @@ import type {
 import type { EntryRow, MemoryWrites } from "./memory-statements.ts";
 import type { WorkflowReads } from "./workflow-statements.ts";
 
-export function memoryJournal(
+export function createMemoryJournal(
   read: <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>,
   write: <T>(work: (writes: MemoryWrites) => T) => Promise<T>,
 ): MemoryJournal {
@@ -82,10 +82,17 @@ export function writeMemory(
   const { id, content, createdAt, expiresAt } = entry;
   const tags = JSON.stringify(entry.tags);
   putEntry.run({
-    ...{ runKey, sequence, tenant, scope, id, content, tags, createdAt },
+    runKey,
+    sequence,
+    tenant,
+    scope,
+    id,
+    content,
+    tags,
+    createdAt,
     expiresAt: expiresAt ?? null,
     expiresAtMs: expiresAt === undefined ? null : Date.parse(expiresAt),
-    hash: entryHash(at, {
+    hash: hashEntry(at, {
       memory_id: id,
       content,
       tags,
@@ -97,7 +104,7 @@ export function writeMemory(
 }
 
 /** sha256 over all that a reader is given, 32 bytes. */
-export function entryHash({ tenant, scope }: MemoryScope, row: EntryRow): Buffer {
+export function hashEntry({ tenant, scope }: MemoryScope, row: EntryRow): Buffer {
   const { memory_id, content, tags, created_at, expires_at } = row;
   return hash(
     "sha256",

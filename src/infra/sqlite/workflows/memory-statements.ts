@@ -3,7 +3,7 @@
  * the blocks of `000005_origins.sql`: a wide block without such an entry is one row to pass over, and so is a narrow one.
  */
 import type { Database, Statement } from "better-sqlite3";
-import { schemaVersion } from "../database/migrate.ts";
+import { readSchemaVersion } from "../database/migrate.ts";
 import { BLOCKS_SINCE_VERSION } from "../database/run-statements.ts";
 
 interface Scope {
@@ -63,7 +63,7 @@ const HAS_NOT_EXPIRED = "(expires_at_ms is null or expires_at_ms > @now)";
 
 /** A ledger of an older schema is read, until a writer brings it to the newest. */
 export function prepareMemoryReads(database: Database): MemoryReads {
-  return schemaVersion(database) < BLOCKS_SINCE_VERSION
+  return readSchemaVersion(database) < BLOCKS_SINCE_VERSION
     ? prepareWithoutBlocks(database)
     : prepareWithBlocks(database);
 }
@@ -103,7 +103,7 @@ function prepareWithBlocks(database: Database): MemoryReads {
        order by wide.block desc, narrow.block desc, memory_tag.event_key desc
        limit @limit`,
     ),
-    newestEntry: newestWhere(database, `${HAS_NOT_EXPIRED} and ${IS_NEWEST}`),
+    newestEntry: prepareNewestEntry(database, `${HAS_NOT_EXPIRED} and ${IS_NEWEST}`),
   };
 }
 
@@ -112,20 +112,20 @@ function prepareWithBlocks(database: Database): MemoryReads {
  * made of them: of two, the index is read down to either.
  */
 function blocksOf(lane: string): string {
-  const in_ = (name: string, bits: number): string =>
+  const formatScopeClause = (name: string, bits: number): string =>
     `${name}.tenant = @tenant and ${name}.scope = @scope and ${name}.lane = ${lane} and ${name}.bits = ${bits}
      and ${name}.expires_at_ms > @now
      and (${name}.newest > 0 or ${name}.replaced_until >= @before)`;
   return `memory_block as wide
        cross join memory_block as narrow
-         on ${in_("wide", 16)}
+         on ${formatScopeClause("wide", 16)}
          and wide.block <= @before >> 16
-         and ${in_("narrow", 8)}
+         and ${formatScopeClause("narrow", 8)}
          and narrow.block >= wide.block << 8
          and narrow.block <= min((wide.block << 8) + 255, @before >> 8)`;
 }
 
-function newestWhere(database: Database, isThere: string): MemoryReads["newestEntry"] {
+function prepareNewestEntry(database: Database, isThere: string): MemoryReads["newestEntry"] {
   return database.prepare<[EntryFilter & { id: string }], EntryRow>(
     `select ${ENTRY_COLUMNS}
      from (
@@ -171,7 +171,7 @@ function prepareWithoutBlocks(database: Database): MemoryReads {
        order by memory_tag.event_key desc
        limit @limit`,
     ),
-    newestEntry: newestWhere(database, HAS_NOT_EXPIRED),
+    newestEntry: prepareNewestEntry(database, HAS_NOT_EXPIRED),
   };
 }
 

@@ -6,7 +6,7 @@ import {
   type MemoryReads,
   type MemoryWrites,
 } from "./memory-statements.ts";
-import { schemaVersion } from "../database/migrate.ts";
+import { readSchemaVersion } from "../database/migrate.ts";
 import {
   ORIGINS_SINCE_VERSION,
   prepareChain,
@@ -71,7 +71,7 @@ interface RequestValues extends KeyValues {
 const OF_WORKFLOW = "kind = 'workflow'";
 
 export function prepareWorkflowReads(database: Database): WorkflowReads {
-  const origin = schemaVersion(database) >= ORIGINS_SINCE_VERSION ? "origin" : "null as origin";
+  const origin = readSchemaVersion(database) >= ORIGINS_SINCE_VERSION ? "origin" : "null as origin";
   const runColumns = `run_key, run_id, length, summary, ${origin}`;
   return {
     events: prepareEvents(database, OF_WORKFLOW),

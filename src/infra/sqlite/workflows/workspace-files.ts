@@ -7,7 +7,7 @@ import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError, invariant } from "../../../agents/coordination/contracts/errors.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
-  workspaceEtag,
+  formatWorkspaceEtag,
   type WorkspaceContent,
   type WorkspaceScope,
   type WorkspaceUpdate,
@@ -23,7 +23,7 @@ import type {
   WorkspaceWritten,
 } from "../../../agents/coordination/ports/workspace-store.ts";
 import type { WorkflowAppend } from "../../../agents/coordination/ports/workflow-store.ts";
-import { schemaVersion } from "../database/migrate.ts";
+import { readSchemaVersion } from "../database/migrate.ts";
 import {
   prepareWorkspaceReads,
   prepareWorkspaceWrites,
@@ -49,42 +49,42 @@ export interface WorkspaceFiles {
   write(request: WorkflowAppend, runKey: number, group: Group): void;
 }
 
-export function workspaceFiles({ database, guarded, queued }: WorkspaceParts): WorkspaceFiles {
+export function createWorkspaceFiles({ database, guarded, queued }: WorkspaceParts): WorkspaceFiles {
   let reads: WorkspaceReads | undefined;
   let writes: WorkspaceWrites | undefined;
   /** A ledger that is only read may have an older schema, until a writer brings it to the newest. */
   const read = <T>(run: (prepared: WorkspaceReads) => T): Promise<T | undefined> =>
     guarded(() => {
-      if (!reads && schemaVersion(database) < WORKSPACE_SINCE_VERSION) return undefined;
+      if (!reads && readSchemaVersion(database) < WORKSPACE_SINCE_VERSION) return undefined;
       return run((reads ??= prepareWorkspaceReads(database)));
     });
-  const prepared = (): WorkspaceWrites => (writes ??= prepareWorkspaceWrites(database));
+  const prepareWritesOnce = (): WorkspaceWrites => (writes ??= prepareWorkspaceWrites(database));
   return {
     store: {
       get: (at, path, query = {}) => read((statements) => find(statements, { ...at, path }, query)),
       list: (at, query = {}) => read((statements) => list(statements, at, query)),
       write: async (change) => {
-        let done: WorkspaceWritten | undefined;
+        let written: WorkspaceWritten | undefined;
         await queued((queue) =>
           queue.submit(({ afterEvents }) => {
             afterEvents.push(() => {
-              done = decide(prepared(), change);
+              written = decide(prepareWritesOnce(), change);
             });
             return undefined;
           }),
         );
-        invariant(done !== undefined, "a write that was committed was done");
-        return done;
+        invariant(written !== undefined, "a write that was committed was done");
+        return written;
       },
     },
-    conflict: (request) => conflictOf(prepared, request),
+    conflict: (request) => conflictOf(prepareWritesOnce, request),
     write: ({ workspace = [] }, runKey, { afterEvents }) => {
       for (const each of workspace) {
-        putHead(prepared(), each, each.version);
+        putHead(prepareWritesOnce(), each, each.version);
         afterEvents.push(() => {
-          const eventKey = prepared().eventKey.get(runKey, each.sequence);
+          const eventKey = prepareWritesOnce().eventKey.get(runKey, each.sequence);
           invariant(eventKey !== undefined, "the event of a workspace write is there");
-          putVersion(prepared(), each, { version: each.version, position: 2 * eventKey, eventKey });
+          putVersion(prepareWritesOnce(), each, { version: each.version, position: 2 * eventKey, eventKey });
         });
       }
     },
@@ -162,10 +162,10 @@ function conflictOf(prepared: () => WorkspaceWrites, { workspace = [] }: Workflo
     const file = JSON.stringify([at.tenant, at.scope, path]);
     const head = prepared().head.get({ ...at, path }) ?? NOTHING;
     const current = newest.get(file) ?? head.version;
-    if (current !== previous) return conflict(`${path} has version ${current}, not ${previous}`);
+    if (current !== previous) return createConflictError(`${path} has version ${current}, not ${previous}`);
     if (!newest.has(file) && head.is_removed === 1) added += 1;
-    if (added > 0 && filesIn(prepared(), at) + added > WORKFLOW_BOUNDS.workspaceFilesMax)
-      return conflict(`there is no room for ${path}`);
+    if (added > 0 && countFiles(prepared(), at) + added > WORKFLOW_BOUNDS.workspaceFilesMax)
+      return createConflictError(`there is no room for ${path}`);
     newest.set(file, version);
   }
   return undefined;
@@ -173,7 +173,7 @@ function conflictOf(prepared: () => WorkspaceWrites, { workspace = [] }: Workflo
 
 const NOTHING: HeadRow = { version: 0, is_removed: 1 };
 
-function conflict(message: string): Error {
+function createConflictError(message: string): Error {
   return new CoordinationError("WORKSPACE_CONFLICT", message);
 }
 
@@ -181,7 +181,7 @@ function isThere(head: HeadRow | undefined): head is HeadRow {
   return head?.is_removed === 0;
 }
 
-function filesIn({ count }: WorkspaceWrites, { tenant, scope }: WorkspaceScope): number {
+function countFiles({ count }: WorkspaceWrites, { tenant, scope }: WorkspaceScope): number {
   return count.get({ tenant, scope }) ?? 0;
 }
 
@@ -201,14 +201,14 @@ function refusalOf(
   change: WorkspaceChange,
   head: HeadRow | undefined,
 ): WorkspaceWritten | undefined {
-  if (!matches(writes, change, head))
+  if (!isMatching(writes, change, head))
     return { kind: "conflict", currentVersion: isThere(head) ? head.version : 0 };
   if (isThere(head)) return undefined;
   if (change.content === null) return { kind: "absent" };
-  return filesIn(writes, change.at) >= WORKFLOW_BOUNDS.workspaceFilesMax ? { kind: "full" } : undefined;
+  return countFiles(writes, change.at) >= WORKFLOW_BOUNDS.workspaceFilesMax ? { kind: "full" } : undefined;
 }
 
-function matches(
+function isMatching(
   { version }: WorkspaceWrites,
   { at, path, ifMatch }: WorkspaceChange,
   head: HeadRow | undefined,
@@ -217,7 +217,7 @@ function matches(
   if (!isThere(head)) return false;
   if (ifMatch === "any") return true;
   const sha256 = version.get({ ...at, path, version: head.version })?.sha256 ?? "";
-  return ifMatch.includes(workspaceEtag(head.version, sha256));
+  return ifMatch.includes(formatWorkspaceEtag(head.version, sha256));
 }
 
 function putHead(
@@ -244,9 +244,13 @@ function putVersion(
   const entry = { path, version, contentType, sha256: hash("sha256", text), updatedAt };
   const isRemoved = content ? 0 : 1;
   put.run({
-    ...{ ...place, ...entry, position, eventKey, isRemoved },
+    ...place,
+    ...entry,
+    position,
+    eventKey,
+    isRemoved,
     content: content ? text : null,
-    hash: versionHash({ ...place, ...entry, is_removed: isRemoved }),
+    hash: hashVersion({ ...place, ...entry, is_removed: isRemoved }),
   });
   endBefore.run({ ...place, version, position });
   giveUp.run({ ...place, version: version - WORKFLOW_BOUNDS.workspaceVersionsMax });
@@ -256,7 +260,7 @@ function putVersion(
 const REMOVED: WorkspaceContent = { contentType: "", text: "" };
 
 /** sha256 over all that a reader is given; of the content by its own hash, which stays when the content is given up. */
-export function versionHash({
+export function hashVersion({
   tenant,
   scope,
   path,

@@ -1,6 +1,6 @@
 /** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
 import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog } from "./conflict-log.ts";
@@ -9,7 +9,7 @@ import { uniqueChars } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, printable, shortenStart } from "../terminal/printable.ts";
-import { duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { addRelease } from "./release-command.ts";
 import { concerns } from "./resource-text.ts";
 import {
@@ -124,19 +124,19 @@ function renderClaims(listed: readonly Listed[], page: Page): string {
   const token = String(listed.at(-1)?.token ?? "").length;
   const steps = page.steps.map(text);
   const step = Math.min(STEP_CELLS_MAX, Math.max(4, ...steps.map(cellsOf)));
-  const since = instant(0).length;
+  const since = formatInstant(0).length;
   const tokenCells = Math.max(5, token);
   const resource = Math.max(RESOURCE_CELLS_MIN, columns - tokenCells - id - step - since - UNTIL_CELLS - 10);
   const heading = `${"TOKEN".padStart(tokenCells)}  ${"COORDINATION".padEnd(id)}  ${"STEP".padEnd(step)}  ${"SINCE".padEnd(since)}  ${"UNTIL".padEnd(UNTIL_CELLS)}  RESOURCE`;
   const lines = listed.map((claim, index) => {
-    const until = claim.expired ? "expired" : `in ${duration(claim.expiresAtMs - now)}`;
+    const until = claim.expired ? "expired" : `in ${formatDuration(claim.expiresAtMs - now)}`;
     const line = [
       String(claim.token).padStart(tokenCells),
       fit(text(claim.coordinationId).slice(0, idChars), id, unicode),
       fit(steps[index] ?? "", step, unicode),
-      instant(claim.acquiredAtMs),
+      formatInstant(claim.acquiredAtMs),
       until.padEnd(UNTIL_CELLS),
-      shortenStart(text(shownName(claim.resource)), resource, unicode),
+      shortenStart(text(formatResource(claim.resource)), resource, unicode),
     ].join("  ");
     return claim.expired ? paint.tone("faint", line) : line;
   });

@@ -15,7 +15,7 @@ import { fields } from "../terminal/fields.ts";
 import type { FoundConflict } from "./find-conflicts.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
-import { duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 /** The fields of a conflict; those without a value are left out. */
 export function renderConflict({ conflict, names }: FoundConflict, terminal: Terminal): string {
@@ -23,7 +23,7 @@ export function renderConflict({ conflict, names }: FoundConflict, terminal: Ter
   const text = (value: string): string => printable(value, terminal.unicode);
   const entries: readonly (readonly [string, string])[] = [
     ["resource", conflict.resource],
-    ["detected", instant(conflict.detectedAtMs)],
+    ["detected", formatInstant(conflict.detectedAtMs)],
     ["asked", conflict.contest ? requesterName(names, conflict) : ""],
     ["cause", causeText(conflict)],
     ["strategy", strategyText(conflict)],
@@ -73,10 +73,10 @@ function resolvedText({ resolution, contest, detectedAtMs }: ConflictRecord): st
   if (!resolution)
     return contest?.reviewByMs === undefined
       ? "not yet"
-      : `not yet: people may answer until ${instant(contest.reviewByMs)}`;
+      : `not yet: people may answer until ${formatInstant(contest.reviewByMs)}`;
   const { resolvedAtMs, rule } = resolution;
-  const after = resolvedAtMs > detectedAtMs ? ` (after ${duration(resolvedAtMs - detectedAtMs)})` : "";
-  return `${instant(resolvedAtMs)}${after}${rule === undefined ? "" : BY[rule]}`;
+  const after = resolvedAtMs > detectedAtMs ? ` (after ${formatDuration(resolvedAtMs - detectedAtMs)})` : "";
+  return `${formatInstant(resolvedAtMs)}${after}${rule === undefined ? "" : BY[rule]}`;
 }
 
 /** A ruling names the losers' steps alone; who they are follows from the claims without the winner. */
@@ -119,9 +119,9 @@ function factsOf(claim: Contestant, hasAsked: boolean): string {
   const facts = [
     `priority ${priority}`,
     ...(claimedSequence > 0 ? [`${token} ${claimedSequence}`] : []),
-    ...(expiresAtMs === undefined ? [] : [`lease until ${instant(expiresAtMs)}`]),
+    ...(expiresAtMs === undefined ? [] : [`lease until ${formatInstant(expiresAtMs)}`]),
     ...(declared ? ["declared as its own by its plan"] : []),
-    ...(changedAtMs === undefined ? [] : [`changed it at ${instant(changedAtMs)}`]),
+    ...(changedAtMs === undefined ? [] : [`changed it at ${formatInstant(changedAtMs)}`]),
   ];
   return facts.join(", ");
 }

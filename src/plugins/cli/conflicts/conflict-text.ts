@@ -6,7 +6,7 @@ import type { Contestant } from "../../../agents/coordination/contracts/arbitrat
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type StepId } from "../../../agents/coordination/contracts/ids.ts";
 import type { ConflictRecord, Resolution } from "./conflict-log.ts";
 import type { Tone } from "../terminal/paint.ts";
-import { instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { stepName } from "../ledger/step-name.ts";
 
 export type Names = ReadonlyMap<StepId, string>;
@@ -69,7 +69,7 @@ export function requesterName(names: Names, { contest }: ConflictRecord): string
 export function outcomeText(names: Names, conflict: ConflictRecord): string {
   const { resolution, contest } = conflict;
   if (!resolution)
-    return contest?.reviewByMs === undefined ? "open" : `open until ${instant(contest.reviewByMs)}`;
+    return contest?.reviewByMs === undefined ? "open" : `open until ${formatInstant(contest.reviewByMs)}`;
   const winner = winningParty(resolution);
   const what = winner ? `${partyName(names, winner)} won` : "refused";
   return `${what} (${resolution.because})`;

@@ -1,5 +1,5 @@
 /** Owns: `conflicts`. */
-import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import {
   numberOf,
@@ -15,7 +15,7 @@ import { uniqueChars } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, printable, shorten, shortenStart } from "../terminal/printable.ts";
-import { instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
   wholeNumber,
@@ -95,12 +95,12 @@ function renderConflicts(found: readonly FoundConflict[], terminal: Terminal): s
   const idChars = uniqueChars(found.map(({ conflict }) => conflict.coordinationId));
   const rows = found.map(({ conflict, names }) => ({
     id: text(`${conflict.coordinationId.slice(0, idChars)}:${numberOf(conflict)}`),
-    resource: text(shownName(conflict.resource)),
+    resource: text(formatResource(conflict.resource)),
     strategy: text(strategyText(conflict)),
     asked: text(requesterName(names, conflict)),
     outcome: shorten(text(outcomeText(names, conflict)), OUTCOME_CELLS_MAX, unicode),
     tone: OUTCOME_TONES[outcomeOf(conflict)],
-    time: instant(conflict.detectedAtMs),
+    time: formatInstant(conflict.detectedAtMs),
   }));
   const widest = (of: "id" | "resource" | "strategy" | "asked" | "outcome", min: number, max = 200): number =>
     Math.min(
@@ -109,9 +109,9 @@ function renderConflicts(found: readonly FoundConflict[], terminal: Terminal): s
     );
   const [id, strategy] = [widest("id", 8), widest("strategy", 8, STRATEGY_CELLS_MAX)];
   const [asked, outcome] = [widest("asked", 5, ASKED_CELLS_MAX), widest("outcome", 7)];
-  const rest = columns - instant(0).length - id - strategy - asked - outcome - 10;
+  const rest = columns - formatInstant(0).length - id - strategy - asked - outcome - 10;
   const resource = Math.min(Math.max(RESOURCE_CELLS_MIN, rest), widest("resource", 8));
-  const heading = `${"TIME".padEnd(instant(0).length)}  ${"CONFLICT".padEnd(id)}  ${"RESOURCE".padEnd(resource)}  ${"STRATEGY".padEnd(strategy)}  ${"ASKED".padEnd(asked)}  OUTCOME`;
+  const heading = `${"TIME".padEnd(formatInstant(0).length)}  ${"CONFLICT".padEnd(id)}  ${"RESOURCE".padEnd(resource)}  ${"STRATEGY".padEnd(strategy)}  ${"ASKED".padEnd(asked)}  OUTCOME`;
   const lines = rows.map((row) =>
     [
       row.time,

@@ -1,7 +1,7 @@
 /** Owns: `claims release`. The claims of a running gateway are its to end: no command writes to its ledger. */
 import type { Command } from "commander";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { printable } from "../terminal/printable.ts";
@@ -65,7 +65,7 @@ async function release(host: CliHost, text: string, options: ReleaseOptions): Pr
   }
   const shown = (value: unknown): string => printable(String(value), host.stdout.terminal.unicode);
   await writeLines(host, [
-    `released claim ${token} of step ${shown(stepId)} on ${shown(shownName(String(resource)))}`,
+    `released claim ${token} of step ${shown(stepId)} on ${shown(formatResource(String(resource)))}`,
     EFFECT,
     `See ${host.program} show ${shown(coordinationId)}`,
   ]);

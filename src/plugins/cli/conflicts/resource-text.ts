@@ -1,14 +1,14 @@
 /** Owns: resources as people ask for them: files by their paths, everything else by its name. */
 import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { covers, FILE, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
+import { isCovering, FILE, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
 
 /** Whether a claim on a resource holds for what was asked for, or for something below it. */
 export function concerns(asked: string): (resource: string) => boolean {
   const wanted = folded(
     kindOf(folded(asked)) === undefined ? FILE + realPath(resolve(asked)).replaceAll("\\", "/") : asked,
   );
-  return (resource) => covers(folded(resource), wanted) || covers(wanted, folded(resource));
+  return (resource) => isCovering(folded(resource), wanted) || isCovering(wanted, folded(resource));
 }
 
 /** Without regard to case: where a file system ignores it, names are recorded in lower case. */

@@ -1,6 +1,6 @@
 /** Owns: what `show` tells of the conflicts and claims of a coordination. */
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "./conflict-log.ts";
 import {
@@ -14,7 +14,7 @@ import {
 } from "./conflict-text.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable, shortenStart } from "../terminal/printable.ts";
-import { duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 /** The newest ones; `conflicts` and `claims` list all. */
 const LINES_MAX = 10;
@@ -44,7 +44,7 @@ export function conflictLines({ conflicts, names }: ChangeLog, terminal: Termina
       const who = `${requesterName(names, conflict)} asked, ${outcomeText(names, conflict)}`;
       const said = paint.tone(OUTCOME_TONES[outcomeOf(conflict)], printable(who, unicode));
       const number = printable(numberOf(conflict), unicode);
-      return `  ${instant(conflict.detectedAtMs)}  ${number}  ${resource}  ${said}`;
+      return `  ${formatInstant(conflict.detectedAtMs)}  ${number}  ${resource}  ${said}`;
     });
   return withTitle("conflicts, newest first", lines, conflicts.length);
 }
@@ -58,7 +58,7 @@ export function claimLines(
   const active = claims.filter(({ expiresAtMs }) => expiresAtMs > now);
   const lines = active.slice(0, LINES_MAX).map(({ token, resource, stepId, acquiredAtMs, expiresAtMs }) => {
     const who = printable(partyName(names, { stepId }), unicode);
-    const times = `since ${instant(acquiredAtMs)}, for ${duration(expiresAtMs - now)} more`;
+    const times = `since ${formatInstant(acquiredAtMs)}, for ${formatDuration(expiresAtMs - now)} more`;
     return `  ${token}  ${shortened(resource, unicode)}  ${who}  ${times}`;
   });
   return withTitle("claims", lines, active.length);
@@ -71,5 +71,5 @@ function withTitle(title: string, lines: readonly string[], all: number): string
 }
 
 function shortened(resource: string, unicode: boolean): string {
-  return shortenStart(printable(shownName(resource), unicode), RESOURCE_CELLS_MAX, unicode);
+  return shortenStart(printable(formatResource(resource), unicode), RESOURCE_CELLS_MAX, unicode);
 }

@@ -152,7 +152,9 @@ async function install({ folder, needs, ...pack }: Pack, manifest: AgentManifest
   // It is not run here, and it must be there.
   if (evalSuiteRef !== undefined) await readPackFile({ ...at, key: "evalSuiteRef" }, evalSuiteRef);
   return {
-    ...{ packName: pack.name, packVersion: pack.version, systemPrompt: prompt },
+    packName: pack.name,
+    packVersion: pack.version,
+    systemPrompt: prompt,
     manifest: { ...manifest, ...(required.length > 0 && { requiresCapabilities: required }) },
     ...(taskSchemaRef !== undefined && {
       taskSchema: await readPackJson({ ...at, key: "handoff.taskSchemaRef" }, taskSchemaRef),

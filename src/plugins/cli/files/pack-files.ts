@@ -6,7 +6,7 @@ import { realpath } from "node:fs/promises";
 import { isAbsolute, join, sep } from "node:path";
 import { AGENT_BOUNDS } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { bytes } from "../../../agents/coordination/std/quantities.ts";
+import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { readTextFile } from "./read-text-file.ts";
 
 export interface PackPlace {
@@ -21,7 +21,7 @@ export interface PackPlace {
 export async function readPackFile(place: PackPlace, ref: string): Promise<string> {
   const file = await fileOf(place, ref);
   const bytesMax = AGENT_BOUNDS.packFileBytesMax;
-  const tooLarge = (): CoordinationError => invalid(place, ref, `has more than ${bytes(bytesMax)}`);
+  const tooLarge = (): CoordinationError => invalid(place, ref, `has more than ${formatBytes(bytesMax)}`);
   const text = await readTextFile(file, { bytesMax, tooLarge }).catch((cause: unknown) => {
     if (cause instanceof CoordinationError && cause.message.startsWith(file))
       throw invalid(place, ref, cause.message.slice(file.length + 2));

@@ -6,7 +6,7 @@ import { jsonTextExcess } from "../../../agents/coordination/contracts/json-text
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import { duplicateKeyIn } from "./duplicate-key.ts";
-import { bytes } from "../../../agents/coordination/std/quantities.ts";
+import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { readTextFile } from "./read-text-file.ts";
 
 type Loaded =
@@ -33,7 +33,7 @@ export async function loadPlanFile(file: string): Promise<Loaded> {
 }
 
 function tooLarge(what: string, sizeMax: number): CoordinationError {
-  return new CoordinationError("INPUT_INVALID", `${what}: a plan may have at most ${bytes(sizeMax)}`);
+  return new CoordinationError("INPUT_INVALID", `${what}: a plan may have at most ${formatBytes(sizeMax)}`);
 }
 
 /** Nothing where the text is not JSON. */

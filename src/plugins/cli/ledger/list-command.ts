@@ -4,7 +4,7 @@ import { forkText } from "./kept.ts";
 import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, printable, shorten } from "../terminal/printable.ts";
-import { count, duration } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import {
   oneOf,
   runCommand,
@@ -104,7 +104,7 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
     const { coordinationId, status, objective, createdAtMs, steps } = entry;
     const word = paint.coordinationStatus(status) + " ".repeat(Math.max(0, 9 - status.length));
     const about = [...forkText(entry), objective ?? "-"].join(": ");
-    const age = duration(Math.max(0, now - createdAtMs)).padEnd(7);
+    const age = formatDuration(Math.max(0, now - createdAtMs)).padEnd(7);
     return [
       text(coordinationId).slice(0, idChars).padEnd(idChars),
       word,
@@ -119,7 +119,7 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
 
 function stepsOf({ total, open, failed }: Listed["steps"]): string {
   const parts = [...(open > 0 ? [`${open} open`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
-  return parts.length > 0 ? `${total} (${parts.join(", ")})` : count(total, "step");
+  return parts.length > 0 ? `${total} (${parts.join(", ")})` : formatCount(total, "step");
 }
 
 /** How many characters tell the listed ids apart; one may be there several times. */

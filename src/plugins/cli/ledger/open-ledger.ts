@@ -21,7 +21,7 @@ export function loadComposition() {
 
 export async function ledgerPathFor(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   if (ledger !== undefined) return ledger;
-  return (await loadComposition()).ledgerPathIn(await host.stateDir());
+  return (await loadComposition()).joinLedgerPath(await host.stateDir());
 }
 
 /** Opens the ledger for the time of `use`. @throws CoordinationError */

@@ -120,7 +120,9 @@ function jsonOf({ kind, replayed }: Told, tookMs: number): object {
   return {
     kind,
     ...rest,
-    ...{ from, to, equal: difference === undefined },
+    from,
+    to,
+    equal: difference === undefined,
     ...(difference && { difference }),
     eventsPerSecond: tookMs > 0 ? Math.round((derived * 1_000) / tookMs) : null,
   };

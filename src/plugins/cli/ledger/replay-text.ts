@@ -10,7 +10,7 @@ import type { CheckedRun } from "../../../agents/coordination/runtime/workflow-h
 import type { Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
-import { count } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 
 export type Told =
   | { readonly kind: "coordination"; readonly replayed: ReplayedCoordination }
@@ -31,11 +31,11 @@ function verdictLines(told: Told, tookMs: number, terminal: Terminal): string[] 
     return [
       `${paint.tone("alarm", " DIFFERS ")}  ${place}`,
       `    ${printable(difference.why, terminal.unicode)}`,
-      `    The ${count(Math.max(0, to - from), "event")} before it follow from the log.`,
+      `    The ${formatCount(Math.max(0, to - from), "event")} before it follow from the log.`,
     ];
   }
-  const derived = count(Math.max(0, to - from), "event");
-  const what = told.kind === "coordination" ? `, ${count(told.replayed.decisions, "decision")}` : "";
+  const derived = formatCount(Math.max(0, to - from), "event");
+  const what = told.kind === "coordination" ? `, ${formatCount(told.replayed.decisions, "decision")}` : "";
   const since = from > 0 ? ` from ${from} on` : "";
   return [
     `${paint.tone("good", "ok")}  ${id}: ${derived}${what}${since} come out as recorded${speed(to - from, tookMs)}`,
@@ -63,12 +63,12 @@ function underLines(under: ReplayedUnder, terminal: Terminal): string[] {
   const gone = plan === "deleted" ? [DELETED] : [];
   if (points.length === 0) return ["Under the policy the same would have been decided.", ...gone];
   return [
-    `Under the policy ${count(points.length, "decision")} would have been another:`,
+    `Under the policy ${formatCount(points.length, "decision")} would have been another:`,
     ...points.flatMap((point) => pointLines(point, terminal)),
     "",
     ...(leftOut > 0
       ? [
-          `${count(leftOut, "recorded fact")} left out: about work that would not have been the recorded work.`,
+          `${formatCount(leftOut, "recorded fact")} left out: about work that would not have been the recorded work.`,
         ]
       : []),
     ...uncertain.map(({ stepId, why }) => `No longer certain: ${text(stepId)} (${text(why)})`),

@@ -7,7 +7,7 @@ import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
-import { count } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
   withExamples,
@@ -90,8 +90,8 @@ function progressOn(host: CliHost): Progress {
 }
 
 function extentOf({ coordinations, workflowRuns = 0, events }: Checked): string {
-  const runs = workflowRuns > 0 ? `, ${count(workflowRuns, "workflow run")}` : "";
-  return `${count(coordinations, "coordination")}${runs}, ${count(events, "event")}`;
+  const runs = workflowRuns > 0 ? `, ${formatCount(workflowRuns, "workflow run")}` : "";
+  return `${formatCount(coordinations, "coordination")}${runs}, ${formatCount(events, "event")}`;
 }
 
 function render(verified: Verified, terminal: Terminal): string {
@@ -103,7 +103,7 @@ function render(verified: Verified, terminal: Terminal): string {
     const place = runId === undefined ? "" : `${runId}${sequence === undefined ? "" : `:${sequence}`}: `;
     return `${paint.tone("bad", kind)}  ${printable(place + message, terminal.unicode)}`;
   });
-  const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${count(problems.length, "problem")} in ${extent}`;
+  const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${formatCount(problems.length, "problem")} in ${extent}`;
   const advice = "Keep the file as it is, and move it aside or restore a backup.";
   return `${[verdict, ...lines, advice].join("\n")}\n`;
 }

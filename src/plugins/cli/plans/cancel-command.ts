@@ -29,7 +29,9 @@ function addCancelOf(
   }: { readonly path: string; readonly method: MethodName; readonly description: string },
 ): void {
   addRequest(parent, host, {
-    ...{ name: "cancel", method, description },
+    name: "cancel",
+    method,
+    description,
     step: "only this step; what depends on it is skipped",
     examples: [`${path} release-notes-2026-11`, `${path} release-notes draft-long`, `${path} co-1f0c --json`],
     done: "cancelling",

@@ -7,7 +7,7 @@ import type { CliHost } from "../terminal/cli-host.ts";
 import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
 import { loadPolicyFile } from "../files/policy-file.ts";
 import { printable } from "../terminal/printable.ts";
-import { count } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { placeIn, writeJson } from "../terminal/run-command.ts";
 
 export interface PlanForkOptions extends WaitOptions {
@@ -104,8 +104,8 @@ function headLines({ program, stdout }: CliHost, forked: Forked): string {
   };
   const lines = [
     `${what} ${preview ? "a fork" : `${id}, a fork`} of ${source} from ${forkedFrom.sequence}`,
-    `  kept   ${count(carried.length, "result")}${named(carried)}`,
-    `  anew   ${count(anew.length, "step")}${named(anew)}`,
+    `  kept   ${formatCount(carried.length, "result")}${named(carried)}`,
+    `  anew   ${formatCount(anew.length, "step")}${named(anew)}`,
     preview ? "Nothing was done: leave out --dry-run to run it" : `See ${program} timeline ${id}`,
   ];
   return `${lines.join("\n")}\n`;

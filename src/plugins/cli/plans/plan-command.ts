@@ -13,7 +13,7 @@ import { mermaidOf } from "./plan-mermaid.ts";
 import { tellProblems } from "./plan-problems.ts";
 import { addPlanRun } from "./plan-run-command.ts";
 import { printable } from "../terminal/printable.ts";
-import { count, duration } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
 
 const FILE = "a plan in JSON or YAML; - reads it from stdin";
@@ -71,8 +71,8 @@ function renderSummary(graph: StepGraph, terminal: Terminal): string {
     .map((lane) => paint.lane(lane, `${lane} ${lanes[lane] ?? 0}`));
   const chain = printable(chainOf(criticalPath), terminal.unicode);
   const lines = [
-    `${paint.tone("good", "ok")}  ${count(steps, "step")}, depth ${depth}, lanes: ${used.join(", ")}`,
-    `    critical path, by timeouts: ${duration(criticalPathMs)}  ${paint.tone("faint", chain)}`,
+    `${paint.tone("good", "ok")}  ${formatCount(steps, "step")}, depth ${depth}, lanes: ${used.join(", ")}`,
+    `    critical path, by timeouts: ${formatDuration(criticalPathMs)}  ${paint.tone("faint", chain)}`,
     ...(graph.budget ? [`    budget: ${budgetOf(graph.budget)}`] : []),
   ];
   return `${lines.join("\n")}\n`;
@@ -80,9 +80,9 @@ function renderSummary(graph: StepGraph, terminal: Terminal): string {
 
 function budgetOf({ spawns, tokens, costMicroUsd, wallMs }: NonNullable<StepGraph["budget"]>): string {
   return [
-    ...(spawns === undefined ? [] : [count(spawns, "spawn")]),
-    ...(tokens === undefined ? [] : [count(tokens, "token")]),
+    ...(spawns === undefined ? [] : [formatCount(spawns, "spawn")]),
+    ...(tokens === undefined ? [] : [formatCount(tokens, "token")]),
     ...(costMicroUsd === undefined ? [] : [`${costMicroUsd / 1_000_000} USD`]),
-    ...(wallMs === undefined ? [] : [duration(wallMs)]),
+    ...(wallMs === undefined ? [] : [formatDuration(wallMs)]),
   ].join(", ");
 }

@@ -4,7 +4,7 @@ import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem
 import type { CliHost, Output, Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
-import { count } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { writeJson, type JsonOption } from "../terminal/run-command.ts";
 
 /** All problems at once, as JSON or to `output`; the command fails. */
@@ -26,6 +26,6 @@ function renderProblems(problems: readonly PlanProblem[], terminal: Terminal): s
       `${paint.tone("strong", text(path))}  ${paint.tone("bad", text(code))}  ${text(message)}`,
   );
   const isCut = problems.length >= BOUNDS.planProblemsMax;
-  const verdict = `${paint.tone("alarm", " REFUSED ")}  ${count(problems.length, "problem")}${isCut ? " or more" : ""}`;
+  const verdict = `${paint.tone("alarm", " REFUSED ")}  ${formatCount(problems.length, "problem")}${isCut ? " or more" : ""}`;
   return `${[verdict, ...lines].join("\n")}\n`;
 }

@@ -1,12 +1,12 @@
 /** Owns: `plan run`: checking the file here, handing the plan to the gateway and saying what became of it. */
 import { askAboutPlan } from "./ask-about-plan.ts";
-import { checkedPlan } from "../../openclaw/plans/checked-plan.ts";
+import { checkPlanInput } from "../../openclaw/plans/checked-plan.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { loadPlanFile } from "../files/plan-file.ts";
 import { tellProblems } from "./plan-problems.ts";
 import { waitFor, waitLimit, withWait, type WaitOptions } from "./plan-wait.ts";
 import { printable } from "../terminal/printable.ts";
-import { count } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { runCommand, withExamples, withJson, writeJson } from "../terminal/run-command.ts";
 
 export function addPlanRun(plan: CommandGroup, host: CliHost): void {
@@ -27,7 +27,7 @@ export function addPlanRun(plan: CommandGroup, host: CliHost): void {
 async function runPlan(host: CliHost, file: string, options: WaitOptions): Promise<void> {
   const timeoutMs = waitLimit(options);
   const loaded = await loadPlanFile(file);
-  const problems = loaded.ok ? checkedPlan(loaded.value).problems : loaded.problems;
+  const problems = loaded.ok ? checkPlanInput(loaded.value).problems : loaded.problems;
   if (!loaded.ok || problems.length > 0) {
     await tellProblems(host, problems, { options, output: host.stderr });
     return;
@@ -56,5 +56,5 @@ async function submit(host: CliHost, plan: unknown, options: WaitOptions): Promi
 function acceptedLines({ program, stdout }: CliHost, { coordinationId, steps, replay }: Accepted): string {
   const id = printable(coordinationId, stdout.terminal.unicode);
   const what = replay ? "submitted before, not run twice:" : "running";
-  return `${what} ${id}, ${count(steps, "step")}\nSee ${program} timeline ${id}, or ${program} plan run with --wait\n`;
+  return `${what} ${id}, ${formatCount(steps, "step")}\nSee ${program} timeline ${id}, or ${program} plan run with --wait\n`;
 }

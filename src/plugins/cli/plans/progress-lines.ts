@@ -1,10 +1,10 @@
 /** Owns: how a running plan is told on the command line: one line while it runs, a few when it has ended. */
-import { gaveUpText } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
+import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
 import type { CoordinationStatusReport, StepReport } from "../../openclaw/plans/coordination-status.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable, shorten } from "../terminal/printable.ts";
-import { count } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 
 /** Of more steps in one situation, only these are named. */
 const NAMED_MAX = 4;
@@ -14,7 +14,7 @@ const ENDINGS_MAX = 20;
 export function progressLine(report: CoordinationStatusReport, { columns, unicode }: Terminal): string {
   const { counts, steps, delivery } = report;
   const parts = [
-    `${counts.ended} of ${count(counts.total, "step")} ended`,
+    `${counts.ended} of ${formatCount(counts.total, "step")} ended`,
     ...named("running", stepsIn(steps, ["running", "dispatched"]).map(attemptOf)),
     ...named("next try", stepsIn(steps, ["backoff"]).map(nextTry)),
     ...named(
@@ -57,12 +57,12 @@ export function endingLines(
   const completed = counts.byStatus["completed"] ?? 0;
   const kept = counts.carried === undefined ? "" : `, ${counts.carried} of them kept`;
   const told = delivery === undefined || delivery === "completed" ? "" : "; the owner could not be told";
-  const gaveUp = gaveUpText(successCriteria);
+  const gaveUp = formatUnmetCriteria(successCriteria);
   const unmet = gaveUp === "" ? "" : `; ${text(gaveUp)}`;
   const tone = status === "success" ? "good" : status === "partial" ? "warning" : "bad";
   const unfinished = steps.filter((step) => step.status !== "completed");
   return [
-    `${paint.tone(tone, text(status))}  ${completed} of ${count(counts.total, "step")} completed${kept}${unmet}${told}`,
+    `${paint.tone(tone, text(status))}  ${completed} of ${formatCount(counts.total, "step")} completed${kept}${unmet}${told}`,
     ...unfinished.slice(0, ENDINGS_MAX).map((step) => `    ${text(fateOf(step))}`),
     ...(unfinished.length > ENDINGS_MAX ? [`    and ${unfinished.length - ENDINGS_MAX} more`] : []),
     `See ${program} show ${text(coordinationId)}`,

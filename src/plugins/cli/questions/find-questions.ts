@@ -10,7 +10,7 @@ import {
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import {
   questionIdOf,
-  questionNamed,
+  parseQuestionId,
 } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { FoundQuestion } from "./question-report.ts";
@@ -112,7 +112,7 @@ const CANDIDATES_MAX = 10;
 
 /** A question by its id; an open one also by a unique prefix, or with a unique prefix of its coordination's id. */
 export async function findQuestion(reads: QuestionReads, text: string): Promise<NamedQuestion> {
-  const named = questionNamed(text);
+  const named = parseQuestionId(text);
   const exact = named && (await questionOf(reads, named));
   if (exact) return { kind: "found", found: exact };
   const open = await newestQuestions(reads, { wanted: "open", limit: OPEN_QUESTIONS_MAX });
@@ -140,7 +140,7 @@ function idOf({ view, question }: FoundQuestion): string {
 
 function isNamedBy(found: FoundQuestion, text: string): boolean {
   if (text === "") return false;
-  const named = questionNamed(text);
+  const named = parseQuestionId(text);
   const { coordinationId } = found.view;
   const isOfPrefix = named !== undefined && coordinationId.startsWith(named.coordinationId);
   return isOfPrefix && named.escalationId === found.question.escalationId
@@ -148,7 +148,7 @@ function isNamedBy(found: FoundQuestion, text: string): boolean {
     : idOf(found).startsWith(text);
 }
 
-type Named = NonNullable<ReturnType<typeof questionNamed>>;
+type Named = NonNullable<ReturnType<typeof parseQuestionId>>;
 
 async function questionOf(
   reads: QuestionReads,

@@ -54,7 +54,11 @@ export async function readGateLog(
   coordinationId: CoordinationId,
 ): Promise<GateLog> {
   const notes: Notes = {
-    ...{ verdicts: [], revisions: [], held: new Map(), released: new Map(), closedAtMs: new Map() },
+    verdicts: [],
+    revisions: [],
+    held: new Map(),
+    released: new Map(),
+    closedAtMs: new Map(),
     begun: new Map(),
   };
   for await (const page of logPages(reader, coordinationId))

@@ -4,7 +4,7 @@
  */
 import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
 import type { CheckReport, NoticeReport, QuestionReport } from "./question-report.ts";
-import { instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 type Asked = Pick<QuestionReport, "cause" | "stepId" | "stepName" | "confidence">;
 
@@ -96,7 +96,7 @@ export function checkText({
 }
 
 export function noticeText({ channel, atMs, outcome }: NoticeReport): string {
-  return outcome === "pending" ? `${channel} due at ${instant(atMs)}` : `${channel} ${outcome}`;
+  return outcome === "pending" ? `${channel} due at ${formatInstant(atMs)}` : `${channel} ${outcome}`;
 }
 
 export function answersText(answers: readonly AnswerKind[]): string {
@@ -172,8 +172,8 @@ export function closedText({ closed, answered, deadlineAtMs }: Closed): string {
   const { resolution } = closed;
   if (answered) {
     const { by, through, atMs } = answered;
-    return `${resolution} by ${answererText(by)} through ${through} at ${instant(atMs)}`;
+    return `${resolution} by ${answererText(by)} through ${through} at ${formatInstant(atMs)}`;
   }
-  if (resolution === "expired") return `expired at ${instant(deadlineAtMs)}: nobody answered`;
+  if (resolution === "expired") return `expired at ${formatInstant(deadlineAtMs)}: nobody answered`;
   return resolution === "cancelled" ? "withdrawn: nobody needs an answer any more" : resolution;
 }

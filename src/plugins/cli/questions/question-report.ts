@@ -75,11 +75,13 @@ export async function questionReport(
   const step = steps.find(({ stepId }) => stepId === shared.stepId);
   return {
     questionId: questionIdOf(coordinationId, shared.escalationId),
-    ...{ coordinationId, ownerSession },
+    coordinationId,
+    ownerSession,
     status: question.closed ? "closed" : "open",
     ...shared,
     ...(step && stepReport(step, question)),
-    ...{ answers, onExpiry },
+    answers,
+    onExpiry,
     ...(text && { asked: (await readQuestion({ content }, question)) ?? null }),
     ...(notices && { notices: noticeReports(notices, question) }),
   };

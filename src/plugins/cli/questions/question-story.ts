@@ -13,7 +13,12 @@ import {
   expiryText,
   noticeText,
 } from "./question-lines.ts";
-import { bytes, count, duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatInstant,
+} from "../../../agents/coordination/std/quantities.ts";
 
 interface QuestionPage {
   readonly terminal: Terminal;
@@ -42,7 +47,7 @@ function questionLines(question: QuestionReport, page: QuestionPage): string[] {
   const { paint, text, unicode, now } = drawing;
   const columns = Math.max(COLUMNS_MIN, drawing.columns);
   const line = (value: string): string => `  ${shorten(text(value), columns - 2, unicode)}`;
-  const age = duration(Math.max(0, now - question.askedAtMs));
+  const age = formatDuration(Math.max(0, now - question.askedAtMs));
   return [
     `${paint.tone("strong", text(question.questionId))}  ${stateText(question, drawing)}`,
     line(`${aboutText(question)}: ${causeText(question)}`),
@@ -63,7 +68,7 @@ function stateText({ closed, deadlineAtMs, askedAtMs }: QuestionReport, { paint,
   const left = deadlineAtMs - now;
   if (left <= 0) return paint.tone("bad", "past its time");
   const isUrgent = left < (deadlineAtMs - askedAtMs) / 2;
-  return paint.tone(isUrgent ? "warning" : "plain", `${duration(left)} left`);
+  return paint.tone(isUrgent ? "warning" : "plain", `${formatDuration(left)} left`);
 }
 
 /** In quotes, on lines of their own: nobody may take it for ours. */
@@ -133,15 +138,15 @@ function entriesOf(question: QuestionReport, now: number): Entries {
     ["about", `${aboutText(question)}: ${causeText(question)}`],
     ["coordination", `${question.coordinationId}, of ${question.ownerSession}`],
     ["asked by", askedBy ?? ""],
-    ["asked", `${instant(askedAtMs)} (${duration(Math.max(0, now - askedAtMs))} ago)`],
+    ["asked", `${formatInstant(askedAtMs)} (${formatDuration(Math.max(0, now - askedAtMs))} ago)`],
     ...(closed ? closedEntries(question) : openEntries(question)),
-    ["result", result ? `${bytes(result.bytes)}, sha256 ${result.sha256}` : ""],
+    ["result", result ? `${formatBytes(result.bytes)}, sha256 ${result.sha256}` : ""],
   ];
 }
 
 function openEntries(question: QuestionReport): Entries {
   return [
-    ["until", instant(question.deadlineAtMs)],
+    ["until", formatInstant(question.deadlineAtMs)],
     ["answers", answersText(question.answers)],
     ["not by", question.requireDifferentApprover ? "the session that it is about" : ""],
     ["otherwise", expiryText(question)],
@@ -152,7 +157,7 @@ function closedEntries(question: QuestionReport): Entries {
   const { refusedAnswers } = question;
   return [
     ["closed", closedText(question)],
-    ["did not count", refusedAnswers === undefined ? "" : count(refusedAnswers, "answer")],
+    ["did not count", refusedAnswers === undefined ? "" : formatCount(refusedAnswers, "answer")],
   ];
 }
 
@@ -175,7 +180,7 @@ function heldLines(heldText: HeldText, drawing: Drawing): string[] {
   if (heldText === undefined) return [];
   if (heldText === null) return ["", "The held result is no longer kept."];
   const shown = heldText.slice(0, HELD_CHARS_MAX).toWellFormed();
-  const cut = heldText.length > shown.length ? [`(cut after ${count(shown.length, "character")})`] : [];
+  const cut = heldText.length > shown.length ? [`(cut after ${formatCount(shown.length, "character")})`] : [];
   return [...writtenByAgent("the held result, as an agent wrote it", shown, drawing), ...cut];
 }
 

@@ -10,7 +10,7 @@ import type { GateLog, Released, VerdictRecord } from "./gate-log.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
 import { aboutText, causeText, checkText, closedText, percent } from "./question-lines.ts";
-import { count, duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 const LINES_MAX = 10;
 
@@ -39,7 +39,7 @@ export function questionLines(
       const { escalationId, askedAtMs, closed } = question;
       const parts = [escalationId, questionText(question, names), outcomeText(question, now)];
       const said = parts.map((part) => printable(part, terminal.unicode)).join("  ");
-      return `  ${instant(askedAtMs)}  ${paint.tone(closed ? "plain" : "warning", said)}`;
+      return `  ${formatInstant(askedAtMs)}  ${paint.tone(closed ? "plain" : "warning", said)}`;
     });
   const more = escalations.length > lines.length ? [`  and ${escalations.length - lines.length} more`] : [];
   return ["", "questions, newest first", ...lines, ...more];
@@ -61,8 +61,8 @@ export function outcomeText(question: QuestionView, now: number): string {
   const { closed, deadlineAtMs } = question;
   if (closed) return closedText(question);
   return deadlineAtMs > now
-    ? `open until ${instant(deadlineAtMs)} (${duration(deadlineAtMs - now)} left)`
-    : `open, past its time since ${instant(deadlineAtMs)}`;
+    ? `open until ${formatInstant(deadlineAtMs)} (${formatDuration(deadlineAtMs - now)} left)`
+    : `open, past its time since ${formatInstant(deadlineAtMs)}`;
 }
 
 export type VerdictsOf = ReadonlyMap<StepId, readonly VerdictRecord[]>;
@@ -83,7 +83,7 @@ export function gateFields(
     ["held", held ? heldText(step) : ""],
     ["question", held?.escalationId ?? ""],
     ["checks", checksText(step, verdicts.get(stepId) ?? [])],
-    ["revised", revisions === undefined ? "" : count(revisions, "time")],
+    ["revised", revisions === undefined ? "" : formatCount(revisions, "time")],
     ["released", released ? RELEASED[released] : ""],
   ];
 }
@@ -95,7 +95,7 @@ const RELEASED: Readonly<Record<Released, string>> = {
 };
 
 function heldText({ held, endedAtMs }: StepView): string {
-  const since = endedAtMs === undefined ? "" : `since ${instant(endedAtMs)}`;
+  const since = endedAtMs === undefined ? "" : `since ${formatInstant(endedAtMs)}`;
   if (held?.confidenceUnreadable) return `${since}; the confidence that its agent states cannot be read`;
   return held?.confidence === undefined ? since : `${since}; its agent is ${percent(held.confidence)} sure`;
 }

@@ -1,7 +1,7 @@
 /** Owns: the picture of a timeline on a terminal. */
 import { stripVTControlCharacters } from "node:util";
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { gaveUpText } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
+import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
 import type { Lane } from "../../../agents/coordination/contracts/envelope.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../conflicts/conflict-log.ts";
@@ -10,7 +10,7 @@ import type { GateLog } from "../questions/gate-log.ts";
 import { forkText, keptText } from "../ledger/kept.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { cellsOf, fit, printable, shorten } from "../terminal/printable.ts";
-import { count, duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { isDelivery, stepName } from "../ledger/step-name.ts";
 import { barOf, ticksOf, type Axis } from "./time-axis.ts";
 import { conflictCells, conflictNotes, conflictSign } from "./timeline-conflicts.ts";
@@ -58,16 +58,16 @@ function header(
   const title = objective === null ? "(the objective is no longer kept)" : text(objective);
   const failed = timeline.rows.filter(({ status }) => status === "failed" || status === "timed_out").length;
   const facts = [
-    `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", duration(timeline.durationMs))}`,
+    `${paint.coordinationStatus(timeline.status)} ${paint.tone("strong", formatDuration(timeline.durationMs))}`,
     [
-      count(timeline.rows.filter((row) => !isDelivery(row)).length, "step"),
+      formatCount(timeline.rows.filter((row) => !isDelivery(row)).length, "step"),
       ...keptText(timeline.rows),
       ...(failed > 0 ? [paint.tone("bad", `${failed} failed`)] : []),
     ].join(", "),
     ...conflictsFact(view, paint),
     ...questionsFact(view, paint),
-    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view.successCriteria)))] : []),
-    `started ${instant(timeline.startedAtMs)}`,
+    ...(view.gaveUp ? [paint.tone("warning", text(formatUnmetCriteria(view.successCriteria)))] : []),
+    `started ${formatInstant(timeline.startedAtMs)}`,
   ];
   const { traceId, causalRef } = view.trace;
   const ids = [
@@ -89,7 +89,8 @@ function conflictsFact({ conflicts }: CoordinationView, paint: Paint): string[] 
   const open = conflicts.filter(({ resolution }) => !resolution).length;
   if (conflicts.length === 0) return [];
   return [
-    count(conflicts.length, "conflict") + (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
+    formatCount(conflicts.length, "conflict") +
+      (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
   ];
 }
 
@@ -97,7 +98,8 @@ function questionsFact({ escalations }: CoordinationView, paint: Paint): string[
   const open = escalations.filter(({ closed }) => !closed).length;
   if (escalations.length === 0) return [];
   return [
-    count(escalations.length, "question") + (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
+    formatCount(escalations.length, "question") +
+      (open > 0 ? `, ${paint.tone("warning", `${open} open`)}` : ""),
   ];
 }
 
@@ -149,7 +151,7 @@ function chart(timeline: Timeline, drawing: Drawing): string[] {
 /** What never began took no time. */
 function tookText({ status, durationMs, carriedFrom }: TimelineRow): string {
   if (carriedFrom !== undefined) return "kept";
-  return status === "waiting" || status === "skipped" ? "-" : duration(durationMs);
+  return status === "waiting" || status === "skipped" ? "-" : formatDuration(durationMs);
 }
 
 function columnsOf(
@@ -352,8 +354,10 @@ function waitsOf({ timeline, program }: TimelinePicture, { terminal, paint, colu
 }
 
 function waitText({ attempt, retryAtMs, answerByMs }: TimelineRow): string {
-  if (retryAtMs !== undefined) return `attempt ${attempt + 1} at ${instant(retryAtMs)}`;
-  return answerByMs === undefined ? "" : `waits for people until ${instant(answerByMs)}; try it again with`;
+  if (retryAtMs !== undefined) return `attempt ${attempt + 1} at ${formatInstant(retryAtMs)}`;
+  return answerByMs === undefined
+    ? ""
+    : `waits for people until ${formatInstant(answerByMs)}; try it again with`;
 }
 
 /** As it is typed into a shell. */

@@ -3,7 +3,7 @@ import type {
   CoordinationView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
-import { gaveUpText } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
+import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
 import { earlierAttempts } from "../ledger/attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog, type ChangeLog } from "../conflicts/conflict-log.ts";
@@ -13,7 +13,12 @@ import { readGateLog, type GateLog } from "../questions/gate-log.ts";
 import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
-import { bytes, count, duration, instant } from "../../../agents/coordination/std/quantities.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatInstant,
+} from "../../../agents/coordination/std/quantities.ts";
 import { renderTimeline } from "./render-timeline.ts";
 import { claimLines, claimsText, conflictLines, conflictsText } from "../conflicts/show-claims.ts";
 import {
@@ -116,22 +121,22 @@ function renderCoordination({ view, objective, log, gates }: Shown, host: CliHos
   const { createdAtMs, endedAtMs, trace } = view;
   const page: Page = { paint, text, now: host.now(), gates, verdicts: verdictsByStep(gates) };
   const title = objective === null ? "(the objective is no longer kept)" : text(objective);
-  const ended = endedAtMs === undefined ? "" : `, ended ${instant(endedAtMs)}`;
-  const took = endedAtMs === undefined ? "" : ` (${duration(endedAtMs - createdAtMs)})`;
+  const ended = endedAtMs === undefined ? "" : `, ended ${formatInstant(endedAtMs)}`;
+  const took = endedAtMs === undefined ? "" : ` (${formatDuration(endedAtMs - createdAtMs)})`;
   const lines = [
     `${text(view.coordinationId)}  ${paint.coordinationStatus(view.status)}`,
     paint.tone("strong", title),
-    ...(view.gaveUp ? [paint.tone("warning", text(gaveUpText(view.successCriteria)))] : []),
+    ...(view.gaveUp ? [paint.tone("warning", text(formatUnmetCriteria(view.successCriteria)))] : []),
     ...fields(paint, [
       ["owner", text(view.ownerSession)],
-      ["started", `${instant(createdAtMs)}${ended}${took}`],
+      ["started", `${formatInstant(createdAtMs)}${ended}${took}`],
       ["trace", text(trace.traceId ?? "")],
       ["after", text(trace.causalRef ?? "")],
       ["plan", view.plan ? planText(view.plan) : ""],
       ["source", text([...forkText(view), ...keptText(view.steps)].join(", "))],
       ["conflicts", conflictsText(log)],
       ["claims", claimsText(view, page.now)],
-      ["changes", log.changes > 0 ? count(log.changes, "write") : ""],
+      ["changes", log.changes > 0 ? formatCount(log.changes, "write") : ""],
       ["questions", questionsText(view)],
       ["criteria", text(criteriaText(view))],
     ]),
@@ -144,7 +149,9 @@ function renderCoordination({ view, objective, log, gates }: Shown, host: CliHos
 }
 
 function planText({ steps, deadlineAtMs }: NonNullable<CoordinationView["plan"]>): string {
-  return count(steps, "step") + (deadlineAtMs === undefined ? "" : `, until ${instant(deadlineAtMs)}`);
+  return (
+    formatCount(steps, "step") + (deadlineAtMs === undefined ? "" : `, until ${formatInstant(deadlineAtMs)}`)
+  );
 }
 
 function renderStep(step: StepView, page: Page): string[] {
@@ -182,12 +189,12 @@ function dependsOnText({ dependsOn = [], fanIn }: StepView, text: Page["text"]):
 }
 
 function contentText({ bytes: size, sha256 }: StepView["input"]): string {
-  return `${bytes(size)}, sha256 ${sha256.slice(0, 12)}`;
+  return `${formatBytes(size)}, sha256 ${sha256.slice(0, 12)}`;
 }
 
 function timeFields(step: StepView, { paint, now }: Page): [string, string][] {
-  const time = (atMs: number | undefined): string => (atMs === undefined ? "" : instant(atMs));
-  const ahead = (atMs: number): string => (atMs > now ? ` (in ${duration(atMs - now)})` : "");
+  const time = (atMs: number | undefined): string => (atMs === undefined ? "" : formatInstant(atMs));
+  const ahead = (atMs: number): string => (atMs > now ? ` (in ${formatDuration(atMs - now)})` : "");
   const { dispatchedAtMs, deadlineAtMs, retryAtMs, answerByMs } = step;
   const isOver = step.status === "backoff" || step.status === "blocked";
   return [
@@ -212,7 +219,7 @@ function stepTitle(step: StepView, { paint, text }: Page): string {
     `${paint.stepSign(status)} ${text(stepName({ stepId }))}`,
     ...(name === undefined || name === stepId ? [] : [paint.tone("strong", text(name))]),
     paint.stepStatus(status, status.replace("_", " ")) + because,
-    ...(durationMs === undefined ? [] : [duration(durationMs)]),
+    ...(durationMs === undefined ? [] : [formatDuration(durationMs)]),
     ...(attempt > 1 ? [`attempt ${attempt}${attempts}`] : []),
   ];
   return parts.join("  ");

@@ -1,5 +1,5 @@
 /** Owns: conflicts in the picture of a timeline: a mark on the row of who asked, a line each below the chart. */
-import { shownName } from "../../../agents/coordination/contracts/resource-names.ts";
+import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { ChangeLog } from "../conflicts/conflict-log.ts";
 import {
@@ -11,7 +11,7 @@ import {
 } from "../conflicts/conflict-text.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { cellsOf, printable, shorten, shortenStart } from "../terminal/printable.ts";
-import { duration } from "../../../agents/coordination/std/quantities.ts";
+import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import type { Axis } from "./time-axis.ts";
 import type { Timeline, TimelineConflict } from "./timeline.ts";
 
@@ -51,14 +51,14 @@ export function conflictNotes(
 ): string[] {
   const { unicode } = terminal;
   const lines = conflicts.slice(-LINES_MAX).map((conflict) => {
-    const at = duration(Math.max(0, conflict.detectedAtMs - startedAtMs));
+    const at = formatDuration(Math.max(0, conflict.detectedAtMs - startedAtMs));
     const before = `${printable(numberOf(conflict), unicode)} at ${at}: `;
     const after = printable(
       `: ${requesterName(names, conflict)} asked, ${outcomeText(names, conflict)}`,
       unicode,
     );
     const rest = Math.max(RESOURCE_CELLS_MIN, columns - 2 - cellsOf(before) - cellsOf(after));
-    const resource = shortenStart(printable(shownName(conflict.resource), unicode), rest, unicode);
+    const resource = shortenStart(printable(formatResource(conflict.resource), unicode), rest, unicode);
     const said = shorten(before + resource + after, columns - 2, unicode);
     return `${paint.tone(OUTCOME_TONES[outcomeOf(conflict)], conflictSign(unicode))} ${said}`;
   });

@@ -8,7 +8,7 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import type { GateLog } from "../questions/gate-log.ts";
 import type { Paint } from "../terminal/paint.ts";
 import { printable, shorten } from "../terminal/printable.ts";
-import { duration } from "../../../agents/coordination/std/quantities.ts";
+import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { namesOf, outcomeText, questionText, verdictText } from "../questions/show-questions.ts";
 import { stepName } from "../ledger/step-name.ts";
 import type { Axis } from "./time-axis.ts";
@@ -65,7 +65,7 @@ function verdictNotes({ view, timeline, gates }: GateNotes, { terminal, paint, c
   const lines = gates.verdicts.slice(-LINES_MAX).map((verdict) => {
     const name = names.get(verdict.stepId);
     const who = stepName({ stepId: verdict.stepId, ...(name !== undefined && { name }) });
-    const at = duration(Math.max(0, verdict.atMs - timeline.startedAtMs));
+    const at = formatDuration(Math.max(0, verdict.atMs - timeline.startedAtMs));
     const said = printable(`${who} at ${at}: ${verdictText(verdict)}`, unicode);
     const sign = paint.stepSign(VERDICT_SIGNS["verdict" in verdict ? verdict.verdict : "none"]);
     return `${sign} ${shorten(said, columns - 2, unicode)}`;
@@ -85,7 +85,7 @@ function questionNotes(
   const nowMs = timeline.startedAtMs + timeline.durationMs;
   const lines = view.escalations.slice(-LINES_MAX).map((question) => {
     const { escalationId, askedAtMs, closed, stepId, answers = [] } = question;
-    const at = duration(Math.max(0, askedAtMs - timeline.startedAtMs));
+    const at = formatDuration(Math.max(0, askedAtMs - timeline.startedAtMs));
     const what = `${escalationId} at ${at}, ${outcomeText(question, nowMs)}: ${questionText(question, names)}`;
     const said = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(printable(what, unicode), columns - 2, unicode)}`;
     // What a step in this state waits for stands above, with the command that tries it again.

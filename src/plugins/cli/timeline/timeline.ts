@@ -134,7 +134,10 @@ function questionsOf(
   const questions = escalations.map(({ escalationId, stepId, cause, deadlineAtMs, askedAtMs, closed }) => {
     const closedAtMs = gates?.closedAtMs.get(escalationId);
     return {
-      ...{ escalationId, cause, deadlineAtMs, askedMs: since(askedAtMs) },
+      escalationId,
+      cause,
+      deadlineAtMs,
+      askedMs: since(askedAtMs),
       ...(stepId && { stepId }),
       ...(closedAtMs !== undefined && { closedMs: since(closedAtMs) }),
       ...(closed && { resolution: closed.resolution }),
@@ -145,7 +148,9 @@ function questionsOf(
 
 function verdictsOf({ verdicts }: GateLog, startedAtMs: number): TimelineVerdict[] {
   return verdicts.map((each) => ({
-    ...{ stepId: each.stepId, attempt: each.attempt, check: each.check },
+    stepId: each.stepId,
+    attempt: each.attempt,
+    check: each.check,
     ruledMs: Math.max(0, each.atMs - startedAtMs),
     verdict: "verdict" in each ? each.verdict : "none",
   }));
@@ -198,7 +203,10 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
     ...(parentStepId && { parentStepId }),
     depth,
     ...(name && { name }),
-    ...{ agentId, lane, status, attempt },
+    agentId,
+    lane,
+    status,
+    attempt,
     ...situationFields(step),
     ...(earlier.length > 0 && { earlier }),
     startMs: since(beganAtMs),

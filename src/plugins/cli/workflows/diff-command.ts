@@ -8,7 +8,7 @@ import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
-import { count } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
   withExamples,
@@ -77,7 +77,7 @@ function linesOf({ a, b, eventDiffs, stateDiff, truncated }: RunDiff, terminal: 
   });
   const left = eventDiffs.length - lines.length;
   return [
-    `${paint.tone("warning", "differ")}  from event ${first.seq} on, ${count(eventDiffs.length, "place")}${truncated ? " or more" : ""}`,
+    `${paint.tone("warning", "differ")}  from event ${first.seq} on, ${formatCount(eventDiffs.length, "place")}${truncated ? " or more" : ""}`,
     ...lines,
     ...(left > 0 ? [`        and ${left} more`] : []),
     `state   ${text(JSON.stringify(stateDiff))}`,

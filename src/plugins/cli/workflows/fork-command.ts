@@ -32,7 +32,11 @@ const URL_DEFAULT = "http://127.0.0.1:4096";
 /** By the names under which the parser has their values. */
 type Flags = Partial<Record<keyof ForkOptions, string>>;
 const OF_PLANS: Flags = {
-  ...{ policy: "--policy", as: "--as", dryRun: "--dry-run", wait: "--wait", timeout: "--timeout" },
+  policy: "--policy",
+  as: "--as",
+  dryRun: "--dry-run",
+  wait: "--wait",
+  timeout: "--timeout",
 };
 const OF_RUNS: Flags = { mode: "--mode", configurable: "--configurable", url: "--url", token: "--token" };
 

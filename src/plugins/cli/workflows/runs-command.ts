@@ -9,7 +9,7 @@ import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { printable } from "../terminal/printable.ts";
-import { count, instant } from "../../../agents/coordination/std/quantities.ts";
+import { formatCount, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
   wholeNumber,
@@ -74,7 +74,13 @@ function listedOf({ runId, length, summary, origin }: Entry) {
   const { status, tenant, workflowId, createdAtMs, parent } = summary;
   const startedAt = new Date(createdAtMs).toISOString();
   return {
-    ...{ runId, workflowId, status, tenant, startedAt, events: length, parentRunId: parent?.runId ?? null },
+    runId,
+    workflowId,
+    status,
+    tenant,
+    startedAt,
+    events: length,
+    parentRunId: parent?.runId ?? null,
     ...(origin && { fork: forkOf(origin) }),
   };
 }
@@ -88,7 +94,7 @@ function lineOf({ runId, summary, origin }: Entry, terminal: Terminal): string {
   const paint = paintFor(terminal);
   const text = (value: string): string => printable(value, terminal.unicode);
   const fork = origin ? `  ${paint.tone("faint", text(forkText(origin)))}` : "";
-  return `${instant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${text(runId)}  ${text(workflowId)}${fork}`;
+  return `${formatInstant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${text(runId)}  ${text(workflowId)}${fork}`;
 }
 
 function forkText({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>): string {
@@ -134,7 +140,7 @@ interface Story {
 function storyOf({ entry, events, convergence }: Story, terminal: Terminal): string[] {
   const { runId, summary, origin } = entry;
   const text = (value: string): string => printable(value, terminal.unicode);
-  const head = `${text(runId)}  ${text(summary.workflowId)}  ${summary.status}, ${count(events.length, "event")}`;
+  const head = `${text(runId)}  ${text(summary.workflowId)}  ${summary.status}, ${formatCount(events.length, "event")}`;
   const fork = origin ? [`${" ".repeat(7)}${text(forkText(origin))}`] : [];
   const gaveUp = convergence && !convergence.goalSatisfied ? [gaveUpLine(convergence, terminal)] : [];
   return [head, ...fork, ...gaveUp, ...events.map((event) => eventLine(event, text))];

@@ -105,7 +105,10 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
   const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
   const agents = await agentsOf(options);
   const served = await startServing({
-    ...{ ledgerPath, tokens, definitions, version: VERSION },
+    ledgerPath,
+    tokens,
+    definitions,
+    version: VERSION,
     port: whole("--port", options.port, 65_535),
     hostname: options.host,
     allowRemote: options.allowRemote === true,

@@ -59,7 +59,8 @@ function ofTenant(tenant: string, given: z.output<typeof tokenSchema>): TenantTo
   if (typeof given === "string") return { tenant, token: given };
   const { token, principal, scopes } = given;
   return {
-    ...{ tenant, token },
+    tenant,
+    token,
     ...(principal !== undefined && { principal }),
     ...(scopes && { scopes }),
   };

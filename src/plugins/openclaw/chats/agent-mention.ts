@@ -5,12 +5,12 @@
  */
 import { AGENT_ID } from "../../../agents/coordination/contracts/workflows/agent-manifest.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { chatSender, logRefused, mayCallAgents, NOT_ALLOWED, type Sender } from "./chat-senders.ts";
-import { short } from "./chat-text.ts";
-import { mentionIn, type Mention } from "./mention-in.ts";
+import { createChatSender, logRefused, mayCallAgents, NOT_ALLOWED, type Sender } from "./chat-senders.ts";
+import { formatLine } from "./chat-text.ts";
+import { findMention, type Mention } from "./mention-in.ts";
 import { replyOf } from "./mention-reply.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
-import { chatAccess, type OpenChats } from "../runtime-access/use-chats.ts";
+import { createChatAccess, type OpenChats } from "../runtime-access/use-chats.ts";
 
 type Event = HookEvent<"before_dispatch">;
 type Context = HookContext<"before_dispatch">;
@@ -21,37 +21,38 @@ const TASK_CHARS_MAX = 50_000;
 
 export async function takeMention(api: OpenClawPluginApi, event: Event, ctx: Context): Promise<Result> {
   // Until the agents are known, a whole id is taken for one.
-  let isOurs = namesAnAgent(event.content);
+  let isOurs = isAgentNamed(event.content);
   try {
-    return await chatAccess(api)(async ({ chats, ...open }) => {
-      if (!chats) return isOurs && open.runtime.config.openwop.enabled ? handled(NOT_SERVED) : undefined;
-      const mention = mentionIn(event.content, chats.agentIds());
+    return await createChatAccess(api)(async ({ chats, ...open }) => {
+      if (!chats)
+        return isOurs && open.runtime.config.openwop.enabled ? createHandled(NOT_SERVED) : undefined;
+      const mention = findMention(event.content, chats.agentIds());
       isOurs = mention !== undefined;
-      return mention && handled(await answerMention({ chats, ...open }, mention, { event, ctx }));
+      return mention && createHandled(await answerMention({ chats, ...open }, mention, { event, ctx }));
     });
   } catch (error) {
     const code = isCoordinationError(error) ? error.code : "UNKNOWN";
     if (code !== "LEDGER_CLOSED")
       api.logger.error(`coordination: an agent could not be called by chat: ${code}`);
-    return isOurs ? handled(failedText(error)) : undefined;
+    return isOurs ? createHandled(formatFailure(error)) : undefined;
   }
 }
 
-function handled(text: string): Result {
+function createHandled(text: string): Result {
   return { handled: true, text };
 }
 
-function failedText(error: unknown): string {
+function formatFailure(error: unknown): string {
   return isCoordinationError(error)
-    ? `That did not work: ${short(error.message)} (${error.code}).`
+    ? `That did not work: ${formatLine(error.message)} (${error.code}).`
     : "That did not work: something unexpected happened. The gateway's log may say more.";
 }
 
 export const NOT_SERVED = "Agents cannot be called now: OpenWOP is starting, stopping, or not set up right.";
 
-function namesAnAgent(text: string): boolean {
-  const [said = ""] = text.trimStart().split(/\s/u, 1);
-  return AGENT_ID.test(said.replace(/^@/u, "").replace(/[.,:;!?]+$/u, ""));
+function isAgentNamed(text: string): boolean {
+  const [firstWord = ""] = text.trimStart().split(/\s/u, 1);
+  return AGENT_ID.test(firstWord.replace(/^@/u, "").replace(/[.,:;!?]+$/u, ""));
 }
 
 interface Message {
@@ -70,19 +71,19 @@ async function answerMention(
     logRefused(runtime.logger, sender ?? { channel: "" });
     return NOT_ALLOWED;
   }
-  const problem = mentionProblem(mention);
+  const problem = findMentionProblem(mention);
   if (problem !== undefined || mention.kind !== "agent") return problem ?? "";
   const { agentId, text } = mention;
   const key = messageOf(message);
   const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(sender.sessionKey) };
-  const asked = { sender: chatSender(mentions, sender), agentId, text, wait };
-  return replyOf(await chats.ask({ ...asked, ...(key && { message: key }) }));
+  const request = { sender: createChatSender(mentions, sender), agentId, text, wait };
+  return replyOf(await chats.ask({ ...request, ...(key && { message: key }) }));
 }
 
 /** Why nobody is asked. */
-export function mentionProblem(mention: Mention): string | undefined {
+export function findMentionProblem(mention: Mention): string | undefined {
   if (mention.kind === "several")
-    return `Several agents are called so: ${short(mention.agentIds.join(", "))}. Name one of them.`;
+    return `Several agents are called so: ${formatLine(mention.agentIds.join(", "))}. Name one of them.`;
   if (mention.text === "") return `What is ${mention.agentId} to do? Write it behind the name.`;
   if (mention.text.length > TASK_CHARS_MAX) return `The text is longer than ${TASK_CHARS_MAX} characters.`;
   return undefined;

@@ -24,7 +24,7 @@ export function mayCallAgents(
   return senderId !== undefined && senderId !== "" && senders.includes(`${channel}:${senderId}`);
 }
 
-export function chatSender({ scopes }: MentionsConfig, sender: Sender): ChatSender {
+export function createChatSender({ scopes }: MentionsConfig, sender: Sender): ChatSender {
   const { sessionKey } = sender;
   return { principal: principalOf(sender), scopes, ...(sessionKey !== undefined && { sessionKey }) };
 }

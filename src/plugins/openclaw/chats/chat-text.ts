@@ -4,23 +4,23 @@
  */
 
 /** One line without control characters, of bounded length. */
-export function short(text: string, charsMax = 300): string {
-  return cut(plain(text).replace(/\s+/gu, " ").trim(), charsMax);
+export function formatLine(text: string, charsMax = 300): string {
+  return cut(removeMarkup(text).replace(/\s+/gu, " ").trim(), charsMax);
 }
 
 /** Several lines of it. */
-export function lines(text: string, charsMax: number): string {
-  return cut(plain(text).trim(), charsMax);
+export function formatLines(text: string, charsMax: number): string {
+  return cut(removeMarkup(text).trim(), charsMax);
 }
 
-function plain(text: string): string {
+function removeMarkup(text: string): string {
   return (
     text
       .toWellFormed()
       .replace(/\r\n?/gu, "\n")
       // Those that bring no sign of their own, and turn the direction of others; joined emojis stay.
       .replace(/(?![\u200d\n\t])[\p{Cc}\p{Cf}\p{Co}]/gu, "")
-      .replace(/\bMEDIA:/giu, (said) => `${said.slice(0, -1)} :`)
+      .replace(/\bMEDIA:/giu, (marker) => `${marker.slice(0, -1)} :`)
       .replaceAll("[[", "[ [")
       .replaceAll("![", "! [")
   );

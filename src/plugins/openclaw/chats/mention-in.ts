@@ -16,13 +16,13 @@ export function mayMention(text: string): boolean {
   return /^\s*<?@/u.test(text);
 }
 
-export function mentionIn(text: string, agentIds: readonly string[]): Mention | undefined {
+export function findMention(text: string, agentIds: readonly string[]): Mention | undefined {
   let rest = text;
   for (let words = 0; words < WORDS_MAX; words += 1) {
     const found = WORD.exec(rest.slice(0, NAME_CHARS_MAX + WORDS_MAX));
     if (!found) return undefined;
     rest = rest.slice(found[0].length);
-    const named = agentsNamed(found[1] ?? "", agentIds);
+    const named = findAgentsNamed(found[1] ?? "", agentIds);
     const [agentId] = named;
     if (agentId === undefined) continue;
     return named.length === 1
@@ -33,13 +33,13 @@ export function mentionIn(text: string, agentIds: readonly string[]): Mention | 
 }
 
 /** The agents that a name may mean, the nearest meaning alone. */
-export function agentsNamed(said: string, agentIds: readonly string[]): readonly string[] {
-  const name = said.replace(/^@/u, "").replace(/\.+$/u, "");
+export function findAgentsNamed(wanted: string, agentIds: readonly string[]): readonly string[] {
+  const name = wanted.replace(/^@/u, "").replace(/\.+$/u, "");
   if (name === "") return [];
   const meanings: readonly ((id: string) => boolean)[] = [
     (id) => id === name,
     (id) => id.toLowerCase() === name.toLowerCase(),
-    (id) => lastPart(id).toLowerCase() === name.toLowerCase(),
+    (id) => takeLastPart(id).toLowerCase() === name.toLowerCase(),
   ];
   for (const isMeant of meanings) {
     const meant = agentIds.filter(isMeant);
@@ -48,6 +48,6 @@ export function agentsNamed(said: string, agentIds: readonly string[]): readonly
   return [];
 }
 
-function lastPart(id: string): string {
+function takeLastPart(id: string): string {
   return id.slice(id.lastIndexOf(".") + 1);
 }

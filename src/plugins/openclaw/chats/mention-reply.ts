@@ -1,7 +1,7 @@
 /** Owns: what a chat is told of an agent's run: one clear sentence, or the agent's answer under its name. */
 import { REFUSED } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import type { ChatRefusal, ChatRun } from "../../chat-agents.ts";
-import { lines, short } from "./chat-text.ts";
+import { formatLines, formatLine } from "./chat-text.ts";
 
 /** Channels cut what is longer, or send it in many parts. */
 const ANSWER_CHARS_MAX = 3_500;
@@ -9,17 +9,17 @@ const ANSWER_CHARS_MAX = 3_500;
 export function replyOf(run: ChatRun | ChatRefusal): string {
   switch (run.kind) {
     case "answered":
-      return answered(run);
+      return describeAnswer(run);
     case "waits":
-      return waits(run);
+      return describeWaiting(run);
     case "failed":
-      return failed(run);
+      return describeFailure(run);
     case "cancelled":
       return `${run.agentId} was stopped (${run.runId}).`;
     case "working":
       return `${run.agentId} is still at work. What comes of it: /coordination run ${run.runId}`;
     case "refused":
-      return `That did not work: ${short(run.message)}.`;
+      return `That did not work: ${formatLine(run.message)}.`;
     case "busy":
       return "Too many agents are at work already. Try again when one has answered.";
     case "unknown_run":
@@ -32,13 +32,18 @@ export function replyOf(run: ChatRun | ChatRefusal): string {
 }
 
 /** Under its name: no word of it stands where the host, or a reader, would take it for somebody else's. */
-function answered({ agentId, runId, result }: ChatRun & { readonly kind: "answered" }): string {
+function describeAnswer({ agentId, runId, result }: ChatRun & { readonly kind: "answered" }): string {
   const text = typeof result === "string" ? result : JSON.stringify(result ?? null, null, 2);
   const isCut = text.length > ANSWER_CHARS_MAX;
-  return `${agentId}: ${lines(text, ANSWER_CHARS_MAX)}${isCut ? `\n(The rest is in ${runId}.)` : ""}`;
+  return `${agentId}: ${formatLines(text, ANSWER_CHARS_MAX)}${isCut ? `\n(The rest is in ${runId}.)` : ""}`;
 }
 
-function waits({ agentId, runId, doubt, isAnswerable }: ChatRun & { readonly kind: "waits" }): string {
+function describeWaiting({
+  agentId,
+  runId,
+  doubt,
+  isAnswerable,
+}: ChatRun & { readonly kind: "waits" }): string {
   const why = doubt
     ? `${agentId} is not sure of its answer (${share(doubt.observed)}; ${share(doubt.threshold)} is asked for): a person must decide.`
     : `${agentId} waits for a person.`;
@@ -57,7 +62,8 @@ const REFUSALS: Readonly<Record<string, string>> = {
   low_confidence_rejected: "its answer was not approved",
 };
 
-function failed({ agentId, runId, code, message }: ChatRun & { readonly kind: "failed" }): string {
-  const why = REFUSALS[code] ?? `${short(message).replace(/\.$/u, "") || "it failed"} (${short(code)})`;
+function describeFailure({ agentId, runId, code, message }: ChatRun & { readonly kind: "failed" }): string {
+  const why =
+    REFUSALS[code] ?? `${formatLine(message).replace(/\.$/u, "") || "it failed"} (${formatLine(code)})`;
   return `${agentId} did not do it: ${why}. Its run is ${runId}.`;
 }

@@ -1,10 +1,10 @@
 /** Owns: the chat commands about agents of manifests: asking one, seeing what came of it, answering what its run waits for. */
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { mentionProblem, NOT_SERVED } from "./agent-mention.ts";
+import { findMentionProblem, NOT_SERVED } from "./agent-mention.ts";
 import type { ChatMessage } from "./chat-message.ts";
-import { chatSender, logRefused, mayCallAgents, NOT_ALLOWED } from "./chat-senders.ts";
-import { short } from "./chat-text.ts";
-import { agentsNamed, type Mention } from "./mention-in.ts";
+import { createChatSender, logRefused, mayCallAgents, NOT_ALLOWED } from "./chat-senders.ts";
+import { formatLine } from "./chat-text.ts";
+import { findAgentsNamed, type Mention } from "./mention-in.ts";
 import { replyOf } from "./mention-reply.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import type { OpenChats, UseChats } from "../runtime-access/use-chats.ts";
@@ -22,33 +22,35 @@ const NO_AGENTS = "No agents can be called here.";
 export function askAgent(
   parts: RunCommandParts,
   message: ChatMessage,
-  [said, text]: readonly [said: string, text: string],
+  [name, text]: readonly [said: string, text: string],
 ): Promise<string> {
   return withAgents(parts, message, async ({ chats, runtime, tellIn }) => {
-    const asked = mentionOf(said, text, chats.agentIds());
-    if (!asked) return `There is no agent ${short(said, NAME_CHARS_MAX) || "without a name"}.`;
-    const problem = mentionProblem(asked);
-    if (problem !== undefined || asked.kind !== "agent") return problem ?? "";
+    const mention = mentionOf(name, text, chats.agentIds());
+    if (!mention) return `There is no agent ${formatLine(name, NAME_CHARS_MAX) || "without a name"}.`;
+    const problem = findMentionProblem(mention);
+    if (problem !== undefined || mention.kind !== "agent") return problem ?? "";
     const { mentions } = runtime.config.openwop;
-    const { agentId } = asked;
+    const { agentId } = mention;
     const wait = { ms: mentions.waitSeconds * 1_000, late: tellIn(message.sessionKey) };
-    return replyOf(await chats.ask({ sender: chatSender(mentions, message), agentId, text, wait }));
+    return replyOf(await chats.ask({ sender: createChatSender(mentions, message), agentId, text, wait }));
   });
 }
 
 const NAME_CHARS_MAX = 100;
 
-function mentionOf(said: string, text: string, agentIds: readonly string[]): Mention | undefined {
-  const named = agentsNamed(said, agentIds);
+function mentionOf(name: string, text: string, agentIds: readonly string[]): Mention | undefined {
+  const named = findAgentsNamed(name, agentIds);
   const [agentId] = named;
   if (agentId === undefined) return undefined;
-  return named.length === 1 ? { kind: "agent", agentId, text } : { kind: "several", said, agentIds: named };
+  return named.length === 1
+    ? { kind: "agent", agentId, text }
+    : { kind: "several", said: name, agentIds: named };
 }
 
 export function lookAtRun(parts: RunCommandParts, message: ChatMessage, runId: string): Promise<string> {
   if (!RUN_ID.test(runId)) return Promise.resolve("Which run? Try: /coordination run RUN");
   return withAgents(parts, message, async ({ chats, runtime }) =>
-    replyOf(await chats.look(chatSender(runtime.config.openwop.mentions, message), runId)),
+    replyOf(await chats.look(createChatSender(runtime.config.openwop.mentions, message), runId)),
   );
 }
 
@@ -95,11 +97,15 @@ export function answerRun(
     const { openwop, escalations } = runtime.config;
     if (!openwop.enabled) return NO_AGENTS;
     if (!chats) return NOT_SERVED;
-    const done = await chats.answer({
-      ...{ sender: chatSender(openwop.mentions, message), runId, answer },
+    const answered = await chats.answer({
+      sender: createChatSender(openwop.mentions, message),
+      runId,
+      answer,
       isOtherSessionNeeded: escalations.requireDifferentApprover,
       wait: { ms: openwop.mentions.waitSeconds * 1_000, late: tellIn(message.sessionKey) },
     });
-    return done.kind === "unknown_run" ? "No run that was begun in a chat has that id." : replyOf(done);
+    return answered.kind === "unknown_run"
+      ? "No run that was begun in a chat has that id."
+      : replyOf(answered);
   });
 }

@@ -21,7 +21,7 @@ export interface Wanted {
 
 export type MayRun = (requester: Requester, wanted: Wanted) => boolean;
 
-export function allowedAgents(api: OpenClawPluginApi): MayRun {
+export function createAllowedAgents(api: OpenClawPluginApi): MayRun {
   return (requester, wanted) => mayRun(api.runtime.config.current(), requester, wanted);
 }
 
@@ -30,19 +30,19 @@ export function mayRun(
   requester: Requester,
   { agent, isProgram }: Wanted,
 ): boolean {
-  if (!isProgram && normal(agent) === normal(requester.agent)) return true;
+  if (!isProgram && normalizeId(agent) === normalizeId(requester.agent)) return true;
   if (requester.isSandboxed) return false;
-  const listed = listOf(agents, requester.agent).map(normal);
-  return listed.includes(normal(agent)) || (!isProgram && listed.includes("*"));
+  const listed = listOf(agents, requester.agent).map(normalizeId);
+  return listed.includes(normalizeId(agent)) || (!isProgram && listed.includes("*"));
 }
 
 /** Its own list, or else the one for all. */
 function listOf(agents: HostConfig["agents"], requester: AgentId): readonly string[] {
   const { entries = {}, defaults } = agents ?? {};
-  const own = Object.entries(entries).find(([id]) => normal(id) === normal(requester))?.[1];
-  return own?.subagents?.allowAgents ?? defaults?.subagents?.allowAgents ?? [];
+  const ownEntry = Object.entries(entries).find(([id]) => normalizeId(id) === normalizeId(requester))?.[1];
+  return ownEntry?.subagents?.allowAgents ?? defaults?.subagents?.allowAgents ?? [];
 }
 
-function normal(id: string): string {
+function normalizeId(id: string): string {
   return id.trim().toLowerCase();
 }

@@ -18,14 +18,14 @@ export type GatewayClient = Pick<GatewayRuntime, "callGatewayFromCli">;
 /** Longer than a method takes to admit a plan of 10,000 steps. */
 const TIMEOUT_MS = "45000";
 
-export function gatewayCaller(load: () => Promise<GatewayClient> = loadClient): GatewayCaller {
+export function createGatewayCaller(load: () => Promise<GatewayClient> = loadClient): GatewayCaller {
   return async (method, params) => {
-    const { callGatewayFromCli } = await loaded(load);
+    const { callGatewayFromCli } = await loadClientOrThrow(load);
     try {
       const options = { json: true, timeout: TIMEOUT_MS };
       return { ok: true, payload: await callGatewayFromCli(method, options, params, { progress: false }) };
     } catch (error) {
-      return answered(error);
+      return answerFromError(error);
     }
   };
 }
@@ -34,7 +34,7 @@ async function loadClient(): Promise<GatewayClient> {
   return (await import("./sdk.ts")).loadGatewayRuntime();
 }
 
-async function loaded(load: () => Promise<GatewayClient>): Promise<GatewayClient> {
+async function loadClientOrThrow(load: () => Promise<GatewayClient>): Promise<GatewayClient> {
   try {
     return await load();
   } catch (cause) {
@@ -68,7 +68,7 @@ class CredentialsMissing extends CoordinationError {
 }
 
 /** An error that the gateway answered with, as data. @throws CoordinationError where it did not answer */
-function answered(error: unknown): GatewayAnswer {
+function answerFromError(error: unknown): GatewayAnswer {
   const { gatewayCode, details } = (error ?? {}) as { gatewayCode?: unknown; details?: unknown };
   const [sentence = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
   if (isWithoutCredentials(error)) throw new CredentialsMissing(sentence, error);

@@ -9,35 +9,35 @@ export interface HealthRecord {
   failed(error: unknown, spawns: number): CoordinationError;
 }
 
-export function healthRecord(parts: {
+export function createHealthRecord(parts: {
   readonly logger: Logger;
   readonly sink: HealthSink;
   readonly before: Health | undefined;
   readonly now: () => number;
 }): HealthRecord {
   let health: Health = parts.before ?? { state: "ok", uncoordinatedSpawns: 0 };
-  let told = false;
-  const become = (next: Health): void => {
+  let isReported = false;
+  const setHealth = (next: Health): void => {
     health = next;
-    told = true;
+    isReported = true;
     parts.sink.write(next);
   };
   return {
     succeeded: () => {
       const recovered = health.state !== "ok";
       // Also without news at first: the file must be there before a disk is full.
-      if (recovered || !told) become({ ...health, state: "ok" });
+      if (recovered || !isReported) setHealth({ ...health, state: "ok" });
       if (!recovered) return;
       parts.logger.warn({ uncoordinatedSpawns: health.uncoordinatedSpawns }, "coordination works again");
     },
     failed: (error, spawns) => {
       const failure = asCoordinationError(error);
       const { code, message } = failure;
-      const known = health.state === "degraded" && health.failure?.code === code;
+      const isKnown = health.state === "degraded" && health.failure?.code === code;
       // Every turn of every session may meet the same failure: it is said once, and again for each spawn.
-      if (known && spawns === 0) return failure;
+      if (isKnown && spawns === 0) return failure;
       const uncoordinatedSpawns = health.uncoordinatedSpawns + spawns;
-      become({ state: "degraded", failure: { code, message, atMs: parts.now() }, uncoordinatedSpawns });
+      setHealth({ state: "degraded", failure: { code, message, atMs: parts.now() }, uncoordinatedSpawns });
       const consequence = spawns > 0 ? "A SPAWN GOES ON UNCOORDINATED" : "COORDINATION IS DEGRADED";
       parts.logger.error({ code, uncoordinatedSpawns }, `${consequence}: ${message}. ${failure.advice}`);
       return failure;

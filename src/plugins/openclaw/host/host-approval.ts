@@ -14,7 +14,7 @@ import type {
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { TakeChannelAnswer } from "../../channels.ts";
 import { messageOf } from "./host-runs.ts";
-import { outsideCalls } from "./outside-calls.ts";
+import { runOutsideCalls } from "./outside-calls.ts";
 import { loadHarness } from "./sdk.ts";
 
 const APPROVAL_MS_MAX = 600_000;
@@ -40,11 +40,11 @@ export interface HostApprovalParts {
   readonly take: TakeChannelAnswer;
 }
 
-export function hostApproval(parts: HostApprovalParts): HumanChannel {
+export function createHostApproval(parts: HostApprovalParts): HumanChannel {
   return {
     notify: async (notice) => {
       try {
-        return await outsideCalls(() => ask(parts, notice));
+        return await runOutsideCalls(() => ask(parts, notice));
       } catch (error) {
         return { kind: "failed", tries: 1, message: messageOf(error) };
       }
@@ -67,20 +67,22 @@ async function ask(parts: HostApprovalParts, { question }: ChannelNotice): Promi
   );
   if (!requested.id || requested.status !== "accepted")
     return { kind: "failed", tries: 1, message: "nobody is connected who could approve" };
-  void outsideCalls(() => waitForDecision(parts, question, { id: requested.id ?? "", timeoutMs }));
+  void runOutsideCalls(() => waitForDecision(parts, question, { id: requested.id ?? "", timeoutMs }));
   return { kind: "delivered", tries: 1 };
 }
 
 function requestOf({ pluginId }: HostApprovalParts, question: Question, timeoutMs: number): object {
   const { questionId, title, ownerSession, text } = question;
-  const asked = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
+  const quotedText = text === undefined ? "" : ` The agent wrote: ${JSON.stringify(text)}`;
   // However long the agent's words are, the other way to answer is told.
   const how = ` Answer here, or with /coordination approve ${questionId}`;
-  const what = `${title}${asked}`.slice(0, Math.max(0, DESCRIPTION_CHARS_MAX - how.length)).toWellFormed();
+  const subject = `${title}${quotedText}`
+    .slice(0, Math.max(0, DESCRIPTION_CHARS_MAX - how.length))
+    .toWellFormed();
   return {
     pluginId,
     title: `Coordination: ${title}`.slice(0, TITLE_CHARS_MAX).toWellFormed(),
-    description: `${what}${how}`.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed(),
+    description: `${subject}${how}`.slice(0, DESCRIPTION_CHARS_MAX).toWellFormed(),
     timeoutMs,
     twoPhase: true,
     allowedDecisions: ["allow-once", "deny"],

@@ -1,12 +1,12 @@
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
-import { loggerTo } from "../../compose.ts";
+import { createLoggerTo } from "../../compose.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 
 type HostLogger = OpenClawPluginApi["logger"];
 
 /** Structured lines into the host's log, at the host's levels. */
-export function hostLogger(host: HostLogger): Logger {
-  return loggerTo({
+export function createHostLogger(host: HostLogger): Logger {
+  return createLoggerTo({
     write: (line) => {
       const text = line.trimEnd();
       switch (levelOf(text)) {

@@ -1,18 +1,18 @@
 /** Owns: `ModelClient` over the host's completions: one question to a model, without tools, history or session. */
-import { hostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
+import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import type { ModelClient } from "../../../agents/coordination/ports/model-client.ts";
 import type { HostRuntime } from "./host-runs.ts";
-import { outsideCalls } from "./outside-calls.ts";
+import { runOutsideCalls } from "./outside-calls.ts";
 
 /** The host's own default for completions is larger than any verdict. */
 const TOKENS_PER_CHAR = 0.5;
 
-export function hostModel(runtime: HostRuntime): ModelClient {
+export function createHostModel(runtime: HostRuntime): ModelClient {
   return {
     complete: ({ agentId, system, prompt, charsMax, signal }) =>
-      outsideCalls(async () => {
-        const isDefault = hostAgentId(agentId) === defaultAgent(runtime);
+      runOutsideCalls(async () => {
+        const isDefault = parseHostAgentId(agentId) === readDefaultAgent(runtime);
         const { text, model, stopReason } = await runtime.llm.complete({
           systemPrompt: system,
           messages: [{ role: "user", content: prompt }],
@@ -36,10 +36,10 @@ interface Agents {
 }
 
 /** As the host has it: the one that is marked, or the only one; of several it takes none by itself. */
-export function defaultAgent(runtime: HostRuntime): AgentId | undefined {
+export function readDefaultAgent(runtime: HostRuntime): AgentId | undefined {
   const { agents = {} } = runtime.config.current() as { readonly agents?: Agents };
   const ids = Object.keys(agents.entries ?? {});
   const marked = agents.ownership === "explicit" ? [] : ids.filter((id) => agents.entries?.[id]?.default);
   const [only = "main", ...others] = marked.length === 1 ? marked : ids;
-  return others.length === 0 ? hostAgentId(only) : undefined;
+  return others.length === 0 ? parseHostAgentId(only) : undefined;
 }

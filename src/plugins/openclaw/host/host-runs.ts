@@ -17,7 +17,7 @@ import type { Attempt, Start } from "../../../agents/coordination/ports/agent-ru
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
-import { sentence } from "./spawn-result.ts";
+import { formatSentence } from "./spawn-result.ts";
 
 export type HostRuntime = OpenClawPluginApi["runtime"];
 
@@ -73,9 +73,9 @@ export function endingOf({ status, error }: TaskRow): ChildEnding {
     case "timed_out":
       return { outcome: "timed_out" };
     case "cancelled":
-      return { outcome: "cancelled", ...(error && { message: sentence(error) }) };
+      return { outcome: "cancelled", ...(error && { message: formatSentence(error) }) };
     default:
-      return { outcome: "failed", message: sentence(error ?? `the host calls the run ${status}`) };
+      return { outcome: "failed", message: formatSentence(error ?? `the host calls the run ${status}`) };
   }
 }
 
@@ -121,7 +121,7 @@ export async function readTranscript(
 }
 
 /** The messages since the one that began a run, which the host keys by the run's id; `undefined` when it is not there. */
-export function sinceBegin(
+export function sliceSinceBegin(
   messages: readonly TranscriptMessage[],
   runId: string,
 ): readonly TranscriptMessage[] | undefined {
@@ -133,17 +133,15 @@ export function sinceBegin(
 
 /** The last words of the agent; absent when its last message has no text. */
 export function replyIn(messages: readonly TranscriptMessage[]): string | undefined {
-  return boundedText(messages.findLast(({ role }) => role === "assistant"));
+  return cutText(messages.findLast(({ role }) => role === "assistant"));
 }
 
 /** What the agent answered first, past the tools that it called before. */
-export function firstAnswerIn(messages: readonly TranscriptMessage[]): string | undefined {
-  return boundedText(
-    messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"),
-  );
+export function findFirstAnswer(messages: readonly TranscriptMessage[]): string | undefined {
+  return cutText(messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"));
 }
 
-function boundedText(message: TranscriptMessage | undefined): string | undefined {
+function cutText(message: TranscriptMessage | undefined): string | undefined {
   const text = message ? textOf(message.content).trim() : "";
   return text === "" ? undefined : text.slice(0, BOUNDS.replyCharsMax);
 }
@@ -155,13 +153,13 @@ function textOf(content: unknown): string {
 }
 
 /** What all model calls of the session took together; absent when the provider did not say. */
-export function usageIn(messages: readonly TranscriptMessage[]): Usage | undefined {
-  const told = messages.flatMap(({ usage }) => usage ?? []);
-  if (told.length === 0) return undefined;
+export function sumUsage(messages: readonly TranscriptMessage[]): Usage | undefined {
+  const usages = messages.flatMap(({ usage }) => usage ?? []);
+  if (usages.length === 0) return undefined;
   const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
   return {
-    tokens: Math.round(sum(told.map(({ totalTokens }) => totalTokens ?? 0))),
-    costMicroUsd: Math.round(sum(told.map(({ cost }) => cost?.total ?? 0)) * 1_000_000),
+    tokens: Math.round(sum(usages.map(({ totalTokens }) => totalTokens ?? 0))),
+    costMicroUsd: Math.round(sum(usages.map(({ cost }) => cost?.total ?? 0)) * 1_000_000),
   };
 }
 
@@ -187,7 +185,7 @@ export async function followBy(
 }
 
 async function endOrTimeout(runtime: HostRuntime, attempt: Attempt, signal: AbortSignal): Promise<void> {
-  const { promise: aborted, release } = whenAborted(signal);
+  const { promise: aborted, release } = createAbortPromise(signal);
   const ended = runtime.subagent.waitForRun({ runId: runIdOf(attempt), timeoutMs: WAIT_MS });
   // What waiting says is not used, and neither is why it failed.
   await Promise.race([ended.catch(() => undefined), aborted]);
@@ -195,7 +193,7 @@ async function endOrTimeout(runtime: HostRuntime, attempt: Attempt, signal: Abor
 }
 
 async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise: aborted, release } = whenAborted(signal);
+  const { promise: aborted, release } = createAbortPromise(signal);
   let cancel = (): void => undefined;
   const passed = new Promise<void>((resolve) => {
     cancel = clock.wakeAt(addMs(clock.now(), ms), resolve);
@@ -205,7 +203,7 @@ async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<voi
   release();
 }
 
-function whenAborted(signal: AbortSignal): {
+function createAbortPromise(signal: AbortSignal): {
   readonly promise: Promise<void>;
   readonly release: () => void;
 } {
@@ -218,7 +216,7 @@ function whenAborted(signal: AbortSignal): {
 }
 
 /** What `work` resolves to, or `late` when that takes longer than `ms`. */
-export async function within<T>(clock: Clock, ms: number, work: Promise<T>, late: T): Promise<T> {
+export async function waitWithin<T>(clock: Clock, ms: number, work: Promise<T>, late: T): Promise<T> {
   let cancel = (): void => undefined;
   const passed = new Promise<T>((resolve) => {
     cancel = clock.wakeAt(addMs(clock.now(), ms), () => resolve(late));
@@ -239,5 +237,5 @@ export function isRefusal(error: unknown): error is Error {
 }
 
 export function messageOf(error: unknown): string {
-  return sentence(error instanceof Error ? error.message : String(error));
+  return formatSentence(error instanceof Error ? error.message : String(error));
 }

@@ -17,17 +17,17 @@ export function answer(payload: object): MethodAnswer {
   return { ok: true, payload };
 }
 
-export function refused(code: string, message: string, details?: object): MethodAnswer {
+export function createRefusedAnswer(code: string, message: string, details?: object): MethodAnswer {
   return { ok: false, error: { code, message, ...(details && { details }) } };
 }
 
 /** Acts on params that are what the method takes; else the answer names what is wrong with them. */
 export function read<S extends z.ZodType, T>(
-  given: { readonly schema: S; readonly params: unknown; readonly bounds: ValueBounds },
+  input: { readonly schema: S; readonly params: unknown; readonly bounds: ValueBounds },
   act: (value: z.output<S>) => Promise<T>,
 ): Promise<T | MethodAnswer> {
-  const parsed = parseBounded(given.schema, given.params, given.bounds);
+  const parsed = parseBounded(input.schema, input.params, input.bounds);
   return parsed.ok
     ? act(parsed.value)
-    : Promise.resolve(refused("INPUT_INVALID", describeProblems(parsed.problems)));
+    : Promise.resolve(createRefusedAnswer("INPUT_INVALID", describeProblems(parsed.problems)));
 }

@@ -57,11 +57,11 @@ export interface Switches {
 }
 
 export function readSwitches(config: unknown): Switches {
-  const excluded = exclusionIn(config);
+  const excluded = findExclusion(config);
   return {
     phase1: phase1Of(config),
-    pluginEnabled: valueAt(config, `${ENTRY}.enabled`) === true,
-    conversationAccess: valueAt(config, `${ENTRY}.hooks.allowConversationAccess`) === true,
+    pluginEnabled: readValueAt(config, `${ENTRY}.enabled`) === true,
+    conversationAccess: readValueAt(config, `${ENTRY}.hooks.allowConversationAccess`) === true,
     ...(excluded !== undefined && { excluded }),
   };
 }
@@ -73,15 +73,15 @@ export function isCoordinating({ phase1, pluginEnabled, excluded }: Switches): b
 
 function phase1Of(config: unknown): Phase1Config | CoordinationError {
   try {
-    return parsePluginConfig(valueAt(config, `${ENTRY}.config`));
+    return parsePluginConfig(readValueAt(config, `${ENTRY}.config`));
   } catch (error) {
     if (isCoordinationError(error)) return error;
     throw error;
   }
 }
 
-function exclusionIn(config: unknown): string | undefined {
-  if (valueAt(config, "plugins.enabled") === false) return "plugins.enabled is false";
+function findExclusion(config: unknown): string | undefined {
+  if (readValueAt(config, "plugins.enabled") === false) return "plugins.enabled is false";
   if (listAt(config, "plugins.deny").includes(PLUGIN_ID)) return `plugins.deny has "${PLUGIN_ID}"`;
   return isMissingIn(listAt(config, "plugins.allow")) ? `plugins.allow lacks "${PLUGIN_ID}"` : undefined;
 }
@@ -102,19 +102,19 @@ export function planEnable(config: unknown, { strict, agents }: EnableOptions): 
   if (agents) wanted.push([`${PHASE1}.agents`, agents]);
   if (isMissingIn(allow)) wanted.push(["plugins.allow", [...allow, PLUGIN_ID]]);
   return wanted
-    .map(([path, to]) => ({ path, from: valueAt(config, path) ?? null, to }))
+    .map(([path, to]) => ({ path, from: readValueAt(config, path) ?? null, to }))
     .filter(({ from, to }) => JSON.stringify(from) !== JSON.stringify(to));
 }
 
 export function planDisable(config: unknown): ConfigChange[] {
   const path = `${PHASE1}.enabled`;
-  return valueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
+  return readValueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
 }
 
 /** What `enable` does not change by itself, because another intention stands there. */
-export function warningsAfterEnable(config: unknown): string[] {
+export function listWarningsAfterEnable(config: unknown): string[] {
   const warnings: string[] = [];
-  if (valueAt(config, "plugins.enabled") === false)
+  if (readValueAt(config, "plugins.enabled") === false)
     warnings.push("plugins.enabled is false: no plugin is loaded until you set it to true.");
   if (listAt(config, "plugins.deny").includes(PLUGIN_ID))
     warnings.push(`plugins.deny has "${PLUGIN_ID}": remove it there, or the plugin stays off.`);
@@ -139,7 +139,7 @@ function setAt(draft: object, path: string, value: unknown): void {
   parent[last] = value;
 }
 
-function valueAt(config: unknown, path: string): unknown {
+function readValueAt(config: unknown, path: string): unknown {
   let value = config;
   for (const key of path.split(".")) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
@@ -149,7 +149,7 @@ function valueAt(config: unknown, path: string): unknown {
 }
 
 function listAt(config: unknown, path: string): readonly unknown[] {
-  const value = valueAt(config, path);
+  const value = readValueAt(config, path);
   return Array.isArray(value) ? value : [];
 }
 
@@ -157,8 +157,8 @@ function listAt(config: unknown, path: string): readonly unknown[] {
  * The configuration of the OpenClaw that can be imported from here. `known` is what the host has read already, so that
  * reading it costs nothing.
  */
-export function hostOperatorConfig(known?: object): OperatorConfig {
-  return { read: known ? () => readKnown(known) : readFromHost, change: changeThroughHost };
+export function createOperatorConfig(knownConfig?: object): OperatorConfig {
+  return { read: knownConfig ? () => readKnown(knownConfig) : readFromHost, change: changeThroughHost };
 }
 
 async function readKnown(config: object): Promise<ReadConfig> {

@@ -17,6 +17,6 @@ const leave: Leave = holder[KEY] ?? AsyncLocalStorage.snapshot();
 holder[KEY] = leave;
 
 /** Runs `work`, and all that it begins, outside of the call that is under way. */
-export function outsideCalls<T>(work: () => T): T {
+export function runOutsideCalls<T>(work: () => T): T {
   return leave(work);
 }

@@ -6,7 +6,7 @@ export interface Recent<V> {
   readonly size: number;
 }
 
-export function recent<V>(entriesMax: number): Recent<V> {
+export function createRecent<V>(entriesMax: number): Recent<V> {
   const entries = new Map<string, V>();
   return {
     get size() {

@@ -36,20 +36,20 @@ export function readSpawnResult(event: {
       child: { childSessionKey: accepted.childSessionKey, childRunId: accepted.runId },
     };
   }
-  return unaccepted(detailsSchema.safeParse(details).data ?? {}, event.error);
+  return readUnaccepted(detailsSchema.safeParse(details).data ?? {}, event.error);
 }
 
-function unaccepted(
+function readUnaccepted(
   { status, error, reason }: z.infer<typeof detailsSchema>,
   eventError: string | undefined,
 ): SpawnResult {
   const message = eventError ?? error ?? reason;
   if (status === "accepted" || (status === undefined && message === undefined)) return { kind: "unclear" };
-  return { kind: "refused", message: sentence(message ?? `the host answered ${String(status)}`) };
+  return { kind: "refused", message: formatSentence(message ?? `the host answered ${String(status)}`) };
 }
 
 /** One line within the bound of an event. */
-export function sentence(message: string): string {
+export function formatSentence(message: string): string {
   const line = message.replace(/\s+/gu, " ").trim();
   return line.length <= BOUNDS.errorMessageCharsMax
     ? line

@@ -36,7 +36,7 @@ const DELIVERY_MODE = {
   enum: ["best_effort", "at_least_once"],
   description: "best_effort: tried once. Default: at_least_once.",
 };
-const durationMs = (description: string) => ({
+const declareDuration = (description: string) => ({
   type: "integer",
   minimum: 1,
   maximum: BOUNDS.durationMsMax,
@@ -48,7 +48,7 @@ const RETRY = {
     "How often the step is tried again, and how long the first wait is; each further wait doubles.",
   properties: {
     budget: { type: "integer", minimum: 0, maximum: BOUNDS.retryBudgetMax },
-    backoffMs: durationMs("Default: 1000."),
+    backoffMs: declareDuration("Default: 1000."),
   },
   required: ["budget"],
 };
@@ -59,7 +59,7 @@ const BUDGET = {
     spawns: { type: "integer", minimum: 1 },
     tokens: { type: "integer", minimum: 1 },
     costUsd: { type: "number", exclusiveMinimum: 0 },
-    wallMs: durationMs("Wall time."),
+    wallMs: declareDuration("Wall time."),
   },
 };
 
@@ -106,7 +106,7 @@ const STEP = {
         "A JSON Schema (type object) that the outputs of the step must meet; outputs that do not are a failed attempt. Give one where a later step binds to an output.",
     },
     priority: PRIORITY,
-    timeoutMs: durationMs("How long one attempt may take. Default: 24 hours, cut to deadlineMs."),
+    timeoutMs: declareDuration("How long one attempt may take. Default: 24 hours, cut to deadlineMs."),
     retry: RETRY,
     resources: {
       type: "array",
@@ -204,7 +204,7 @@ const PLAN = {
         highRisk: { type: "array", items: { type: "string" }, maxItems: BOUNDS.policyOverridesMax },
       },
     },
-    deadlineMs: durationMs(
+    deadlineMs: declareDuration(
       "How long the whole plan may take. Each chain of stated timeouts must fit into it.",
     ),
     defaults: {
@@ -212,7 +212,7 @@ const PLAN = {
       description: "For steps that do not say these themselves.",
       properties: {
         priority: PRIORITY,
-        timeoutMs: durationMs("How long one attempt may take."),
+        timeoutMs: declareDuration("How long one attempt may take."),
         retry: RETRY,
         deliveryMode: DELIVERY_MODE,
         lane: LANE,
@@ -337,7 +337,9 @@ const ESCALATE = {
       maxLength: BOUNDS.questionCharsMax,
       description: "What is to count when nobody answers in time. Left out: no answer is a no.",
     },
-    answerMs: durationMs("How long people may take. Default and limit: the operator's, mostly 24 hours."),
+    answerMs: declareDuration(
+      "How long people may take. Default and limit: the operator's, mostly 24 hours.",
+    ),
     waitMs: {
       type: "integer",
       minimum: 0,

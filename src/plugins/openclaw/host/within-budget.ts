@@ -4,7 +4,7 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 export const HOOK_BUDGET_MS = 5_000;
 
 /** @throws CoordinationError `LEDGER_BUSY` when `work` takes longer; `work` itself goes on. */
-export async function withinBudget<T>(work: Promise<T>, budgetMs: number = HOOK_BUDGET_MS): Promise<T> {
+export async function runWithinBudget<T>(work: Promise<T>, budgetMs: number = HOOK_BUDGET_MS): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {

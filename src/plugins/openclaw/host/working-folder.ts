@@ -3,7 +3,7 @@
  * call, and what it tells elsewhere as the workspace is wrong for a child that was spawned into another folder.
  */
 import type { OpenClawPluginApi } from "./sdk.ts";
-import { recent } from "./recent.ts";
+import { createRecent } from "./recent.ts";
 
 type HostRuntime = OpenClawPluginApi["runtime"];
 
@@ -12,12 +12,12 @@ export type WorkingFolders = (session: string, agentId: string) => string;
 const SESSIONS_MAX = 1_000;
 
 /** A session's own folder is fixed when it is spawned; what the configuration says may change at any time. */
-export function workingFolders(runtime: HostRuntime): WorkingFolders {
-  const known = recent<Folders>(SESSIONS_MAX);
+export function createWorkingFolders(runtime: HostRuntime): WorkingFolders {
+  const foldersBySession = createRecent<Folders>(SESSIONS_MAX);
   return (sessionKey, agentId) => {
-    const own = known.get(sessionKey) ?? ownFolders(runtime, sessionKey, agentId);
-    known.set(sessionKey, own);
-    return folderOf(runtime, own, agentId);
+    const folders = foldersBySession.get(sessionKey) ?? ownFolders(runtime, sessionKey, agentId);
+    foldersBySession.set(sessionKey, folders);
+    return folderOf(runtime, folders, agentId);
   };
 }
 
@@ -42,7 +42,7 @@ function folderOf(
 ): string {
   // The host's own types of its config disagree about `undefined`.
   const config = runtime.config.current() as Parameters<typeof runtime.agent.resolveAgentWorkspaceDir>[0];
-  const { defaults, entries } = agentsIn(config);
+  const { defaults, entries } = readAgents(config);
   return (
     [spawnedCwd, entries?.[agentId]?.cwd, defaults?.cwd, spawnedWorkspaceDir].find(isFolder) ??
     runtime.agent.resolveAgentWorkspaceDir(config, agentId)
@@ -54,7 +54,7 @@ interface Agents {
   readonly entries?: Readonly<Record<string, { readonly cwd?: unknown } | undefined>>;
 }
 
-function agentsIn(config: unknown): Agents {
+function readAgents(config: unknown): Agents {
   return (config as { readonly agents?: Agents } | undefined)?.agents ?? {};
 }
 

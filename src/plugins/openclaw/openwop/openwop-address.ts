@@ -18,17 +18,17 @@ export function openWopBaseUrl({ baseUrl }: Pick<OpenWopConfig, "baseUrl">, plac
   return baseUrl?.replace(/\/+$/, "") ?? `http://127.0.0.1:${portOf(place)}${OPENWOP_PATH}`;
 }
 
-function portOf({ config, env: { OPENCLAW_GATEWAY_PORT: given } }: GatewayPlace): number {
+function portOf({ config, env: { OPENCLAW_GATEWAY_PORT: portGiven } }: GatewayPlace): number {
   const { gateway } = (config ?? {}) as { readonly gateway?: { readonly port?: unknown } };
-  const [port] = [Number(given), Number(gateway?.port)].filter((each) => each > 0);
+  const [port] = [Number(portGiven), Number(gateway?.port)].filter((each) => each > 0);
   return port ?? GATEWAY_PORT;
 }
 
 /** The path of the protocol in a path of the gateway; `undefined` for one that is not below ours. */
 export function openWopPath(url: string): string | undefined {
-  const own = url.slice(0, OPENWOP_PATH.length);
+  const address = url.slice(0, OPENWOP_PATH.length);
   // As the host matches it.
-  if (own.toLowerCase() !== OPENWOP_PATH) return undefined;
+  if (address.toLowerCase() !== OPENWOP_PATH) return undefined;
   const rest = url.slice(OPENWOP_PATH.length);
   return rest.startsWith("/") ? rest : `/${rest}`;
 }

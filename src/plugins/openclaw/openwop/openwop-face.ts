@@ -13,9 +13,9 @@ import type { ChatAgents } from "../../chat-agents.ts";
 import type { RunningCoordinator } from "../../compose.ts";
 import type { ServedOpenWop } from "../../compose-openwop.ts";
 import { openWopBaseUrl, openWopPath } from "./openwop-address.ts";
-import { hostChat } from "./openwop-model.ts";
+import { createHostChat } from "./openwop-model.ts";
 import type { HostRuntime } from "../host/host-runs.ts";
-import { outsideCalls } from "../host/outside-calls.ts";
+import { runOutsideCalls } from "../host/outside-calls.ts";
 import { requestContexts } from "./request-contexts.ts";
 
 export interface OpenWopFace {
@@ -41,12 +41,12 @@ export interface OpenWopFaceParts {
 export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
   const watchers = runWatchers();
   const contexts = requestContexts();
-  const chat = hostChat(parts.runtime, parts.logger, contexts.all);
+  const chat = createHostChat(parts.runtime, parts.logger, contexts.all);
   let opening: Promise<ServedOpenWop> | undefined;
   let closed = false;
   const open = async (): Promise<ServedOpenWop | undefined> => {
     if (closed) return undefined;
-    opening ??= outsideCalls(() => serve(parts, chat, watchers.watch));
+    opening ??= runOutsideCalls(() => serve(parts, chat, watchers.watch));
     try {
       return await opening;
     } catch (error) {
@@ -65,7 +65,7 @@ export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
       const served = path === undefined ? undefined : await open();
       if (path === undefined) answer(response, NOT_FOUND);
       else if (!served || closed) answerUnavailable(response);
-      else await outsideCalls(() => served.handle(Object.assign(request, { url: path }), response));
+      else await runOutsideCalls(() => served.handle(Object.assign(request, { url: path }), response));
     },
     chats: async () => {
       contexts.came();
@@ -89,7 +89,12 @@ async function serve(
   const [{ serveOpenWop }, running] = await Promise.all([import("../../compose-openwop.ts"), coordinator()]);
   const { reads, workflows: store } = running;
   return serveOpenWop({
-    ...{ config, logger, ledgerPath, version, store, chat },
+    config,
+    logger,
+    ledgerPath,
+    version,
+    store,
+    chat,
     stateDir: runtime.state.resolveStateDir(),
     coordinations: { coordinator: running, read: reads.read, watch },
     baseUrl: openWopBaseUrl(config.openwop, { config: runtime.config.current(), env: process.env }),

@@ -1,6 +1,6 @@
 /** Owns: `ChatModel` over the host's completions, for the nodes of workflows that ask a model. */
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { hostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
+import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type {
@@ -10,9 +10,9 @@ import type {
   ChatRequest,
   OutboundFailure,
 } from "../../../agents/coordination/ports/outbound.ts";
-import { defaultAgent } from "../host/host-model.ts";
+import { readDefaultAgent } from "../host/host-model.ts";
 import type { HostRuntime } from "../host/host-runs.ts";
-import { plainMessages, toolRules, toolTurnIn } from "./openwop-tools.ts";
+import { flattenMessages, formatToolRules, readToolTurn } from "./openwop-tools.ts";
 import type { RequestContexts } from "./request-contexts.ts";
 
 type Completion = Awaited<ReturnType<HostRuntime["llm"]["complete"]>>;
@@ -21,33 +21,45 @@ type Completion = Awaited<ReturnType<HostRuntime["llm"]["complete"]>>;
  * The host binds a call of a model to the plugins of the caller's async context, and refuses it, without a code and before
  * anything is asked, where a reload has replaced these. No context is right for ever: each of `contexts` is tried.
  */
-export function hostChat(runtime: HostRuntime, logger: Logger, contexts: RequestContexts["all"]): ChatModel {
+export function createHostChat(
+  runtime: HostRuntime,
+  logger: Logger,
+  contexts: RequestContexts["all"],
+): ChatModel {
   return {
     complete: async (request) => {
       let failure: unknown;
       for await (const enter of contexts(request.signal)) {
         try {
-          return answerOf(await enter(() => runtime.llm.complete(asked(runtime, request))), request);
+          return answerOf(
+            await enter(() => runtime.llm.complete(createHostRequest(runtime, request))),
+            request,
+          );
         } catch (error) {
           failure = error;
         }
-        if (request.signal.aborted) return aborted();
-        if (described(failure).code !== undefined) break;
+        if (request.signal.aborted) return createAborted();
+        if (describeError(failure).code !== undefined) break;
       }
-      const { name, code } = described(failure);
+      const { name, code } = describeError(failure);
       logger.warn({ error: name, ...(code !== undefined && { code }) }, "the host's model gave no answer");
-      return failed(`the host's model gave no answer${code === undefined ? "" : ` (${code})`}`);
+      return createUnavailable(`the host's model gave no answer${code === undefined ? "" : ` (${code})`}`);
     },
   };
 }
 
-function asked(runtime: HostRuntime, request: ChatRequest): Parameters<HostRuntime["llm"]["complete"]>[0] {
+function createHostRequest(
+  runtime: HostRuntime,
+  request: ChatRequest,
+): Parameters<HostRuntime["llm"]["complete"]>[0] {
   const { model, messages, temperature, maxTokens, signal } = request;
   const agentId = agentOf(runtime, request.agentId);
   const system = systemOf(request);
   return {
-    messages: plainMessages(messages),
-    ...{ maxTokens, signal, purpose: "coordination.openwop" },
+    messages: flattenMessages(messages),
+    maxTokens,
+    signal,
+    purpose: "coordination.openwop",
     ...(system !== "" && { systemPrompt: system }),
     ...(model !== undefined && { model }),
     ...(temperature !== undefined && { temperature }),
@@ -61,14 +73,14 @@ function asked(runtime: HostRuntime, request: ChatRequest): Parameters<HostRunti
  */
 function agentOf(runtime: HostRuntime, agentId: string | undefined): AgentId | undefined {
   const { agents = {} } = runtime.config.current() as { readonly agents?: { readonly entries?: object } };
-  const wanted = agentId && hostAgentId(agentId.replace(/^agent:/, ""));
-  const isKnown = Object.keys(agents.entries ?? {}).some((id) => hostAgentId(id) === wanted);
-  return wanted && isKnown && wanted !== defaultAgent(runtime) ? wanted : undefined;
+  const wanted = agentId && parseHostAgentId(agentId.replace(/^agent:/, ""));
+  const isKnown = Object.keys(agents.entries ?? {}).some((id) => parseHostAgentId(id) === wanted);
+  return wanted && isKnown && wanted !== readDefaultAgent(runtime) ? wanted : undefined;
 }
 
 /** The host has no common way to bind an answer to a schema; whoever asks checks it. */
-function systemOf({ system: own = "", schema, tools = [] }: ChatRequest): string {
-  const system = `${own}\n\n${toolRules(tools)}`.trim();
+function systemOf({ system: instructions = "", schema, tools = [] }: ChatRequest): string {
+  const system = `${instructions}\n\n${formatToolRules(tools)}`.trim();
   if (!schema) return system;
   const wanted = `Answer with one JSON value and nothing else. It must satisfy this JSON Schema:\n${JSON.stringify(schema.schema)}`;
   return `${system}\n\n${wanted}`.trim();
@@ -83,11 +95,13 @@ const FINISHES: Readonly<Record<string, ChatFinish>> = {
 /** An aborted call resolves. */
 function answerOf(completion: Completion, request: ChatRequest): ChatAnswer | OutboundFailure {
   const { stopReason, provider, model, responseModel, usage } = completion;
-  if (stopReason === "aborted") return aborted();
-  if (stopReason === "error") return failed("the host's model failed");
+  if (stopReason === "aborted") return createAborted();
+  if (stopReason === "error") return createUnavailable("the host's model failed");
   return {
-    ...{ kind: "answered", provider, model: responseModel ?? model },
-    ...saidIn(completion.text.slice(0, BOUNDS.replyCharsMax), request),
+    kind: "answered",
+    provider,
+    model: responseModel ?? model,
+    ...readAnswer(completion.text.slice(0, BOUNDS.replyCharsMax), request),
     finishReason: FINISHES[stopReason ?? ""] ?? "other",
     usage: {
       ...(usage.inputTokens !== undefined && { inputTokens: usage.inputTokens }),
@@ -97,11 +111,11 @@ function answerOf(completion: Completion, request: ChatRequest): ChatAnswer | Ou
 }
 
 /** Calls of tools, the JSON that was asked for, or a text. */
-function saidIn(
+function readAnswer(
   text: string,
   { schema, tools = [] }: ChatRequest,
 ): Pick<ChatAnswer, "text" | "object" | "toolCalls"> {
-  const turn = tools.length > 0 ? toolTurnIn(jsonOf(text)) : undefined;
+  const turn = tools.length > 0 ? readToolTurn(jsonOf(text)) : undefined;
   if (turn) return { text: turn.text, toolCalls: turn.calls };
   const object = schema && jsonOf(text);
   return object === undefined ? { text } : { text, object };
@@ -117,16 +131,16 @@ function jsonOf(text: string): unknown {
   }
 }
 
-function aborted(): OutboundFailure {
+function createAborted(): OutboundFailure {
   return { kind: "unknown", code: "aborted", message: "the call was given up" };
 }
 
-function failed(message: string): OutboundFailure {
+function createUnavailable(message: string): OutboundFailure {
   return { kind: "unknown", code: "unavailable", message };
 }
 
 /** Without its message, which may quote what was asked. */
-function described(error: unknown): { readonly name: string; readonly code?: string } {
+function describeError(error: unknown): { readonly name: string; readonly code?: string } {
   if (!(error instanceof Error)) return { name: typeof error };
   const { code } = error as { readonly code?: unknown };
   return { name: error.name, ...(typeof code === "string" && { code: code.slice(0, BOUNDS.nameCharsMax) }) };

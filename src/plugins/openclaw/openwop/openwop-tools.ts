@@ -8,7 +8,7 @@ import type { ChatCallAsked, ChatMessage, ChatTool } from "../../../agents/coord
 const CALLS_MAX = 32;
 const NAME_CHARS_MAX = 256;
 
-const asked = z.strictObject({
+const turnSchema = z.strictObject({
   say: z.string().optional(),
   tool_calls: z
     .array(z.strictObject({ name: z.string().min(1).max(NAME_CHARS_MAX), arguments: z.unknown().optional() }))
@@ -16,7 +16,7 @@ const asked = z.strictObject({
     .max(CALLS_MAX),
 });
 
-export function toolRules(tools: readonly ChatTool[]): string {
+export function formatToolRules(tools: readonly ChatTool[]): string {
   if (tools.length === 0) return "";
   return [
     "You may call tools. To call some, answer with one JSON object and nothing else:",
@@ -32,7 +32,7 @@ export interface PlainMessage {
 }
 
 /** Calls and what came back, in the words in which the model was told to ask. */
-export function plainMessages(messages: readonly ChatMessage[]): PlainMessage[] {
+export function flattenMessages(messages: readonly ChatMessage[]): PlainMessage[] {
   const plain: PlainMessage[] = [];
   for (const message of messages) {
     const next = plainOf(message);
@@ -61,8 +61,8 @@ export interface ToolTurn {
 }
 
 /** The calls that a text asks for; nothing where it asks for none. */
-export function toolTurnIn(value: unknown): ToolTurn | undefined {
-  const parsed = asked.safeParse(value);
+export function readToolTurn(value: unknown): ToolTurn | undefined {
+  const parsed = turnSchema.safeParse(value);
   if (!parsed.success) return undefined;
   const { say = "", tool_calls } = parsed.data;
   return {

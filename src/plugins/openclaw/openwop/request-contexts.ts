@@ -3,7 +3,7 @@
  * plugins that are loaded now; before the first reload that of the first load does, which needs no request.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { outsideCalls } from "../host/outside-calls.ts";
+import { runOutsideCalls } from "../host/outside-calls.ts";
 
 /** Runs a call in some async context. */
 export type Enter = <T>(work: () => T) => T;
@@ -29,7 +29,7 @@ export function requestContexts(waitMs: number = WAIT_MS): RequestContexts {
     all: async function* (signal) {
       const had = newest;
       if (had) yield had;
-      yield outsideCalls;
+      yield runOutsideCalls;
       if (!had && !newest) await nextOf(waiting, AbortSignal.any([signal, AbortSignal.timeout(waitMs)]));
       if (newest && newest !== had) yield newest;
     },

@@ -11,7 +11,7 @@ type CheckedPlan =
 type PlanSummary = ReturnType<typeof summaryOf>;
 
 /** `timeoutMs` is for steps to which the plan gives none. */
-export function checkedPlan(plan: unknown, timeoutMs?: number): CheckedPlan {
+export function checkPlanInput(plan: unknown, timeoutMs?: number): CheckedPlan {
   const checked = checkPlan(plan, timeoutMs === undefined ? {} : { timeoutMs });
   if (checked.kind === "refused") return { ok: false, problems: checked.problems };
   return { ok: true, problems: [], summary: summaryOf(checked.graph) };

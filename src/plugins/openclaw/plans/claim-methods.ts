@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { fencingTokenSchema } from "../../../agents/coordination/contracts/arbitration.ts";
 import { ENVELOPE_BOUNDS } from "../../../agents/coordination/contracts/validation.ts";
-import { answer, read, refused, type MethodAnswer } from "../host/method-answer.ts";
+import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
 
 const releaseParams = z.strictObject({ token: fencingTokenSchema });
@@ -16,7 +16,7 @@ export function releaseClaim(use: UsePlans, params: unknown): Promise<MethodAnsw
       const released = claim?.token === token ? await arbiter.release(token) : undefined;
       if (!claim || !released) {
         const message = `there is no claim ${token}; it has ended already, or there never was one`;
-        return refused("REQUEST_REFUSED", message, { refusal: "NO_SUCH_CLAIM" });
+        return createRefusedAnswer("REQUEST_REFUSED", message, { refusal: "NO_SUCH_CLAIM" });
       }
       const { stepId, resource } = claim;
       return answer({ token, coordinationId: released.runId, stepId, resource });

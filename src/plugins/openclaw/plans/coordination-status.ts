@@ -102,7 +102,7 @@ const ATTENTION: readonly StepView["status"][] = [
 export function statusOf(view: CoordinationView): CoordinationStatusReport {
   const steps = view.steps.filter(({ stepId }) => stepId !== DELIVERY_STEP_ID);
   const delivery = view.steps.find(({ stepId }) => stepId === DELIVERY_STEP_ID);
-  const shown = needingAttention(steps);
+  const shown = pickNotableSteps(steps);
   const leftOut = steps.length - shown.length;
   const { coordinationId, status, createdAtMs, endedAtMs, forkedFrom } = view;
   return {
@@ -114,24 +114,24 @@ export function statusOf(view: CoordinationView): CoordinationStatusReport {
     counts: countsOf(steps, view.plan?.steps ?? 0),
     steps: shown.map(stepReport),
     ...(leftOut > 0 && { stepsLeftOut: leftOut }),
-    ...conflictsReport(view),
-    ...claimsReport(view),
+    ...reportConflicts(view),
+    ...reportClaims(view),
     ...(view.successCriteria && { successCriteria: [...view.successCriteria] }),
     ...(view.gaveUp && { gaveUp: view.gaveUp }),
     ...(delivery && { delivery: delivery.status }),
   };
 }
 
-function conflictsReport({ conflicts }: CoordinationView): Pick<CoordinationStatusReport, "conflicts"> {
+function reportConflicts({ conflicts }: CoordinationView): Pick<CoordinationStatusReport, "conflicts"> {
   if (conflicts.length === 0) return {};
-  const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(conflictReport);
+  const newest = conflicts.slice(-NEWEST_MAX).toReversed().map(reportConflict);
   const open = conflicts.filter(({ resolution }) => !resolution).length;
   return { conflicts: { total: conflicts.length, open, newest } };
 }
 
 type Recorded = CoordinationView["conflicts"][number];
 
-function conflictReport({
+function reportConflict({
   conflictId,
   resource,
   contest,
@@ -141,28 +141,30 @@ function conflictReport({
     conflictId,
     resource: endOf(resource),
     ...(contest && { detectedAt: isoTimestamp(contest.atMs), requester: contest.requester }),
-    ...(resolution ? rulingIn(resolution) : questionIn(contest)),
+    ...(resolution ? reportRuling(resolution) : reportQuestion(contest)),
   };
 }
 
-function rulingIn({ winner, winnerCoordinationId, because }: NonNullable<Recorded["resolution"]>) {
+function reportRuling({ winner, winnerCoordinationId, because }: NonNullable<Recorded["resolution"]>) {
   const isOwn = winner !== undefined && winnerCoordinationId === undefined;
   return { status: "resolved" as const, ...(isOwn && { winner }), because };
 }
 
-function questionIn(contest: Recorded["contest"]) {
+function reportQuestion(contest: Recorded["contest"]) {
   const untilMs = contest?.reviewByMs;
   return { status: "open" as const, ...(untilMs !== undefined && { openUntil: isoTimestamp(untilMs) }) };
 }
 
-function claimsReport({ claims = [] }: CoordinationView): Pick<CoordinationStatusReport, "claims"> {
+function reportClaims({ claims = [] }: CoordinationView): Pick<CoordinationStatusReport, "claims"> {
   if (claims.length === 0) return {};
   const newest = claims.slice(-NEWEST_MAX).toReversed();
   return {
     claims: {
       total: claims.length,
       newest: newest.map(({ token, resource, stepId, acquiredAtMs, expiresAtMs }) => ({
-        ...{ token, resource: endOf(resource), stepId },
+        token,
+        resource: endOf(resource),
+        stepId,
         since: isoTimestamp(acquiredAtMs),
         until: isoTimestamp(expiresAtMs),
       })),
@@ -187,7 +189,7 @@ function countsOf(steps: readonly StepView[], planned: number): CoordinationStat
 }
 
 /** In the order of the coordination. */
-function needingAttention(steps: readonly StepView[]): StepView[] {
+function pickNotableSteps(steps: readonly StepView[]): StepView[] {
   if (steps.length <= STEPS_MAX) return [...steps];
   const rank = (step: StepView): number => ATTENTION.indexOf(step.status);
   const chosen = new Set(steps.toSorted((a, b) => rank(a) - rank(b)).slice(0, STEPS_MAX));
@@ -199,7 +201,10 @@ function stepReport(step: StepView): StepReport {
   const { retryBudget, retryAtMs, answerByMs, carriedFrom } = step;
   const isTried = retryBudget !== undefined && carriedFrom === undefined;
   return {
-    ...{ stepId, status, attempt, agent: agentId },
+    stepId,
+    status,
+    attempt,
+    agent: agentId,
     ...(isTried && { attemptsMax: Math.max(attempt, retryBudget + 1) }),
     ...(parentStepId && { under: parentStepId }),
     ...(error && { error: { code: error.code, message: error.message } }),
@@ -217,7 +222,7 @@ export type OutputsReport =
   | { readonly kind: "none"; readonly reason: string };
 
 /** The outputs of a completed step. */
-export async function outputsReport(reads: PlanReads, step: StepView): Promise<OutputsReport> {
+export async function reportOutputs(reads: PlanReads, step: StepView): Promise<OutputsReport> {
   const { stepId, status, output } = step;
   if (status !== "completed") return { kind: "none", reason: `step ${stepId} is ${status}, not completed` };
   if (!output) return { kind: "none", reason: `step ${stepId} completed without outputs` };

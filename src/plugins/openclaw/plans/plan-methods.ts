@@ -31,8 +31,8 @@ import type {
   RequestAnswer,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import { releaseClaim } from "./claim-methods.ts";
-import { outputsReport, statusOf } from "./coordination-status.ts";
-import { answer, read, refused, type MethodAnswer } from "../host/method-answer.ts";
+import { reportOutputs, statusOf } from "./coordination-status.ts";
+import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
 import type { MethodName } from "../host/method-declarations.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import { agentOf } from "../host/session-agent.ts";
@@ -53,7 +53,8 @@ const METHODS: Readonly<Record<MethodName, Method>> = {
   "coordination.plan.cancel": (use, params) => request(use, params, cancel),
   "coordination.cancel": (use, params) => request(use, params, cancel),
   "coordination.claims.release": releaseClaim,
-  "coordination.retry": (use, params) => request(use, params, (plans, asked) => plans.retry(asked)),
+  "coordination.retry": (use, params) =>
+    request(use, params, (plans, stepRequest) => plans.retry(stepRequest)),
   "coordination.status": tellStatus,
   "coordination.questions": tellQuestions,
   "coordination.answer": answerByOperator,
@@ -64,8 +65,11 @@ export function createPlanMethods(use: UsePlans): PlanMethods {
     try {
       return await METHODS[method](use, params ?? {}, caller);
     } catch (error) {
-      if (isCoordinationError(error)) return refused(error.code, error.message);
-      return refused("INVARIANT_VIOLATED", error instanceof Error ? error.message : String(error));
+      if (isCoordinationError(error)) return createRefusedAnswer(error.code, error.message);
+      return createRefusedAnswer(
+        "INVARIANT_VIOLATED",
+        error instanceof Error ? error.message : String(error),
+      );
     }
   };
 }
@@ -75,7 +79,7 @@ const validateParams = z.strictObject({ plan: z.unknown() });
 
 function validate(use: UsePlans, params: unknown): Promise<MethodAnswer> {
   return read({ schema: validateParams, params, bounds: PLAN_PARAMS_BOUNDS }, async ({ plan }) => {
-    const { checkedPlan } = await import("./checked-plan.ts");
+    const { checkPlanInput: checkedPlan } = await import("./checked-plan.ts");
     return use((_, { config }) => Promise.resolve(answer(checkedPlan(plan, config.stepTimeoutMs))));
   });
 }
@@ -98,8 +102,8 @@ type PlanRefused = Extract<PlanSubmitted, { kind: "refused" }>;
 function planRefused({ problems }: PlanRefused): MethodAnswer {
   const [first] = problems;
   const more = problems.length > 1 ? `, and ${problems.length - 1} more` : "";
-  const what = first ? `${first.path}: ${first.message}${more}` : "the plan is not valid";
-  return refused("PLAN_REFUSED", what, { problems });
+  const firstProblem = first ? `${first.path}: ${first.message}${more}` : "the plan is not valid";
+  return createRefusedAnswer("PLAN_REFUSED", firstProblem, { problems });
 }
 
 const forkParams = z.strictObject({
@@ -116,8 +120,8 @@ const FORK_PARAMS_BOUNDS: ValueBounds = {
 };
 
 function fork(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: forkParams, params, bounds: FORK_PARAMS_BOUNDS }, async (asked) => {
-    const { coordinationId: source, from, forkId, policy, preview: isPreview } = asked;
+  return read({ schema: forkParams, params, bounds: FORK_PARAMS_BOUNDS }, async (forkRequest) => {
+    const { coordinationId: source, from, forkId, policy, preview: isPreview } = forkRequest;
     const request: ForkRequest = {
       source,
       ...(from !== undefined && { from }),
@@ -129,8 +133,13 @@ function fork(use: UsePlans, params: unknown): Promise<MethodAnswer> {
     if (forked.kind === "refused") return planRefused(forked);
     const { kind, coordinationId, from: forkedFrom, carried, anew } = forked;
     return answer({
-      ...{ coordinationId, forkedFrom, steps: carried.length + anew.length, carried, anew },
-      ...{ replay: kind === "replay", preview: kind === "preview" },
+      coordinationId,
+      forkedFrom,
+      steps: carried.length + anew.length,
+      carried,
+      anew,
+      replay: kind === "replay",
+      preview: kind === "preview",
     });
   });
 }
@@ -146,23 +155,25 @@ interface Asked {
   readonly by: "operator";
 }
 
-const cancel = (plans: Plans, asked: Asked): Promise<RequestAnswer> => plans.cancel(asked);
+const cancel = (plans: Plans, stepRequest: Asked): Promise<RequestAnswer> => plans.cancel(stepRequest);
 
 function request(
   use: UsePlans,
   params: unknown,
-  act: (plans: Plans, asked: Asked) => Promise<RequestAnswer>,
+  act: (plans: Plans, stepRequest: Asked) => Promise<RequestAnswer>,
 ): Promise<MethodAnswer> {
   return read(
     { schema: requestParams, params, bounds: ENVELOPE_BOUNDS },
     async ({ coordinationId, stepId }) => {
-      const asked: Asked = { coordinationId, ...(stepId && { stepId }), by: "operator" };
-      const answered = await use((plans) => act(plans, asked));
+      const stepRequest: Asked = { coordinationId, ...(stepId && { stepId }), by: "operator" };
+      const answered = await use((plans) => act(plans, stepRequest));
       if (answered.kind !== "refused")
         return answer({ coordinationId: answered.coordinationId, replay: answered.kind === "replay" });
       const { code, reason } = answered;
       const isUnknown = code === "NOT_FOUND" || code === "NOT_OPENED";
-      return refused(isUnknown ? "COORDINATION_NOT_FOUND" : "REQUEST_REFUSED", reason, { refusal: code });
+      return createRefusedAnswer(isUnknown ? "COORDINATION_NOT_FOUND" : "REQUEST_REFUSED", reason, {
+        refusal: code,
+      });
     },
   );
 }
@@ -177,7 +188,8 @@ const NEWEST_MAX = 10;
 function tellStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
   return read({ schema: statusParams, params, bounds: ENVELOPE_BOUNDS }, ({ coordinationId, outputsOf }) => {
     if (coordinationId) return use(({ reads }) => tellOne(reads, coordinationId, outputsOf));
-    if (outputsOf) return Promise.resolve(refused("INPUT_INVALID", "outputsOf needs the coordinationId"));
+    if (outputsOf)
+      return Promise.resolve(createRefusedAnswer("INPUT_INVALID", "outputsOf needs the coordinationId"));
     return use(async ({ reads, laneMetrics }) => {
       const entries = await reads.list({ limit: NEWEST_MAX });
       const coordinations = entries.map(({ runId, summary }) => {
@@ -191,10 +203,11 @@ function tellStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
 
 async function tellOne(reads: Plans["reads"], id: CoordinationId, outputsOf?: StepId): Promise<MethodAnswer> {
   const view = await reads.view(id);
-  if (!view) return refused("COORDINATION_NOT_FOUND", `no coordination has the id ${JSON.stringify(id)}`);
-  const told = { coordination: { ...statusOf(view), ownerSession: view.ownerSession } };
-  if (!outputsOf) return answer(told);
+  if (!view)
+    return createRefusedAnswer("COORDINATION_NOT_FOUND", `no coordination has the id ${JSON.stringify(id)}`);
+  const status = { coordination: { ...statusOf(view), ownerSession: view.ownerSession } };
+  if (!outputsOf) return answer(status);
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
   const none = { kind: "none", reason: `there is no step ${JSON.stringify(outputsOf)}` };
-  return answer({ ...told, outputs: step ? await outputsReport(reads, step) : none });
+  return answer({ ...status, outputs: step ? await reportOutputs(reads, step) : none });
 }

@@ -36,10 +36,10 @@ import type {
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
 import { noteReported } from "../runtime-access/gate-memory.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
-import { outputsReport, statusOf } from "./coordination-status.ts";
+import { reportOutputs, statusOf } from "./coordination-status.ts";
 import { escalate } from "../questions/escalate-tool.ts";
 import type { UsePlans } from "../runtime-access/plan-access.ts";
-import { failed, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
 import type { ToolName } from "../host/tool-declarations.ts";
 import { agentOf } from "../host/session-agent.ts";
 
@@ -69,7 +69,8 @@ const TOOLS: Readonly<Record<ToolName, Tool>> = {
 
 export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
   return async (tool, { sessionKey, agentId, sandboxed, toolCallId, signal }, params) => {
-    if (!sessionKey) return failed("this call belongs to no session, so no coordination can be its own");
+    if (!sessionKey)
+      return createToolError("this call belongs to no session, so no coordination can be its own");
     const session = sessionKey as SessionKey;
     const agent = (agentId ?? agentOf(sessionKey)) as AgentId;
     const planId = planIdOf(session, toolCallId);
@@ -83,14 +84,18 @@ export function createPlanTools(use: UsePlans, mayRun: MayRun): PlanTools {
             const requester = { agent, isSandboxed: sandboxed === true };
             const programs = new Set(Object.keys(acpAgents).map((id) => id.trim().toLowerCase()));
             return work({
-              ...{ plans, session, agent, planId, signal },
+              plans,
+              session,
+              agent,
+              planId,
+              signal,
               mayRun: (other) => mayRun(requester, { agent: other, isProgram: programs.has(other) }),
             });
           }),
         params,
       );
     } catch (error) {
-      return failed(sentenceOf(error));
+      return createToolError(sentenceOf(error));
     }
   };
 }
@@ -115,16 +120,16 @@ const planParams = z.strictObject({ plan: z.record(z.string(), z.unknown()) });
 
 async function submitPlan(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(planParams, params, { ...PLAN_BOUNDS, depthMax: PLAN_BOUNDS.depthMax + 1 });
-  if (!parsed.ok) return failed(describeProblems(parsed.problems));
+  if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const submitted = await use(({ plans, session, agent, mayRun, planId }) =>
     plans.submitPlan({
       mayRun,
-      plan: completed(parsed.value.plan, { session, agent, planId }),
+      plan: completePlan(parsed.value.plan, { session, agent, planId }),
       submittedBy: session,
       ownerAgent: agent,
     }),
   );
-  return submittedAnswer(submitted);
+  return answerFromSubmission(submitted);
 }
 
 const DEFAULTS = {
@@ -133,7 +138,7 @@ const DEFAULTS = {
 } as const;
 
 /** What a model may leave out. Whatever it wrote as owner is replaced (H3). */
-function completed(
+function completePlan(
   plan: Readonly<Record<string, unknown>>,
   { session, agent, planId }: Pick<Calling, "session" | "agent" | "planId">,
 ): object {
@@ -142,23 +147,23 @@ function completed(
     ...plan,
     coordinationId: plan["coordinationId"] ?? planId,
     ownerSession: session,
-    conflictPolicy: over(DEFAULTS.conflictPolicy, conflictPolicy),
-    failurePolicy: over(DEFAULTS.failurePolicy, failurePolicy),
-    steps: Array.isArray(steps) ? steps.map((step: unknown) => over({ agent }, step, {})) : steps,
+    conflictPolicy: applyDefaults(DEFAULTS.conflictPolicy, conflictPolicy),
+    failurePolicy: applyDefaults(DEFAULTS.failurePolicy, failurePolicy),
+    steps: Array.isArray(steps) ? steps.map((step: unknown) => applyDefaults({ agent }, step, {})) : steps,
   };
 }
 
 /** Fields that are absent get their default; what is no object is left for the validation to name. */
-function over(defaults: object, given: unknown, absent: unknown = defaults): unknown {
-  if (given === undefined) return absent;
-  return typeof given === "object" && given !== null && !Array.isArray(given)
-    ? { ...defaults, ...given }
-    : given;
+function applyDefaults(defaults: object, value: unknown, absent: unknown = defaults): unknown {
+  if (value === undefined) return absent;
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? { ...defaults, ...value }
+    : value;
 }
 
 const PROBLEMS_MAX = 20;
 
-function submittedAnswer(submitted: PlanSubmitted): ToolAnswer {
+function answerFromSubmission(submitted: PlanSubmitted): ToolAnswer {
   if (submitted.kind !== "refused") {
     const { kind, coordinationId, steps } = submitted;
     const note = kind === "replay" ? `This plan was submitted before and is not run twice. ${NEXT}` : NEXT;
@@ -193,7 +198,7 @@ async function report(use: Use, params: unknown): Promise<ToolAnswer> {
       path,
       message: `expected ${expected}, got ${received}`,
     }));
-    return invalid(problems);
+    return createInvalidAnswer(problems);
   }
   const { outcome, outputs, confidence, evidence } = parsed.value;
   const plain: Report = { outcome, outputs, ...(confidence !== undefined && { confidence }) };
@@ -220,13 +225,15 @@ function reportAnswer(answer: ReportAnswer): ToolAnswer {
         note: "Recorded. End your turn with a short closing sentence.",
       };
     case "invalid":
-      return invalid(answer.problems);
+      return createInvalidAnswer(answer.problems);
     case "refused":
       return { status: "refused", message: answer.reason };
   }
 }
 
-function invalid(problems: readonly { readonly path: string; readonly message: string }[]): ToolAnswer {
+function createInvalidAnswer(
+  problems: readonly { readonly path: string; readonly message: string }[],
+): ToolAnswer {
   return {
     status: "invalid",
     note: "Not recorded. Correct what stands at these paths and report again.",
@@ -241,31 +248,32 @@ const statusParams = z.strictObject({
 
 async function tellStatus(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(statusParams, params ?? {}, ENVELOPE_BOUNDS);
-  if (!parsed.ok) return failed(describeProblems(parsed.problems));
+  if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
   const { coordinationId, outputsOf } = parsed.value;
   if (coordinationId) return use((calling) => tellOne(calling, coordinationId, outputsOf));
-  if (outputsOf) return failed("outputsOf needs the coordinationId");
+  if (outputsOf) return createToolError("outputsOf needs the coordinationId");
   return use(tellOwn);
 }
 
 async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId): Promise<ToolAnswer> {
   const view = await calling.plans.reads.view(id);
-  const own = view && (await placeIn(calling, view));
+  const place = view && (await placeIn(calling, view));
   // One sentence for what is not there and what is not the caller's: nothing can be learnt from it.
-  if (!view || !own) return failed(`no coordination ${JSON.stringify(id)} belongs to this session`);
-  const told = { status: "ok", coordination: statusOf(view) };
-  if (!outputsOf) return told;
+  if (!view || !place)
+    return createToolError(`no coordination ${JSON.stringify(id)} belongs to this session`);
+  const answer = { status: "ok", coordination: statusOf(view) };
+  if (!outputsOf) return answer;
   const step = view.steps.find(({ stepId }) => stepId === outputsOf);
-  if (!step || !maySee(own, step)) {
+  if (!step || !maySee(place, step)) {
     return {
-      ...told,
+      ...answer,
       outputs: {
         kind: "none",
         reason: `no step ${JSON.stringify(outputsOf)} whose outputs this session may see`,
       },
     };
   }
-  return { ...told, outputs: await outputsReport(calling.plans.reads, step) };
+  return { ...answer, outputs: await reportOutputs(calling.plans.reads, step) };
 }
 
 type Place = { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };

@@ -10,7 +10,7 @@ import { isCoordinationError } from "../../../agents/coordination/contracts/erro
 import type { Answerer, AnswerKind } from "../../../agents/coordination/contracts/escalation.ts";
 import { sessionKeySchema, type SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { QuestionReport } from "../../cli/questions/question-report.ts";
-import { short } from "../chats/chat-text.ts";
+import { formatLine } from "../chats/chat-text.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import { answerRun, askAgent, lookAtRun, RUN_ID, type RunCommandParts } from "../chats/run-commands.ts";
 import { answerQuestion, type AnswerTold, type Which } from "./question-methods.ts";
@@ -37,27 +37,27 @@ export interface CommandParts extends RunCommandParts {
 
 /** The reply to `/coordination ARGS`. */
 export async function answerCommand(parts: CommandParts, message: ChatMessage): Promise<string> {
-  if (!message.isAuthorizedSender && !isForAgents(message)) return notAllowed(parts, message);
+  if (!message.isAuthorizedSender && !isForAgents(message)) return refuseSender(parts, message);
   try {
     return await replyTo(parts, message);
   } catch (error) {
     return isCoordinationError(error)
-      ? `That did not work: ${short(error.message)} (${error.code}).`
+      ? `That did not work: ${formatLine(error.message)} (${error.code}).`
       : "That did not work: something unexpected happened. The gateway's log may say more.";
   }
 }
 
 /** Who may call agents is another question than who may answer. */
 function isForAgents({ args = "" }: ChatMessage): boolean {
-  return ["ask", "run"].includes(firstWord(args)[0].toLowerCase());
+  return ["ask", "run"].includes(splitFirstWord(args)[0].toLowerCase());
 }
 
 function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
-  const [verb, rest] = firstWord(message.args ?? "");
+  const [verb, rest] = splitFirstWord(message.args ?? "");
   const command = verb.toLowerCase();
   switch (command) {
     case "ask":
-      return askAgent(parts, message, firstWord(rest));
+      return askAgent(parts, message, splitFirstWord(rest));
     case "run":
       return lookAtRun(parts, message, rest);
     case "approve":
@@ -71,7 +71,9 @@ function replyTo(parts: CommandParts, message: ChatMessage): Promise<string> {
     case "help":
       return Promise.resolve(HELP);
     default:
-      return Promise.resolve(`There is no command ${JSON.stringify(short(command))}. There are:\n${HELP}`);
+      return Promise.resolve(
+        `There is no command ${JSON.stringify(formatLine(command))}. There are:\n${HELP}`,
+      );
   }
 }
 
@@ -90,12 +92,14 @@ function rule(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled):
 /** Those who may answer questions may answer for runs. */
 function giveToRun(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
   return answerRun(parts, message, {
-    ...{ answer, runId: id, mayAnswer: (runtime) => mayAnswer(message, runtime) },
-    refused: () => notAllowed(parts, message),
+    answer,
+    runId: id,
+    mayAnswer: (runtime) => mayAnswer(message, runtime),
+    refused: () => refuseSender(parts, message),
   });
 }
 
-function firstWord(text: string): readonly [word: string, rest: string] {
+function splitFirstWord(text: string): readonly [word: string, rest: string] {
   const trimmed = text.trim();
   const end = trimmed.search(/\s/u);
   return end === -1 ? [trimmed, ""] : [trimmed.slice(0, end), trimmed.slice(end).trim()];
@@ -109,7 +113,7 @@ function idOf(id: string): Pick<Which, "id"> {
 const QUESTION_ID = /^\S+:[a-z]+-\d+$/u;
 
 function giveText(parts: CommandParts, message: ChatMessage, rest: string): Promise<string> {
-  const [word, more] = firstWord(rest);
+  const [word, more] = splitFirstWord(rest);
   const isNamed = QUESTION_ID.test(word);
   const text = isNamed ? more : rest;
   if (text === "") return Promise.resolve("There is no text. Try: /coordination answer ID TEXT");
@@ -122,15 +126,15 @@ interface Giving extends Pick<Which, "id"> {
   readonly text?: string;
 }
 
-function give(parts: CommandParts, message: ChatMessage, { id, ...given }: Giving): Promise<string> {
+function give(parts: CommandParts, message: ChatMessage, { id, ...answer }: Giving): Promise<string> {
   return parts.use(async (plans, runtime) => {
-    if (!mayAnswer(message, runtime)) return notAllowed(parts, message);
+    if (!mayAnswer(message, runtime)) return refuseSender(parts, message);
     const session = sessionOf(message);
     if (id === undefined && session === undefined)
-      return `Which question? Try: /coordination ${given.answer} ID`;
+      return `Which question? Try: /coordination ${answer.answer} ID`;
     const which: Which = { ...(id !== undefined ? { id } : session && { ownerSession: session }) };
     const by = answererOf(message, session);
-    return replyOn(await answerQuestion({ plans, runtime }, which, { ...given, by, through: "chat" }), id);
+    return replyOn(await answerQuestion({ plans, runtime }, which, { ...answer, by, through: "chat" }), id);
   });
 }
 
@@ -138,9 +142,9 @@ const VERBS: ReadonlySet<string> = new Set(["approve", "deny", "answer", "questi
 const LOGGED_CHARS_MAX = 100;
 
 /** The ledger is not asked about them, so that the log has who tried what, without what they wrote. */
-function notAllowed({ logger }: CommandParts, { channel, senderId, args = "" }: ChatMessage): string {
-  const [verb, rest] = firstWord(args);
-  const [word] = firstWord(rest);
+function refuseSender({ logger }: CommandParts, { channel, senderId, args = "" }: ChatMessage): string {
+  const [verb, rest] = splitFirstWord(args);
+  const [word] = splitFirstWord(rest);
   const command = verb.toLowerCase();
   const question = QUESTION_ID.test(word) ? word.slice(0, LOGGED_CHARS_MAX) : undefined;
   logger.warn(
@@ -178,10 +182,10 @@ function answererOf({ channel, senderId }: ChatMessage, session: SessionKey | un
 function replyOn(answered: AnswerTold, id: string | undefined): string {
   if (answered.ok) {
     const { questionId, resolution, happened } = answered.told;
-    return `${capital(resolution)}: ${short(happened)}. (${questionId})`;
+    return `${capitalize(resolution)}: ${formatLine(happened)}. (${questionId})`;
   }
   const hint = id === undefined && answered.code === "INPUT_INVALID" ? " Name one of them." : "";
-  return `${capital(short(answered.message))}.${hint}`;
+  return `${capitalize(formatLine(answered.message))}.${hint}`;
 }
 
 const QUESTIONS_MAX = 5;
@@ -197,28 +201,29 @@ function tell(
     const { newestQuestions } = await import("../../cli/questions/find-questions.ts");
     const { questionReport } = await import("../../cli/questions/question-report.ts");
     const found = await newestQuestions(reads, {
-      ...{ wanted: "open", limit: QUESTIONS_MAX + 1 },
+      wanted: "open",
+      limit: QUESTIONS_MAX + 1,
       ...(!isAll && session && { ownerSession: session }),
     });
     if (found.length === 0)
       return isAll ? "No question is open." : "No question is open here. Others: /coordination questions all";
     const lines: string[] = [];
     for (const each of found.slice(0, QUESTIONS_MAX))
-      lines.push(await questionLine(await questionReport(reads, each)));
+      lines.push(await formatQuestionLine(await questionReport(reads, each)));
     const more = found.length > QUESTIONS_MAX ? ["And more."] : [];
     return [...lines, ...more].join("\n");
   });
 }
 
-async function questionLine(question: QuestionReport): Promise<string> {
+async function formatQuestionLine(question: QuestionReport): Promise<string> {
   const { aboutText, answersText, causeText } = await import("../../cli/questions/question-lines.ts");
-  const { instant } = await import("../../../agents/coordination/std/quantities.ts");
-  const { questionId, answers, deadlineAtMs, asked } = question;
-  const wrote = asked ? ` It wrote: ${JSON.stringify(short(asked.question))}.` : "";
-  const what = short(`${aboutText(question)}: ${causeText(question)}`);
-  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${what}.${wrote}`;
+  const { formatInstant: instant } = await import("../../../agents/coordination/std/quantities.ts");
+  const { questionId, answers, deadlineAtMs, asked: askedText } = question;
+  const wrote = askedText ? ` It wrote: ${JSON.stringify(formatLine(askedText.question))}.` : "";
+  const subject = formatLine(`${aboutText(question)}: ${causeText(question)}`);
+  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${subject}.${wrote}`;
 }
 
-function capital(text: string): string {
+function capitalize(text: string): string {
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

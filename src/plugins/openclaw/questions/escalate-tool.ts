@@ -8,7 +8,7 @@ import {
   parseBounded,
 } from "../../../agents/coordination/contracts/validation.ts";
 import type { QuestionOutcome } from "../../../agents/coordination/runtime/questions/question-requests.ts";
-import { failed, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
+import { createToolError, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
 import { ESCALATE_WAIT_MS, ESCALATE_WAIT_MS_MAX } from "../host/tool-declarations.ts";
 
 const text = z.string().min(1).max(BOUNDS.questionCharsMax);
@@ -29,11 +29,13 @@ const LATER =
 
 export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
   const parsed = parseBounded(escalateParams, params, ESCALATE_BOUNDS);
-  if (!parsed.ok) return failed(describeProblems(parsed.problems));
-  const { waitMs, options, otherwise, answerMs, ...asked } = parsed.value;
+  if (!parsed.ok) return createToolError(describeProblems(parsed.problems));
+  const { waitMs, options, otherwise, answerMs, ...question } = parsed.value;
   const answer = await use(async ({ plans, session, agent }) =>
     plans.ask({
-      ...{ ...asked, askedBy: session, agentId: agent },
+      ...question,
+      askedBy: session,
+      agentId: agent,
       ...(options && { options }),
       ...(otherwise !== undefined && { otherwise }),
       ...(answerMs !== undefined && { answerMs }),
@@ -41,7 +43,7 @@ export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
   );
   if (answer.kind === "refused") return { status: "refused", message: answer.reason };
   const { questionId, deadlineAtMs } = answer;
-  const outcome = await waited(use, questionId, waitMs);
+  const outcome = await awaitOutcome(use, questionId, waitMs);
   if (outcome.kind === "open")
     return { status: "open", questionId, answerBy: isoTimestamp(deadlineAtMs), note: LATER };
   return {
@@ -54,7 +56,7 @@ export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
 /** One look may take as long as any request; people take longer. */
 const LOOK_MS = 20_000;
 
-async function waited(use: Use, questionId: string, waitMs: number): Promise<QuestionOutcome> {
+async function awaitOutcome(use: Use, questionId: string, waitMs: number): Promise<QuestionOutcome> {
   let outcome: QuestionOutcome = { kind: "open" };
   for (let leftMs = waitMs; leftMs > 0 && outcome.kind === "open"; leftMs -= LOOK_MS)
     outcome = await use(({ plans, signal }) => plans.outcome(questionId, Math.min(LOOK_MS, leftMs), signal));

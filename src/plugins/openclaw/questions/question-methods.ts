@@ -18,7 +18,7 @@ import type { QuestionView } from "../../../agents/coordination/runtime/log/coor
 import type { QuestionAnswered } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { NamedQuestion, QuestionReads, Wanted } from "../../cli/questions/find-questions.ts";
 import type { FoundQuestion, QuestionReport } from "../../cli/questions/question-report.ts";
-import { answer, read, refused, type MethodAnswer } from "../host/method-answer.ts";
+import { answer, read, createRefusedAnswer, type MethodAnswer } from "../host/method-answer.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
 
@@ -48,20 +48,20 @@ const questionsParams = z.union([
 ]);
 
 export function tellQuestions(use: UsePlans, params: unknown): Promise<MethodAnswer> {
-  return read({ schema: questionsParams, params, bounds: ENVELOPE_BOUNDS }, (asked) =>
+  return read({ schema: questionsParams, params, bounds: ENVELOPE_BOUNDS }, (query) =>
     use(async (_, runtime) => {
       const { reads } = await runtime.coordinator();
-      if (!("questionId" in asked)) return answer({ questions: await listed(reads, asked) });
+      if (!("questionId" in query)) return answer({ questions: await listQuestions(reads, query) });
       const { findQuestion } = await loadFind();
-      const named = await findQuestion(reads, asked.questionId);
+      const named = await findQuestion(reads, query.questionId);
       return named.kind === "found"
         ? answer({ question: await reportOf(reads, named.found) })
-        : notNamed(named, asked.questionId);
+        : refuseUnnamed(named, query.questionId);
     }),
   );
 }
 
-async function listed(
+async function listQuestions(
   reads: QuestionReads,
   { coordinationId, which, limit }: Exclude<z.output<typeof questionsParams>, { questionId: string }>,
 ): Promise<QuestionReport[]> {
@@ -117,11 +117,15 @@ export function answerByOperator(
       const id = clientId?.slice(0, BOUNDS.idCharsMax);
       const by: Answerer = { kind: "operator", ...(id && { id }) };
       const which: Which = given.questionId === undefined ? {} : { id: given.questionId };
-      const told = await answerQuestion({ plans, runtime }, which, {
-        ...{ answer: given.answer, by, through: given.through },
+      const outcome = await answerQuestion({ plans, runtime }, which, {
+        answer: given.answer,
+        by,
+        through: given.through,
         ...(given.text !== undefined && { text: given.text }),
       });
-      return told.ok ? answer(told.told) : refused(told.code, told.message, told.details);
+      return outcome.ok
+        ? answer(outcome.told)
+        : createRefusedAnswer(outcome.code, outcome.message, outcome.details);
     }),
   );
 }
@@ -164,12 +168,12 @@ export async function answerQuestion(
     ? onlyQuestion(reads, which.ownerSession)
     : findQuestion(reads, which.id));
   if (named.kind !== "found") {
-    const { error } = notNamed(named, which.id);
+    const { error } = refuseUnnamed(named, which.id);
     return { ok: false, ...error };
   }
   const report = await reportOf(reads, named.found);
   const answered = await plans.answer({ questionId: report.questionId, ...given });
-  if (answered.kind === "refused") return refusedAnswer(reads, named.found, answered);
+  if (answered.kind === "refused") return refuseAnswer(reads, named.found, answered);
   const { happenedText } = await loadText();
   const { questionId: id, coordinationId, stepId } = report;
   const { resolution } = answered;
@@ -182,22 +186,22 @@ export async function answerQuestion(
 
 type Refusal = MethodAnswer & { readonly ok: false };
 
-function notNamed(named: Exclude<NamedQuestion, { kind: "found" }>, id: string | undefined): Refusal {
+function refuseUnnamed(named: Exclude<NamedQuestion, { kind: "found" }>, id: string | undefined): Refusal {
   if (named.kind === "ambiguous") {
     const { questionIds } = named;
-    const what =
+    const problem =
       id === undefined ? "several questions are open" : `${JSON.stringify(id)} names several questions`;
-    return refusal("INPUT_INVALID", `${what}: ${questionIds.join(", ")}`, { questionIds });
+    return createRefusalAnswer("INPUT_INVALID", `${problem}: ${questionIds.join(", ")}`, { questionIds });
   }
-  const what = id === undefined ? "no question is open" : `no question has the id ${JSON.stringify(id)}`;
-  return refusal("REQUEST_REFUSED", what, { refusal: "UNKNOWN_QUESTION" });
+  const problem = id === undefined ? "no question is open" : `no question has the id ${JSON.stringify(id)}`;
+  return createRefusalAnswer("REQUEST_REFUSED", problem, { refusal: "UNKNOWN_QUESTION" });
 }
 
-function refusal(code: string, message: string, details: object): Refusal {
+function createRefusalAnswer(code: string, message: string, details: object): Refusal {
   return { ok: false, error: { code, message, details } };
 }
 
-async function refusedAnswer(
+async function refuseAnswer(
   reads: QuestionReads,
   { view: { coordinationId }, question: { escalationId } }: FoundQuestion,
   { code, reason }: QuestionAnswered & { kind: "refused" },
@@ -209,7 +213,7 @@ async function refusedAnswer(
   return {
     ok: false,
     code: "REQUEST_REFUSED",
-    message: isLate ? await firstText(newest) : reason,
+    message: isLate ? await formatFirstAnswer(newest) : reason,
     details: { refusal: code, ...(isLate && firstOf(newest)) },
   };
 }
@@ -217,7 +221,7 @@ async function refusedAnswer(
 const LATE: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_ENDED"]);
 
 /** Whoever is late is told who or what came first. */
-async function firstText(question: QuestionView): Promise<string> {
+async function formatFirstAnswer(question: QuestionView): Promise<string> {
   const { closedText } = await loadText();
   return `the question is closed already: ${closedText(question)}`;
 }

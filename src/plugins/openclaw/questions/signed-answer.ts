@@ -70,7 +70,7 @@ async function replyTo(parts: SignedAnswerParts, request: IncomingMessage): Prom
   const stop = (status: number, because: string, message: string): Reply => {
     const webhook = name?.slice(0, LOGGED_CHARS_MAX);
     parts.logger.warn({ ...(webhook && { webhook }), because, status }, "an answer by webhook was refused");
-    return refused(status, message);
+    return createRefusedReply(status, message);
   };
   if (request.method !== "POST") return stop(405, "method", "send a signed answer by POST");
   if (!SIGNED_BY.every((header) => typeof request.headers[header] === "string"))
@@ -116,7 +116,7 @@ function rule({ use }: SignedAnswerParts, message: AnswerMessage, stop: Stop): P
       const answered = await plans.answer({ ...checked.answer, through: `webhook:${message.name}` });
       return answered.kind === "accepted"
         ? { status: 200, body: { ok: true, resolution: answered.resolution } }
-        : refused(answered.code === "NOT_FOUND" ? 404 : 409, answered.reason);
+        : createRefusedReply(answered.code === "NOT_FOUND" ? 404 : 409, answered.reason);
     } catch (error) {
       // What was not recorded may come again.
       checked.forget();
@@ -125,7 +125,7 @@ function rule({ use }: SignedAnswerParts, message: AnswerMessage, stop: Stop): P
   });
 }
 
-function refused(status: number, message: string): Reply {
+function createRefusedReply(status: number, message: string): Reply {
   return { status, body: { ok: false, message } };
 }
 
@@ -140,10 +140,10 @@ function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const timer = setTimeout(() => done(undefined), BODY_MS_MAX);
-    const reading = { startedAtMs: performance.now(), giveUp: () => done(undefined) };
+    const timer = setTimeout(() => finish(undefined), BODY_MS_MAX);
+    const reading = { startedAtMs: performance.now(), giveUp: () => finish(undefined) };
     readings.add(reading);
-    const done = (body: Buffer | undefined): void => {
+    const finish = (body: Buffer | undefined): void => {
       clearTimeout(timer);
       readings.delete(reading);
       request.removeAllListeners("data");
@@ -152,10 +152,10 @@ function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
     };
     request.on("data", (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > BODY_BYTES_MAX) done(undefined);
+      if (bytes > BODY_BYTES_MAX) finish(undefined);
       else chunks.push(chunk);
     });
-    request.once("end", () => done(Buffer.concat(chunks)));
-    request.once("error", () => done(undefined));
+    request.once("end", () => finish(Buffer.concat(chunks)));
+    request.once("error", () => finish(undefined));
   });
 }

@@ -90,7 +90,7 @@ export function createFlowMirror(parts: FlowMirrorParts): FlowMirror {
   };
   const run = (plan: Shown): Promise<void> => {
     wake(plan);
-    plan.work = plan.work.then(() => attend(parts, plan)).then(() => schedule(plan));
+    plan.work = plan.work.then(() => keepWriting(parts, plan)).then(() => schedule(plan));
     return plan.work;
   };
   const schedule = (plan: Shown): void => {
@@ -105,7 +105,7 @@ export function createFlowMirror(parts: FlowMirrorParts): FlowMirror {
   return {
     show: (snapshot) => {
       if (stopped) return;
-      const plan = plans.get(snapshot.coordinationId) ?? newPlan(snapshot, clock.now());
+      const plan = plans.get(snapshot.coordinationId) ?? createShown(snapshot, clock.now());
       plans.set(snapshot.coordinationId, plan);
       plan.snapshot = snapshot;
       if (!plan.due) wake(plan);
@@ -121,7 +121,7 @@ export function createFlowMirror(parts: FlowMirrorParts): FlowMirror {
   };
 }
 
-function newPlan(snapshot: FlowSnapshot, now: EpochMs): Shown {
+function createShown(snapshot: FlowSnapshot, now: EpochMs): Shown {
   return {
     snapshot,
     flowId: undefined,
@@ -139,7 +139,7 @@ function isForgotten({ snapshot, due, failures }: Shown): boolean {
   return snapshot.status !== "running" && (!due || failures >= FAILURES_MAX);
 }
 
-async function attend(parts: FlowMirrorParts, plan: Shown): Promise<void> {
+async function keepWriting(parts: FlowMirrorParts, plan: Shown): Promise<void> {
   const { clock, logger } = parts;
   const writes = plan.due;
   plan.due = false;
@@ -172,7 +172,7 @@ async function write(parts: FlowMirrorParts, plan: Shown): Promise<void> {
     if (isOver(flow)) return;
     const written =
       snapshot.status === "running"
-        ? wasCancelled(flow) || (await progress(flows, flow, snapshot)) !== undefined
+        ? wasCancelled(flow) || (await writeProgress(flows, flow, snapshot)) !== undefined
         : await end(parts, flows, flow, snapshot);
     if (written) return;
   }
@@ -224,7 +224,11 @@ function tell({ cancel, logger }: FlowMirrorParts, plan: Shown): void {
 }
 
 /** The flow as it is then; `undefined` when another writer was faster. */
-async function progress(flows: BoundFlows, flow: Flow, snapshot: FlowSnapshot): Promise<Flow | undefined> {
+async function writeProgress(
+  flows: BoundFlows,
+  flow: Flow,
+  snapshot: FlowSnapshot,
+): Promise<Flow | undefined> {
   const picture = pictureOf(snapshot);
   if (flow.currentStep === picture.currentStep) return flow;
   const { flowId, revision: expectedRevision } = flow;
@@ -246,7 +250,7 @@ async function end(
     return (await bound.cancel({ flowId, cfg })).cancelled;
   }
   // The last step is shown first, because ending a flow does not change what it shows.
-  const shown = wasCancelled(flow) ? flow : await progress(flows, flow, snapshot);
+  const shown = wasCancelled(flow) ? flow : await writeProgress(flows, flow, snapshot);
   if (!shown) return false;
   const ending = { flowId, expectedRevision: shown.revision, stateJson: pictureOf(snapshot).stateJson };
   const result = GOOD.has(snapshot.status)

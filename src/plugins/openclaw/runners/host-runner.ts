@@ -15,7 +15,7 @@ import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import { cancelRow, cancelSpawnsOf } from "./cancel-rows.ts";
 import { isOpen, messageOf } from "../host/host-runs.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
-import { sentence } from "../host/spawn-result.ts";
+import { formatSentence } from "../host/spawn-result.ts";
 
 /** The host writes the row up to 0.1 s after the intent; clocks of one machine may still differ a little. */
 const ROW_EARLIER_MS_MAX = 1_000;
@@ -29,7 +29,7 @@ type TaskRow = Awaited<
   ReturnType<ReturnType<OpenClawPluginApi["runtime"]["tasks"]["async"]["runs"]["bindSession"]>["list"]>
 >[number];
 
-export function hostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger): SpawnObserver {
+export function createHostRunner(runtime: OpenClawPluginApi["runtime"], logger: Logger): SpawnObserver {
   return {
     observe: async (query) => {
       try {
@@ -78,9 +78,9 @@ async function stopSpawn(
   const rows = await runtime.tasks.async.runs.bindSession({ sessionKey: sourceSession }).list();
   const row = rows.find((candidate) => candidate.childSessionKey === childSessionKey);
   if (!row) return "already_ended";
-  const own = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
+  const cancellation = isOpen(row) ? await cancelRow(runtime, sourceSession, row) : "already_ended";
   const below = await cancelSpawnsOf(runtime, childSessionKey);
-  return below === "unreachable" ? below : own;
+  return below === "unreachable" ? below : cancellation;
 }
 
 async function bindEnvelope(
@@ -93,13 +93,13 @@ async function bindEnvelope(
     preserveActivity: true,
     // The host merges the result shallowly: keep what other plugins wrote.
     update: (entry) => ({
-      pluginExtensions: { ...entry.pluginExtensions, coordination: { envelope: plainJson(envelope) } },
+      pluginExtensions: { ...entry.pluginExtensions, coordination: { envelope: copyAsJson(envelope) } },
     }),
   });
 }
 
 /** Without the properties that are undefined, which the host's JSON type does not know. */
-function plainJson(envelope: CoordinationEnvelope): JsonObject {
+function copyAsJson(envelope: CoordinationEnvelope): JsonObject {
   return JSON.parse(JSON.stringify(envelope)) as JsonObject;
 }
 
@@ -164,10 +164,10 @@ function endingOf({ status, error }: TaskRow): ChildEnding | undefined {
     case "timed_out":
       return { outcome: "timed_out" };
     case "cancelled":
-      return { outcome: "cancelled", ...(error && { message: sentence(error) }) };
+      return { outcome: "cancelled", ...(error && { message: formatSentence(error) }) };
     case "failed":
     case "lost":
-      return { outcome: "failed", message: sentence(error ?? `the host calls the child ${status}`) };
+      return { outcome: "failed", message: formatSentence(error ?? `the host calls the child ${status}`) };
     default:
       return undefined;
   }

@@ -11,7 +11,7 @@ import type { AgentRunner, Attempt, Order, Start } from "../../../agents/coordin
 import {
   endingOf,
   findRow,
-  firstAnswerIn,
+  findFirstAnswer,
   followBy,
   isOpen,
   isRefusal,
@@ -19,7 +19,7 @@ import {
   messageOf,
   readTranscript,
   runIdOf,
-  sinceBegin,
+  sliceSinceBegin,
   startOf,
   type HostRuntime,
   type RunnerParts,
@@ -29,7 +29,7 @@ import {
 /** The host keeps the rows of runs for seven days. Without them, and with a transcript that was reset, nothing is certain. */
 const ROWS_KEPT_MS = 6 * 24 * 3_600_000;
 
-export function ownerRunner(runtime: HostRuntime, { clock, logger }: RunnerParts): AgentRunner {
+export function createOwnerRunner(runtime: HostRuntime, { clock, logger }: RunnerParts): AgentRunner {
   /** Keys that the host is being asked to run right now. */
   const starting = new Set<string>();
   const observe = async (attempt: Attempt): Promise<Observation> => {
@@ -60,8 +60,8 @@ export function ownerRunner(runtime: HostRuntime, { clock, logger }: RunnerParts
     },
     observe,
     follow: (attempt, signal) => {
-      const answered = () => lookForAnswer(runtime, attempt).catch(() => observe(attempt));
-      return followBy(runtime, { clock, observe: answered }, attempt, signal);
+      const findAnswerOrObserve = () => lookForAnswer(runtime, attempt).catch(() => observe(attempt));
+      return followBy(runtime, { clock, observe: findAnswerOrObserve }, attempt, signal);
     },
     // An owner's turn is not ours to stop.
     cancel: () => Promise.resolve("already_ended"),
@@ -80,11 +80,11 @@ type Seen =
 async function look(runtime: HostRuntime, attempt: Attempt): Promise<Seen> {
   const child = { childSessionKey: attempt.childSessionKey, childRunId: runIdOf(attempt) };
   const row = await findRow(runtime, attempt);
-  const since = sinceBegin(await readTranscript(runtime, attempt.childSessionKey), runIdOf(attempt));
+  const since = sliceSinceBegin(await readTranscript(runtime, attempt.childSessionKey), runIdOf(attempt));
   if (since || row?.status === "succeeded") {
-    const reply = firstAnswerIn(since ?? []);
-    const told = { kind: "ended", ...child, outcome: "completed", ...(reply && { reply }) } as const;
-    return { kind: "something", seen: told, answers: isAnswering(row) };
+    const reply = findFirstAnswer(since ?? []);
+    const ending = { kind: "ended", ...child, outcome: "completed", ...(reply && { reply }) } as const;
+    return { kind: "something", seen: ending, answers: isAnswering(row) };
   }
   if (!row) return { kind: "nothing" };
   const seen = isOpen(row)

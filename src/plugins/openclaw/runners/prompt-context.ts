@@ -4,7 +4,7 @@ import type { CoordinationEnvelope } from "../../../agents/coordination/contract
  * What a child reads about its place. It is the same text in every turn of the child, so that the provider can cache the
  * system prompt, and it gives the model nothing to act with: authority is the ledger's record (H3).
  */
-export function promptContext(envelope: CoordinationEnvelope): string {
+export function formatPromptContext(envelope: CoordinationEnvelope): string {
   const { coordinationId, stepId, parentStepId, sourceSession, targetSession, intent, priority, deadlineMs } =
     envelope;
   const place = {

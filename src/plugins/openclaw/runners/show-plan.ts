@@ -2,16 +2,16 @@
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import type { PlanSnapshot } from "../../../agents/coordination/runtime/log/plan-snapshot.ts";
 import type { FlowMirror } from "./flow-mirror.ts";
-import { recent } from "../host/recent.ts";
+import { createRecent } from "../host/recent.ts";
 
 /** Objectives that are remembered; others are read again. */
 const OBJECTIVES_MAX = 100;
 
-export function shownIn(
+export function createPlanShow(
   mirror: Pick<FlowMirror, "show">,
   textOf: (sha256: string) => Promise<string | undefined>,
 ): (snapshot: PlanSnapshot) => void {
-  const objectives = recent<Promise<string>>(OBJECTIVES_MAX);
+  const objectives = createRecent<Promise<string>>(OBJECTIVES_MAX);
   const read = async ({ objective, coordinationId }: PlanSnapshot): Promise<string> => {
     try {
       return (await textOf(objective.sha256)) ?? coordinationId;

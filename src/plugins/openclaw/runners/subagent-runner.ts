@@ -25,15 +25,15 @@ import {
   replyIn,
   rowOwnerOf,
   runIdOf,
-  sinceBegin,
+  sliceSinceBegin,
   startOf,
-  usageIn,
-  within,
+  sumUsage,
+  waitWithin,
   type HostRuntime,
   type RunnerParts,
   type TaskRow,
 } from "../host/host-runs.ts";
-import { promptContext } from "./prompt-context.ts";
+import { formatPromptContext } from "./prompt-context.ts";
 
 /** The host takes 0.2 s for an agent and its agents, and gives up itself after 15 s. */
 const CANCEL_MS_MAX = 20_000;
@@ -50,18 +50,18 @@ export interface SubagentRunnerParts extends RunnerParts {
   readonly tools: readonly string[];
 }
 
-export function subagentRunner(runtime: HostRuntime, parts: SubagentRunnerParts): AgentRunner {
+export function createSubagentRunner(runtime: HostRuntime, parts: SubagentRunnerParts): AgentRunner {
   /** Keys that the host is being asked to run right now. */
   const starting = new Set<string>();
   const observe = (attempt: Attempt): Promise<Observation> => {
     const mayBegin = starting.has(attempt.idempotencyKey) || mayStillBegin(attempt, parts.clock);
-    return observed(runtime, parts, attempt, mayBegin);
+    return observeAttempt(runtime, parts, attempt, mayBegin);
   };
   return {
     start: async (order) => {
       starting.add(order.idempotencyKey);
       try {
-        return await started(runtime, parts, order);
+        return await startAttempt(runtime, parts, order);
       } finally {
         starting.delete(order.idempotencyKey);
       }
@@ -70,14 +70,14 @@ export function subagentRunner(runtime: HostRuntime, parts: SubagentRunnerParts)
     follow: (attempt, signal) =>
       followBy(runtime, { clock: parts.clock, observe: () => observe(attempt) }, attempt, signal),
     cancel: (attempt) =>
-      within(parts.clock, CANCEL_MS_MAX, cancelled(runtime, parts, attempt), "unreachable" as const),
+      waitWithin(parts.clock, CANCEL_MS_MAX, cancelAttempt(runtime, parts, attempt), "unreachable" as const),
   };
 }
 
-async function started(runtime: HostRuntime, parts: SubagentRunnerParts, order: Order): Promise<Start> {
+async function startAttempt(runtime: HostRuntime, parts: SubagentRunnerParts, order: Order): Promise<Start> {
   try {
     const before = await findRow(runtime, order);
-    if (before) return startOf(await seenIn(runtime, order, before));
+    if (before) return startOf(await readRow(runtime, order, before));
   } catch (error) {
     return { kind: "unknown", message: messageOf(error) };
   }
@@ -98,7 +98,7 @@ async function started(runtime: HostRuntime, parts: SubagentRunnerParts, order: 
   }
 }
 
-async function observed(
+async function observeAttempt(
   runtime: HostRuntime,
   { logger }: RunnerParts,
   attempt: Attempt,
@@ -106,7 +106,7 @@ async function observed(
 ): Promise<Observation> {
   try {
     const row = await findRow(runtime, attempt);
-    if (row) return await seenIn(runtime, attempt, row);
+    if (row) return await readRow(runtime, attempt, row);
     return { kind: mayBegin ? "unknown" : "absent" };
   } catch (error) {
     logger.warn({ key: attempt.idempotencyKey }, `the host does not say how a run goes: ${messageOf(error)}`);
@@ -114,7 +114,7 @@ async function observed(
   }
 }
 
-async function seenIn(
+async function readRow(
   runtime: HostRuntime,
   attempt: Attempt,
   row: TaskRow,
@@ -124,13 +124,13 @@ async function seenIn(
   if (isOpen(row)) return { kind: "running", ...child };
   const transcript = await readTranscript(runtime, childSessionKey);
   // A session that revises its result has the words of earlier attempts, too.
-  const messages = sinceBegin(transcript, runIdOf(attempt)) ?? transcript;
+  const messages = sliceSinceBegin(transcript, runIdOf(attempt)) ?? transcript;
   const reply = replyIn(messages);
-  const usage = usageIn(messages);
+  const usage = sumUsage(messages);
   return { kind: "ended", ...child, ...endingOf(row), ...(reply && { reply }), ...(usage && { usage }) };
 }
 
-async function cancelled(
+async function cancelAttempt(
   runtime: HostRuntime,
   { clock, logger }: RunnerParts,
   attempt: Attempt,
@@ -138,12 +138,12 @@ async function cancelled(
   try {
     const row = await findRow(runtime, attempt);
     if (!row) return mayStillBegin(attempt, clock) ? "unreachable" : "already_ended";
-    const own = isOpen(row)
+    const cancellation = isOpen(row)
       ? await cancelRow(runtime, rowOwnerOf(runtime, attempt.childSessionKey), row)
       : "already_ended";
     // The host stops the agents below a running one, but an agent that ended may have left some at work.
     const below = await cancelSpawnsOf(runtime, attempt.childSessionKey);
-    return below === "unreachable" ? below : own;
+    return below === "unreachable" ? below : cancellation;
   } catch (error) {
     logger.warn({ key: attempt.idempotencyKey }, `the host does not cancel a run: ${messageOf(error)}`);
     return "unreachable";
@@ -153,7 +153,7 @@ async function cancelled(
 /** The envelope, and how the result gets back. */
 function stepContext({ envelope, outputSchema }: Order): string {
   return [
-    promptContext(envelope),
+    formatPromptContext(envelope),
     "<coordination-report>",
     "Before your last message call the tool `coordination_report` once. `outcome` is `completed` or `failed`; `outputs` is",
     "your result as JSON; `confidence` says how sure you are of it; `evidence` says what it rests on.",

@@ -16,15 +16,15 @@ export async function tellLate(
   { agentId, runId }: ChatRun,
 ): Promise<void> {
   try {
-    const told = await tell(runtime, {
+    const delivery = await tell(runtime, {
       idempotencyKey: `${runId}:told` as IdempotencyKey,
       agentId: agentOf(sessionKey) as never,
       childSessionKey: sessionKey,
       dispatchedAtMs: Date.now() as EpochMs,
       message: `[Coordination] The agent ${agentId}, which somebody called in this chat, is done or waits for a person. Tell the person you work for, and that /coordination run ${runId} shows what came of it. There is nothing else for you to do about it.`,
     });
-    if (told.kind !== "started")
-      logger.warn({ runId }, `a chat was not told of an agent's end: ${told.message}`);
+    if (delivery.kind !== "started")
+      logger.warn({ runId }, `a chat was not told of an agent's end: ${delivery.message}`);
   } catch (error) {
     logger.warn({ runId }, `a chat was not told of an agent's end: ${messageOf(error)}`);
   }

@@ -4,13 +4,13 @@
  */
 import { hash } from "node:crypto";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
-import { basisPointsBelow } from "../../../agents/coordination/gates/stated-confidence.ts";
+import { convertToBasisPointsDown } from "../../../agents/coordination/gates/stated-confidence.ts";
 import type { GatedSession } from "../../../agents/coordination/runtime/held-results/withhold-text.ts";
 import {
-  withheldTexts,
+  createWithheldTexts,
   type WithheldTexts,
 } from "../../../agents/coordination/runtime/environment/withheld-texts.ts";
-import { recent, type Recent } from "../host/recent.ts";
+import { createRecent, type Recent } from "../host/recent.ts";
 
 export interface GatedNow extends GatedSession {
   /** Its newest message states a low confidence: every part of it is kept back. */
@@ -32,13 +32,13 @@ const SESSIONS_MAX = 10_000;
 
 type Holder = { [KEY]?: GateMemory };
 
-export function gateMemory(): GateMemory {
-  const known = (globalThis as Holder)[KEY];
-  if (known) return known;
+export function accessGateMemory(): GateMemory {
+  const existing = (globalThis as Holder)[KEY];
+  if (existing) return existing;
   const memory: GateMemory = {
-    spans: recent<SessionKey>(SPANS_MAX),
-    gated: recent<GatedNow>(SESSIONS_MAX),
-    texts: withheldTexts((text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) })),
+    spans: createRecent<SessionKey>(SPANS_MAX),
+    gated: createRecent<GatedNow>(SESSIONS_MAX),
+    texts: createWithheldTexts((text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) })),
   };
   (globalThis as Holder)[KEY] = memory;
   return memory;
@@ -46,10 +46,11 @@ export function gateMemory(): GateMemory {
 
 /** What the agent just reported decides what it may say: the report comes in the middle of its run. */
 export function noteReported(session: string, confidence: number | undefined): void {
-  const { gated } = gateMemory();
-  const known = gated.get(session);
-  if (!known) return;
-  const { reported: _, ...rest } = known;
-  const stated = confidence === undefined ? {} : { reported: { confidence: basisPointsBelow(confidence) } };
+  const { gated } = accessGateMemory();
+  const gatedSession = gated.get(session);
+  if (!gatedSession) return;
+  const { reported: _, ...rest } = gatedSession;
+  const stated =
+    confidence === undefined ? {} : { reported: { confidence: convertToBasisPointsDown(confidence) } };
   gated.set(session, { ...rest, ...stated });
 }

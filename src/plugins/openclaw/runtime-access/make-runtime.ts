@@ -1,12 +1,12 @@
 /** Owns: building the shared runtime from the host's API and the operator's config. */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { hostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
+import { parseHostAgentId } from "../../../agents/coordination/contracts/host-agent-id.ts";
 import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import { parsePluginConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import {
   composeCoordinator,
-  healthSinkBeside,
-  ledgerPathIn,
+  createHealthSink,
+  joinLedgerPath,
   readHealthBeside,
   systemClock,
   VERSION,
@@ -14,25 +14,25 @@ import {
   type RunningCoordinator,
 } from "../../compose.ts";
 import { createFlowMirror } from "../runners/flow-mirror.ts";
-import { chatChannel } from "../runners/chat-channel.ts";
+import { createChatChannel } from "../runners/chat-channel.ts";
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
-import { hookHost } from "../../hooks/hook-host.ts";
-import { gateMemory } from "./gate-memory.ts";
-import { hostApproval } from "../host/host-approval.ts";
-import { hostModel } from "../host/host-model.ts";
-import { healthRecord } from "../host/health-record.ts";
-import { hostLogger } from "../host/host-logger.ts";
-import { within } from "../host/host-runs.ts";
+import { createHookHost } from "../../hooks/hook-host.ts";
+import { accessGateMemory } from "./gate-memory.ts";
+import { createHostApproval } from "../host/host-approval.ts";
+import { createHostModel } from "../host/host-model.ts";
+import { createHealthRecord } from "../host/health-record.ts";
+import { createHostLogger } from "../host/host-logger.ts";
+import { waitWithin } from "../host/host-runs.ts";
 import { openWopFace } from "../openwop/openwop-face.ts";
-import { hostRunner } from "../runners/host-runner.ts";
-import { ownerRunner } from "../runners/owner-runner.ts";
-import { recent } from "../host/recent.ts";
+import { createHostRunner } from "../runners/host-runner.ts";
+import { createOwnerRunner } from "../runners/owner-runner.ts";
+import { createRecent } from "../host/recent.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import type { PendingSpawn, SharedRuntime } from "./shared-runtime.ts";
-import { shownIn } from "../runners/show-plan.ts";
-import { subagentRunner } from "../runners/subagent-runner.ts";
+import { createPlanShow } from "../runners/show-plan.ts";
+import { createSubagentRunner } from "../runners/subagent-runner.ts";
 import { CHILD_TOOLS } from "../host/tool-declarations.ts";
-import { workingFolders } from "../host/working-folder.ts";
+import { createWorkingFolders } from "../host/working-folder.ts";
 
 /** Spawns between their two hooks at once, and sessions whose newest request is remembered. */
 const PENDING_SPAWNS_MAX = 10_000;
@@ -41,20 +41,28 @@ const REQUESTS_MAX = 1_000;
 /** @throws CoordinationError `CONFIG_INVALID` */
 export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
   const config = parsePluginConfig(api.pluginConfig);
-  const logger = hostLogger(api.logger);
-  const ledgerPath = ledgerPathIn(api.runtime.state.resolveStateDir());
-  const sink = healthSinkBeside(ledgerPath);
-  const runner = hostRunner(api.runtime, logger);
-  const hooks = hookHost({ clock: systemClock, logger });
+  const logger = createHostLogger(api.logger);
+  const ledgerPath = joinLedgerPath(api.runtime.state.resolveStateDir());
+  const sink = createHealthSink(ledgerPath);
+  const runner = createHostRunner(api.runtime, logger);
+  const hooks = createHookHost({ clock: systemClock, logger });
   const opened = openOnce(() =>
     composeForHost(api, {
-      ...{ ledgerPath, config, logger, hooks, observer: runner },
+      ledgerPath,
+      config,
+      logger,
+      hooks,
+      observer: runner,
       ...(openwop && { onAppended: openwop.appended }),
     }),
   );
   const openwop = config.openwop.enabled
     ? openWopFace({
-        ...{ runtime: api.runtime, config, logger, ledgerPath, version: VERSION },
+        runtime: api.runtime,
+        config,
+        logger,
+        ledgerPath,
+        version: VERSION,
         coordinator: opened.get,
       })
     : undefined;
@@ -64,16 +72,16 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       gateOf(config.gates, {
         agentId,
         runner: "subagent",
-        plugins: hooks.verifiersFor(hostAgentId(agentId)),
+        plugins: hooks.verifiersFor(parseHostAgentId(agentId)),
       }),
     acpDefaultAgent: () => acpDefaultAgentOf(api),
     config,
     logger,
     runner,
-    health: healthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
-    pendingSpawns: recent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
-    folderOf: workingFolders(api.runtime),
-    requests: recent<string>(REQUESTS_MAX),
+    health: createHealthRecord({ logger, sink, before: readHealthBeside(ledgerPath), now: Date.now }),
+    pendingSpawns: createRecent<readonly PendingSpawn[]>(PENDING_SPAWNS_MAX),
+    folderOf: createWorkingFolders(api.runtime),
+    requests: createRecent<string>(REQUESTS_MAX),
     coordinator: opened.get,
     get closed() {
       return opened.closed();
@@ -96,9 +104,9 @@ const MIRROR_STOP_MS_MAX = 5_000;
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   { runtime }: OpenClawPluginApi,
-  given: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended">,
+  options: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended">,
 ): Promise<RunningCoordinator> {
-  const { logger } = given;
+  const { logger } = options;
   const mirror = createFlowMirror({
     runtime,
     logger,
@@ -107,19 +115,19 @@ async function composeForHost(
       await coordinator.cancel({ coordinationId, by: "task_flow" });
     },
   });
-  const show = shownIn(mirror, (sha256) => coordinator.reads.get(sha256));
-  const owner = ownerRunner(runtime, { clock: systemClock, logger });
+  const show = createPlanShow(mirror, (sha256) => coordinator.reads.get(sha256));
+  const owner = createOwnerRunner(runtime, { clock: systemClock, logger });
   const coordinator = await composeCoordinator({
-    ...given,
+    ...options,
     runners: {
-      subagent: subagentRunner(runtime, { clock: systemClock, logger, tools: CHILD_TOOLS }),
+      subagent: createSubagentRunner(runtime, { clock: systemClock, logger, tools: CHILD_TOOLS }),
       owner,
     },
-    model: hostModel(runtime),
-    withheld: gateMemory().texts,
+    model: createHostModel(runtime),
+    withheld: accessGateMemory().texts,
     channels: (take) => ({
-      host: hostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
-      chat: chatChannel(owner, () => systemClock.now()),
+      host: createHostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
+      chat: createChatChannel(owner, () => systemClock.now()),
     }),
     workspaceOf: (agent) => workspaceOf(runtime, agent),
     onPlan: show,
@@ -128,7 +136,7 @@ async function composeForHost(
     ...coordinator,
     close: async () => {
       // A host that does not answer about flows must not keep the ledger open.
-      await within(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined);
+      await waitWithin(systemClock, MIRROR_STOP_MS_MAX, mirror.stop(), undefined);
       await coordinator.close();
     },
   };

@@ -11,7 +11,7 @@ import type { PlanRequests } from "../../../agents/coordination/runtime/plans/pl
 import type { RunningCoordinator } from "../../compose.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { withRuntime, type SharedRuntime } from "./shared-runtime.ts";
-import { withinBudget } from "../host/within-budget.ts";
+import { runWithinBudget } from "../host/within-budget.ts";
 
 /** What is asked of a running coordinator about plans. */
 export interface Plans extends PlanRequests, QuestionRequests, Pick<Coordinator, "envelopeForChild"> {
@@ -37,7 +37,7 @@ const REQUEST_BUDGET_MS = 30_000;
 export function planAccess(api: OpenClawPluginApi): UsePlans {
   const make = async (): Promise<SharedRuntime> => (await import("./make-runtime.ts")).makeRuntime(api);
   return (work) =>
-    withinBudget(
+    runWithinBudget(
       withRuntime(make, async (runtime) => work(await runtime.coordinator(), runtime)),
       REQUEST_BUDGET_MS,
     );

@@ -1,21 +1,24 @@
 /** Owns: refusing a call of a tool in words for its model, and what happens to one that could not be recorded. */
 import type { HookResult, OpenClawPluginApi } from "../host/sdk.ts";
-import { currentRuntime } from "./shared-runtime.ts";
+import { findRuntime } from "./shared-runtime.ts";
 
 type BeforeResult = HookResult<"before_tool_call">;
 
 /** What the host is asked to do. */
 export type What = "spawn" | "call";
 
-export function refusal(what: What, reason: string): BeforeResult {
-  return { block: true, blockReason: `Coordination refused this ${what}: ${reason}` };
+export function createRefusal(refusedThing: What, reason: string): BeforeResult {
+  return { block: true, blockReason: `Coordination refused this ${refusedThing}: ${reason}` };
 }
 
 /** The ledger failed: the call goes on, unless the operator wants it otherwise. */
-export function goOnOrRefuse(api: OpenClawPluginApi, error: unknown, what: What): BeforeResult {
-  const runtime = currentRuntime();
-  const failure = runtime?.health.failed(error, what === "spawn" ? 1 : 0);
+export function continueOrRefuse(api: OpenClawPluginApi, error: unknown, refusedThing: What): BeforeResult {
+  const runtime = findRuntime();
+  const failure = runtime?.health.failed(error, refusedThing === "spawn" ? 1 : 0);
   if (!failure) api.logger.error(`coordination: ${error instanceof Error ? error.message : String(error)}`);
   if (!runtime?.config.strict) return undefined;
-  return refusal(what, failure ? `${failure.message}. ${failure.advice}` : "the ledger is not open");
+  return createRefusal(
+    refusedThing,
+    failure ? `${failure.message}. ${failure.advice}` : "the ledger is not open",
+  );
 }

@@ -15,7 +15,7 @@ import type { RunningCoordinator } from "../../compose.ts";
 import type { HookHost } from "../../hooks/hook-host.ts";
 import type { HealthRecord } from "../host/health-record.ts";
 import type { OpenWopFace } from "../openwop/openwop-face.ts";
-import { outsideCalls } from "../host/outside-calls.ts";
+import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { Recent } from "../host/recent.ts";
 import type { WorkingFolders } from "../host/working-folder.ts";
 
@@ -57,12 +57,12 @@ const RELOAD_POLL_MS = 25;
 
 type Holder = { [KEY]?: SharedRuntime };
 
-export function currentRuntime(): SharedRuntime | undefined {
+export function findRuntime(): SharedRuntime | undefined {
   return (globalThis as Holder)[KEY];
 }
 
 export async function replaceRuntime(next: SharedRuntime): Promise<void> {
-  const previous = currentRuntime();
+  const previous = findRuntime();
   (globalThis as Holder)[KEY] = next;
   await previous?.close();
 }
@@ -77,14 +77,14 @@ export function withRuntime<T>(
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
   // What the work begins goes on when the hook, tool or method that reached us is over.
-  return outsideCalls(() => onOpenRuntime(make, work));
+  return runOutsideCalls(() => onOpenRuntime(make, work));
 }
 
 async function onOpenRuntime<T>(
   make: () => Promise<SharedRuntime>,
   work: (runtime: SharedRuntime) => Promise<T>,
 ): Promise<T> {
-  if (!currentRuntime()) await replaceRuntime(await make());
+  if (!findRuntime()) await replaceRuntime(await make());
   const runtime = await openRuntime();
   try {
     return await work(runtime);
@@ -99,7 +99,7 @@ async function openRuntime(): Promise<SharedRuntime> {
   // By the clock: a busy process polls rarely, and a hook that the host no longer waits for must begin nothing.
   const untilMs = performance.now() + RELOAD_WAIT_MS;
   for (;;) {
-    const runtime = currentRuntime();
+    const runtime = findRuntime();
     if (runtime && !runtime.closed) return runtime;
     if (performance.now() >= untilMs) throw new CoordinationError("LEDGER_CLOSED", "coordination is stopped");
     await new Promise((resolve) => setTimeout(resolve, RELOAD_POLL_MS));

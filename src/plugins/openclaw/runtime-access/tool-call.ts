@@ -20,6 +20,6 @@ export interface Calling {
 
 export type Use = <T>(work: (calling: Calling) => Promise<T>) => Promise<T>;
 
-export function failed(message: string): ToolAnswer {
+export function createToolError(message: string): ToolAnswer {
   return { status: "error", message };
 }

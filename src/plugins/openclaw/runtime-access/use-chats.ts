@@ -1,11 +1,11 @@
 /** Owns: how hooks and commands reach the agents of manifests of this process. */
 import { sessionKeySchema } from "../../../agents/coordination/contracts/ids.ts";
 import type { ChatAgents, ChatRun } from "../../chat-agents.ts";
-import { outsideCalls } from "../host/outside-calls.ts";
+import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { OpenClawPluginApi } from "../host/sdk.ts";
 import { withRuntime, type SharedRuntime } from "./shared-runtime.ts";
 import { tellLate } from "../runners/tell-late.ts";
-import { withinBudget } from "../host/within-budget.ts";
+import { runWithinBudget } from "../host/within-budget.ts";
 
 export interface OpenChats {
   /** Absent while OpenWOP is not served. */
@@ -18,16 +18,16 @@ export interface OpenChats {
 /** Runs `work` where the agents can be called. @throws CoordinationError */
 export type UseChats = <T>(work: (open: OpenChats) => Promise<T>) => Promise<T>;
 
-export function chatAccess(api: OpenClawPluginApi): UseChats {
+export function createChatAccess(api: OpenClawPluginApi): UseChats {
   const make = async (): Promise<SharedRuntime> => (await import("./make-runtime.ts")).makeRuntime(api);
   return async (work) => {
     const runtime = await withRuntime(make, (open) => Promise.resolve(open));
     // In the context of this call, from which the host lets its model be asked.
-    const chats = runtime.openwop && (await withinBudget(runtime.openwop.chats()));
+    const chats = runtime.openwop && (await runWithinBudget(runtime.openwop.chats()));
     const tellIn: OpenChats["tellIn"] = (key) => (run) => {
       const session = sessionKeySchema.safeParse(key).data;
       if (session) void tellLate({ runtime: api.runtime, logger: runtime.logger }, session, run);
     };
-    return outsideCalls(() => work({ runtime, tellIn, ...(chats && { chats }) }));
+    return runOutsideCalls(() => work({ runtime, tellIn, ...(chats && { chats }) }));
   };
 }

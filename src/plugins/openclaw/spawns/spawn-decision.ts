@@ -7,13 +7,13 @@
  */
 import type { StepId } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
-import { doubtIn } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { findDoubt } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import type { SpawnRequest } from "../../../agents/coordination/runtime/spawns/admit-spawn.ts";
 import type { DecisionRuling } from "../../hooks/ask-deciders.ts";
 import type { SpawnDecision } from "../../hooks/hook-types.ts";
-import { outsideCalls } from "../host/outside-calls.ts";
+import { runOutsideCalls } from "../host/outside-calls.ts";
 import type { SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { withinBudget } from "../host/within-budget.ts";
+import { runWithinBudget } from "../host/within-budget.ts";
 
 /** For how long plugins are asked at most, in milliseconds. */
 export const SPAWN_DECIDE_MS = 4_000;
@@ -22,7 +22,7 @@ export const SPAWN_DECIDE_MS = 4_000;
 const GRACE_MS = 250;
 
 /** Returns why the spawn must not happen; `undefined` where it may. Answers by `untilMs`, or `SPAWN_DECIDE_MS` from now. */
-export async function whyDenied(
+export async function findDenial(
   runtime: SharedRuntime,
   request: SpawnRequest | undefined,
   untilMs: number,
@@ -31,7 +31,7 @@ export async function whyDenied(
   if (!hooks.hasAny("decide")) return undefined;
   if (!request) return "it names no session or agent that plugins could decide about";
   const ruling = await ask(runtime, request, Math.min(untilMs - GRACE_MS, Date.now() + SPAWN_DECIDE_MS));
-  const reason = ruling && reasonIn(config.gates, ruling);
+  const reason = ruling && readDenial(config.gates, ruling);
   if (reason !== undefined)
     logger.info({ session: request.sourceSession, plugin: ruling?.plugin }, "a plugin denied a spawn");
   return reason;
@@ -44,8 +44,8 @@ async function ask(
 ): Promise<DecisionRuling | undefined> {
   try {
     // What it begins, such as opening the ledger, goes on when the call is over.
-    const deciding = outsideCalls(() => decide(runtime, request, untilMs));
-    return await withinBudget(deciding, untilMs - Date.now() + GRACE_MS);
+    const deciding = runOutsideCalls(() => decide(runtime, request, untilMs));
+    return await runWithinBudget(deciding, untilMs - Date.now() + GRACE_MS);
   } catch {
     return {
       action: "deny",
@@ -92,10 +92,10 @@ function depthOf(view: View, stepId: StepId): number {
   return depth;
 }
 
-function reasonIn(gates: SharedRuntime["config"]["gates"], ruling: DecisionRuling): string | undefined {
+function readDenial(gates: SharedRuntime["config"]["gates"], ruling: DecisionRuling): string | undefined {
   if (ruling.action === "deny") return ruling.reason;
   const { plugin, confidence } = ruling;
-  const doubt = doubtIn(gates, confidence);
+  const doubt = findDoubt(gates, confidence);
   if (!doubt) return undefined;
   return `the plugin ${plugin} is not sure enough of it (${confidence}, and the operator's floor is ${doubt.floor / 10_000}), and a spawn cannot wait for people; put the work into a plan (coordination_plan), which can, or do something else`;
 }

@@ -8,11 +8,11 @@ import type { CoordinationEnvelope } from "../../../agents/coordination/contract
 import type { InputProblem } from "../../../agents/coordination/contracts/fact-fields.ts";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { Coordinator } from "../../../agents/coordination/runtime/coordinator.ts";
-import { whyUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
-import { goOnOrRefuse, refusal } from "../runtime-access/refuse-call.ts";
+import { explainUngateable } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { continueOrRefuse, createRefusal } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
-import { currentRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { whyDenied } from "./spawn-decision.ts";
+import { findRuntime, type PendingSpawn, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { findDenial } from "./spawn-decision.ts";
 import { readSpawnCall, type SpawnCall, type SpawnReading } from "./spawn-request.ts";
 import { readSpawnResult } from "../host/spawn-result.ts";
 
@@ -64,21 +64,21 @@ async function ruleOnSpawn(
       if (!isCoordinated(runtime, ctx)) return undefined;
       const reading = readSpawnCall(callOf(runtime, event, ctx));
       const request = reading.kind === "spawn" ? reading.request : undefined;
-      const denial = await whyDenied(runtime, request, decideUntilMs);
-      return denial === undefined ? admit(runtime, reading, event) : refusal("spawn", denial);
+      const denial = await findDenial(runtime, request, decideUntilMs);
+      return denial === undefined ? admit(runtime, reading, event) : createRefusal("spawn", denial);
     }, SPAWN_BUDGET_MS);
   } catch (error) {
-    return findUngateable(event, ctx) ?? goOnOrRefuse(api, error, "spawn");
+    return findUngateable(event, ctx) ?? continueOrRefuse(api, error, "spawn");
   }
 }
 
 /** What cannot be recorded goes on, but never where its result would have to be held back and cannot be. */
 function findUngateable(event: BeforeEvent, ctx: BeforeContext): BeforeResult {
-  const runtime = currentRuntime();
+  const runtime = findRuntime();
   if (!runtime || !isCoordinated(runtime, ctx)) return undefined;
   const { target } = readSpawnCall(callOf(runtime, event, ctx));
-  const reason = target && whyUngateable(runtime.gateOfAgent(target.agentId), target);
-  return reason === undefined ? undefined : refusal("spawn", reason);
+  const reason = target && explainUngateable(runtime.gateOfAgent(target.agentId), target);
+  return reason === undefined ? undefined : createRefusal("spawn", reason);
 }
 
 function isCoordinated({ config: { agents } }: SharedRuntime, { agentId }: BeforeContext): boolean {
@@ -96,22 +96,22 @@ async function admit(
   const admission = await coordinator.admitSpawn(reading.request);
   runtime.health.succeeded();
   if (admission.kind === "refused") {
-    if (strict || BLOCKING.has(admission.code)) return refusal("spawn", admission.reason);
+    if (strict || BLOCKING.has(admission.code)) return createRefusal("spawn", admission.reason);
     runtime.logger.warn({ refusal: admission.code }, `a spawn goes on uncoordinated: ${admission.reason}`);
     return undefined;
   }
-  return handOver(runtime, { coordinator, reading, event, envelope: admission.envelope });
+  return handOverEnvelope(runtime, { coordinator, reading, event, envelope: admission.envelope });
 }
 
 function admitUnreadable(
   runtime: SharedRuntime,
   { session, target }: SpawnReading & { readonly kind: "unreadable" },
 ): BeforeResult {
-  const ungateable = target && whyUngateable(runtime.gateOfAgent(target.agentId), target);
-  if (ungateable) return refusal("spawn", ungateable);
+  const ungateable = target && explainUngateable(runtime.gateOfAgent(target.agentId), target);
+  if (ungateable) return createRefusal("spawn", ungateable);
   runtime.logger.warn({ session }, "a spawn without a usable session or agent goes on uncoordinated");
   return runtime.config.strict
-    ? refusal("spawn", "the spawn names no session or agent that could be recorded")
+    ? createRefusal("spawn", "the spawn names no session or agent that could be recorded")
     : undefined;
 }
 
@@ -136,7 +136,7 @@ interface HandOver {
   readonly envelope: CoordinationEnvelope;
 }
 
-async function handOver(
+async function handOverEnvelope(
   runtime: SharedRuntime,
   { coordinator, reading, event, envelope }: HandOver,
 ): Promise<BeforeResult> {
@@ -149,9 +149,9 @@ async function handOver(
   }
   const malformed = reading.problems.filter(({ code }) => code !== "ENVELOPE_NOT_AUTHORITATIVE");
   if (runtime.config.strict && malformed.length > 0) {
-    const reason = malformedReason(malformed);
+    const reason = describeMalformed(malformed);
     await coordinator.refuseSpawn({ coordinationId, stepId, sourceSession }, reason);
-    return refusal("spawn", reason);
+    return createRefusal("spawn", reason);
   }
   const key = callKey(sourceSession, event.runId, event.toolCallId);
   runtime.pendingSpawns.set(key, [...(runtime.pendingSpawns.get(key) ?? []), { coordinationId, stepId }]);
@@ -159,7 +159,7 @@ async function handOver(
   return { params: { ...event.params, coordination: envelope } };
 }
 
-function malformedReason(problems: readonly InputProblem[]): string {
+function describeMalformed(problems: readonly InputProblem[]): string {
   const fields = [...new Set(problems.map(({ path }) => path))].join(", ");
   return `the spawn's ${fields} ${problems.length === 1 ? "is" : "are"} malformed; correct or leave out what is named and spawn again`;
 }

@@ -67,7 +67,7 @@ function requestOf(call: SpawnCall, { source, target, problems }: ReadNames): Sp
   const task = typeof params["task"] === "string" ? params["task"] : "";
   return {
     ...source,
-    ...(trace?.traceId && { traceId: bounded(trace.traceId) }),
+    ...(trace?.traceId && { traceId: cutId(trace.traceId) }),
     input: contentOf(task),
     objective: contentOf(objectiveOf(call, nameOf(params) ?? task)),
     spawn: { ...spawnOf(call), ...target, ...(problems.length > 0 && { problems }) },
@@ -114,9 +114,9 @@ function problemsOf(params: SpawnCall["params"], targetIsValid: boolean): InputP
 
 function callOf({ toolCallId, runId, trace }: SpawnCall): SpawnRequest["spawn"]["call"] {
   return {
-    ...(toolCallId && { toolCallId: bounded(toolCallId) }),
-    ...(runId && { runId: bounded(runId) }),
-    ...(trace?.spanId && { spanId: bounded(trace.spanId) }),
+    ...(toolCallId && { toolCallId: cutId(toolCallId) }),
+    ...(runId && { runId: cutId(runId) }),
+    ...(trace?.spanId && { spanId: cutId(trace.spanId) }),
   };
 }
 
@@ -140,7 +140,7 @@ function objectiveOf({ request, sessionKey }: SpawnCall, fallback: string): stri
 }
 
 /** The same text, cut to what an id may be long. */
-function bounded(id: string): string {
+function cutId(id: string): string {
   return id.slice(0, BOUNDS.sessionKeyCharsMax);
 }
 

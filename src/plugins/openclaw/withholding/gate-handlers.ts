@@ -11,13 +11,13 @@ import type {
   StepId,
 } from "../../../agents/coordination/contracts/ids.ts";
 import { isStrict } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
-import { isNothingElse, withHeldBack } from "../../../agents/coordination/gates/placeholder.ts";
-import { confidenceFrom } from "../../../agents/coordination/gates/stated-confidence.ts";
-import { withholds } from "../../../agents/coordination/gates/withholds.ts";
+import { isOnlyPlaceholders, replaceHeldBack } from "../../../agents/coordination/gates/placeholder.ts";
+import { parseConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
+import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
-import { currentRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { REPORT_TOOL } from "../host/tool-declarations.ts";
-import { gateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
+import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
 export interface GateHandlers {
@@ -40,36 +40,36 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerParts): GateH
     const work = quietly("before_message_write", async (runtime) =>
       (await runtime.coordinator()).heldSessions.keep(session, shown),
     );
-    gateMemory().texts.keeping(session, work);
+    accessGateMemory().texts.keeping(session, work);
   };
   return {
     beforeRun: async ({ sessionKey, trace }) => {
       if (!sessionKey) return undefined;
       const session = sessionKey as SessionKey;
-      if (trace?.spanId) gateMemory().spans.set(trace.spanId, session);
+      if (trace?.spanId) accessGateMemory().spans.set(trace.spanId, session);
       const isKnown = await quietly("before_agent_run", (runtime) => learn(runtime, session));
-      if (!isKnown) beCareful(session);
+      if (!isKnown) holdUntilKnown(session);
       return undefined;
     },
     modelCallStarted: ({ sessionKey }) => {
       const span = spanOf();
-      if (span !== undefined && sessionKey) gateMemory().spans.set(span, sessionKey as SessionKey);
+      if (span !== undefined && sessionKey) accessGateMemory().spans.set(span, sessionKey as SessionKey);
       if (!sessionKey) return;
-      newMessage(sessionKey);
+      forgetMessage(sessionKey);
       // Confirmed meanwhile: what is still to come is gated as it should be.
-      if (gateMemory().gated.get(sessionKey)?.isProvisional)
+      if (accessGateMemory().gated.get(sessionKey)?.isProvisional)
         void quietly("model_call_started", (runtime) => learn(runtime, sessionKey as SessionKey, 0));
     },
     beforeMessageWrite: ({ message }, { sessionKey }) =>
-      sessionKey ? written(message, { session: sessionKey as SessionKey, keep }) : undefined,
+      sessionKey ? keepWritten(message, { session: sessionKey as SessionKey, keep }) : undefined,
   };
 }
 
 /** What the message before stated says nothing of the next one. */
-function newMessage(session: string): void {
-  const { gated } = gateMemory();
-  const known = gated.get(session);
-  if (known?.isDoubted) gated.set(session, { ...known, isDoubted: false });
+function forgetMessage(session: string): void {
+  const { gated } = accessGateMemory();
+  const gatedSession = gated.get(session);
+  if (gatedSession?.isDoubted) gated.set(session, { ...gatedSession, isDoubted: false });
 }
 
 /** A child may run before the host has answered the call that spawned it. */
@@ -78,7 +78,7 @@ const LOOK_MS = 25;
 
 /** Resolves with whether the ledger says what the session is. */
 async function learn(runtime: SharedRuntime, session: SessionKey, waitMs = KNOWN_MS_MAX): Promise<boolean> {
-  const { gated: memory } = gateMemory();
+  const { gated: memory } = accessGateMemory();
   const { heldSessions } = await runtime.coordinator();
   const untilMs = performance.now() + waitMs;
   for (;;) {
@@ -100,10 +100,10 @@ function isChild(session: string): boolean {
  * The ledger does not answer, or the spawn is not confirmed. Where the operator demands checks of the agent, nothing gets out
  * unchecked; where only a stated doubt would hold a result, the child goes on as any that is not coordinated.
  */
-function beCareful(session: SessionKey): void {
-  const { gated: memory } = gateMemory();
+function holdUntilKnown(session: SessionKey): void {
+  const { gated: memory } = accessGateMemory();
   if (memory.get(session) || !isChild(session)) return;
-  const gate = currentRuntime()?.gateOfAgent(agentOf(session));
+  const gate = findRuntime()?.gateOfAgent(agentOf(session));
   if (!gate || !isStrict(gate)) return;
   const unknown = { coordinationId: "" as CoordinationId, stepId: "" as StepId };
   memory.set(session, { session, ...unknown, gate, isStrict: true, isProvisional: true });
@@ -123,26 +123,26 @@ interface WrittenMessage {
  * The last words of a turn are kept. What the output transform does not reach and the host shows to sessions that ask for a
  * transcript is not written at all: thoughts, and the outputs of a report.
  */
-function written(
+function keepWritten(
   message: WrittenMessage,
   {
     session,
     keep,
   }: { readonly session: SessionKey; readonly keep: (session: SessionKey, shown: string) => void },
 ): HookResult<"before_message_write"> {
-  const gated = gateMemory().gated.get(session);
+  const gated = accessGateMemory().gated.get(session);
   if (!gated || message.role !== "assistant") return undefined;
   const parts = partsOf(message.content);
   const shown = parts.flatMap(({ type, text }) =>
     type === "text" && typeof text === "string" ? [text] : [],
   );
-  const isReplaced = shown.some((text) => isNothingElse(text));
+  const isReplaced = shown.some((text) => isOnlyPlaceholders(text));
   for (const text of shown)
-    withHeldBack(text, (sha256, put) => (gateMemory().texts.keepWhole(session, sha256), put));
+    replaceHeldBack(text, (sha256, put) => (accessGateMemory().texts.keepWhole(session, sha256), put));
   if (isReplaced && message.stopReason !== "toolUse") {
     keep(session, shown.join("\n"));
     // A run that goes on remembers what it said, and could be asked for it.
-    gateMemory().gated.set(session, { ...gated, isStrict: true });
+    accessGateMemory().gated.set(session, { ...gated, isStrict: true });
   }
   const isHeld = gated.isStrict || isReplaced;
   const left = parts
@@ -167,10 +167,10 @@ function partsOf(content: unknown): readonly Part[] {
 /** What is reported is in the ledger, and is held there. */
 function withoutOutputs({ gate, isStrict }: GatedNow, part: Part): Part {
   if (part.type !== "toolCall" || part.name !== REPORT_TOOL) return part;
-  const given = part.arguments;
-  if (typeof given !== "object" || given === null) return part;
-  const { confidence, outcome } = given as { readonly confidence?: unknown; readonly outcome?: unknown };
-  const isLow = confidence !== undefined && withholds(gate, "", confidenceFrom(confidence));
+  const args = part.arguments;
+  if (typeof args !== "object" || args === null) return part;
+  const { confidence, outcome } = args as { readonly confidence?: unknown; readonly outcome?: unknown };
+  const isLow = confidence !== undefined && mustWithhold(gate, "", parseConfidence(confidence));
   if (!isStrict && !isLow) return part;
   return { ...part, arguments: { outcome, confidence, outputs: { heldBack: true } } };
 }

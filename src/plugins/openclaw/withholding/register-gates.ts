@@ -11,17 +11,17 @@ export function registerGates(
   handlers: (spanOf: SpanOf) => Promise<GateHandlers>,
 ): void {
   const seam = seamOf();
-  const ready = async (): Promise<GateHandlers> => {
+  const loadHandlers = async (): Promise<GateHandlers> => {
     const spanOf = await seam.load();
     return (seam.handlers ??= await handlers(spanOf));
   };
   // Runs that a reload found under way go on without a hook before them.
-  if (KEY in globalThis) void ready().catch(() => undefined);
+  if (KEY in globalThis) void loadHandlers().catch(() => undefined);
   api.registerTextTransforms({
     output: [{ from: seam.pattern("fromModel"), to: "" }],
     input: [{ from: seam.pattern("toModel"), to: "" }],
   });
-  api.on("before_agent_run", async (_, ctx) => (await ready()).beforeRun(ctx), {
+  api.on("before_agent_run", async (_, ctx) => (await loadHandlers()).beforeRun(ctx), {
     timeoutMs: HOST_TIMEOUT_MS,
   });
   api.on("model_call_started", (_, ctx) => seam.handlers?.modelCallStarted(ctx));
@@ -46,10 +46,10 @@ function seamOf(): Seam {
   let transforms: TextTransforms | undefined;
   let loading: Promise<SpanOf> | undefined;
   const load = async (): Promise<SpanOf> => {
-    const [{ createDiagnosticTraceContextFromActiveScope: active }, { textTransforms }] = await Promise.all([
-      loadDiagnostics(),
-      import("./text-transforms.ts"),
-    ]);
+    const [
+      { createDiagnosticTraceContextFromActiveScope: active },
+      { createTextTransforms: textTransforms },
+    ] = await Promise.all([loadDiagnostics(), import("./text-transforms.ts")]);
     const spanOf: SpanOf = () => active().parentSpanId;
     transforms = textTransforms(spanOf);
     (globalThis as Holder)[KEY] = transforms;
@@ -61,8 +61,8 @@ function seamOf(): Seam {
       const pattern = /(?!)/u;
       const replace = (text: string): string => {
         // In the middle of a reload those of the instance before.
-        const known = transforms ?? (globalThis as Holder)[KEY];
-        return known ? text.replace(known[which], "") : text;
+        const existing = transforms ?? (globalThis as Holder)[KEY];
+        return existing ? text.replace(existing[which], "") : text;
       };
       Object.defineProperty(pattern, Symbol.replace, { value: replace });
       return pattern;

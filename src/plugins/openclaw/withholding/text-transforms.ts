@@ -8,10 +8,14 @@
  *
  * The host calls for every text of every session, without saying which: the session follows from the span of the model call.
  */
-import { heldBackIn, placeholderFor, withHeldBack } from "../../../agents/coordination/gates/placeholder.ts";
-import { withholds } from "../../../agents/coordination/gates/withholds.ts";
-import { statedConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
-import { gateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
+import {
+  findHeldBack,
+  formatPlaceholder,
+  replaceHeldBack,
+} from "../../../agents/coordination/gates/placeholder.ts";
+import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
+import { readStatedConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
+import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
 
 /** The span of the run in whose model call the caller is. */
 export type SpanOf = () => string | undefined;
@@ -21,23 +25,23 @@ export interface TextTransforms {
   readonly toModel: RegExp;
 }
 
-export function textTransforms(spanOf: SpanOf): TextTransforms {
+export function createTextTransforms(spanOf: SpanOf): TextTransforms {
   return {
-    fromModel: replacing((text) => {
-      const gated = gatedBy(spanOf());
-      return gated && !isToolArgument() ? keptBack(gated, text) : text;
+    fromModel: createReplacer((text) => {
+      const gated = findGatedSession(spanOf());
+      return gated && !isToolArgument() ? keepBack(gated, text) : text;
     }),
-    toModel: replacing((text) => {
-      const gated = gatedBy(spanOf());
+    toModel: createReplacer((text) => {
+      const gated = findGatedSession(spanOf());
       return gated
-        ? withHeldBack(text, (sha256, placeholder) => ownWords(gated, sha256) ?? placeholder)
+        ? replaceHeldBack(text, (sha256, placeholder) => ownWords(gated, sha256) ?? placeholder)
         : text;
     }),
   };
 }
 
-function gatedBy(span: string | undefined): GatedNow | undefined {
-  const { spans, gated } = gateMemory();
+function findGatedSession(span: string | undefined): GatedNow | undefined {
+  const { spans, gated } = accessGateMemory();
   const session = span === undefined ? undefined : spans.get(span);
   return session === undefined ? undefined : gated.get(session);
 }
@@ -46,30 +50,32 @@ function gatedBy(span: string | undefined): GatedNow | undefined {
  * A message may have several texts, and the one that states the confidence is mostly the last. The host hands all of them over again
  * when the message is whole, and takes the words of the agent from that.
  */
-export function keptBack(gated: GatedNow, text: string): string {
-  const { texts, gated: memory } = gateMemory();
+export function keepBack(gated: GatedNow, text: string): string {
+  const { texts, gated: memory } = accessGateMemory();
   const { session, gate, isStrict, isDoubted = false, reported } = gated;
   if (text.trim() === "" || isOurs(gated, text)) return text;
-  const isLow = withholds(gate, text, reported);
+  const isLow = mustWithhold(gate, text, reported);
   // What was cut short while it was written may be sure enough when it is whole.
-  const isSure = !isLow && statedConfidence(text).confidence !== undefined;
+  const isSure = !isLow && readStatedConfidence(text).confidence !== undefined;
   const isDoubtedNow = isLow || (isDoubted && !isSure);
   if (isDoubtedNow !== isDoubted) memory.set(session, { ...gated, isDoubted: isDoubtedNow });
-  return isStrict || isDoubtedNow ? placeholderFor(texts.add(session, text).sha256) : text;
+  return isStrict || isDoubtedNow ? formatPlaceholder(texts.add(session, text).sha256) : text;
 }
 
 /** What was replaced already; an agent cannot write it, because it does not know the name of a text before it says it. */
 function isOurs(gated: GatedNow, text: string): boolean {
-  const sha256 = heldBackIn(text);
-  return sha256 !== undefined && text === placeholderFor(sha256) && ownWords(gated, sha256) !== undefined;
+  const sha256 = findHeldBack(text);
+  return sha256 !== undefined && text === formatPlaceholder(sha256) && ownWords(gated, sha256) !== undefined;
 }
 
 function ownWords({ session, kept }: GatedNow, sha256: string): string | undefined {
-  return gateMemory().texts.textOf(session, sha256) ?? (kept?.sha256 === sha256 ? kept.text : undefined);
+  return (
+    accessGateMemory().texts.textOf(session, sha256) ?? (kept?.sha256 === sha256 ? kept.text : undefined)
+  );
 }
 
 /** The host takes patterns; one with a `Symbol.replace` of its own sees the whole text. */
-function replacing(change: (text: string) => string): RegExp {
+function createReplacer(change: (text: string) => string): RegExp {
   const pattern = /(?!)/u;
   Object.defineProperty(pattern, Symbol.replace, { value: change });
   return pattern;

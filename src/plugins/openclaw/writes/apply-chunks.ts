@@ -7,7 +7,7 @@
  * 3. A text that would differ in line endings only is left as it is.
  */
 import { BYTE_ORDER_MARK, endingOf, withLineFeeds } from "./apply-edits.ts";
-import { onlyRun } from "./find-lines.ts";
+import { findOnlyRun } from "./find-lines.ts";
 import type { Chunk } from "./read-patch.ts";
 
 interface Line {
@@ -40,8 +40,8 @@ export function applyChunks(before: string, chunks: readonly Chunk[]): string | 
     replacements.push(replacement);
     from = replacement.at + replacement.oldCount;
   }
-  const after = mark + joined(withReplacements(source.lines, replacements), source.ending);
-  return sameButForEndings(before, after) ? before : after;
+  const after = mark + joinLines(withReplacements(source.lines, replacements), source.ending);
+  return isSameButForEndings(before, after) ? before : after;
 }
 
 function sourceOf(text: string): Source {
@@ -49,7 +49,7 @@ function sourceOf(text: string): Source {
   const texts = lines.map((line) => line.text);
   return {
     lines,
-    levels: NORMAL_FORMS.map((normal) => once(() => texts.map(normal))),
+    levels: NORMAL_FORMS.map((normal) => createOnce(() => texts.map(normal))),
     ending: lines[0]?.ending || "\n",
   };
 }
@@ -63,10 +63,10 @@ const NORMAL_FORMS: readonly ((line: string) => string)[] = [
   (line) => line,
   (line) => line.trimEnd(),
   (line) => line.trim(),
-  (line) => plainPunctuation(line.trim()),
+  (line) => normalizePunctuation(line.trim()),
 ];
 
-function plainPunctuation(line: string): string {
+function normalizePunctuation(line: string): string {
   return line
     .replace(/[\u2010-\u2015\u2212]/gu, "-")
     .replace(/[\u2018-\u201B]/gu, "'")
@@ -74,26 +74,26 @@ function plainPunctuation(line: string): string {
     .replace(/[\u00A0\u2002-\u200A\u202F\u205F\u3000]/gu, " ");
 }
 
-function once<T>(make: () => T): () => T {
+function createOnce<T>(make: () => T): () => T {
   let made: { readonly value: T } | undefined;
   return () => (made ??= { value: make() }).value;
 }
 
 function replace(source: Source, chunk: Chunk, from: number): Replacement | undefined {
-  const behind = chunk.context === "" ? from : behindContext(source, chunk.context, from);
+  const behind = chunk.context === "" ? from : findBehindContext(source, chunk.context, from);
   if (behind === undefined) return undefined;
-  if (chunk.oldLines.length === 0) return insertion(source, chunk, behind);
+  if (chunk.oldLines.length === 0) return createInsertion(source, chunk, behind);
   const at = find(source, chunk.oldLines, behind, chunk.atEnd);
   if (at === "several") return undefined;
-  if (at !== undefined) return replacement(source, chunk, at);
+  if (at !== undefined) return createReplacement(source, chunk, at);
   // A patch often ends with an empty line that is not in the file.
   if (chunk.oldLines.at(-1) !== "") return undefined;
   const shorter = withoutLastLine(chunk);
   const shorterAt = find(source, shorter.oldLines, behind, chunk.atEnd);
-  return typeof shorterAt === "number" ? replacement(source, shorter, shorterAt) : undefined;
+  return typeof shorterAt === "number" ? createReplacement(source, shorter, shorterAt) : undefined;
 }
 
-function behindContext(source: Source, context: string, from: number): number | undefined {
+function findBehindContext(source: Source, context: string, from: number): number | undefined {
   const at = find(source, [context], from, false);
   return typeof at === "number" ? at + 1 : undefined;
 }
@@ -114,16 +114,16 @@ function find(
   const begin = atEnd ? Math.max(from, last) : from;
   if (begin > last) return undefined;
   for (const [level, normal] of NORMAL_FORMS.entries()) {
-    const at = onlyRun(source.levels[level]?.() ?? [], wanted.map(normal), begin);
+    const at = findOnlyRun(source.levels[level]?.() ?? [], wanted.map(normal), begin);
     if (at !== undefined) return at;
   }
   return undefined;
 }
 
-function insertion(source: Source, chunk: Chunk, behind: number): Replacement {
+function createInsertion(source: Source, chunk: Chunk, behind: number): Replacement {
   const { lines } = source;
   const at = chunk.context !== "" && !chunk.atEnd ? behind : lines.length;
-  const inserted = newLines(source, { at, oldCount: 0 }, chunk.newLines);
+  const inserted = createNewLines(source, { at, oldCount: 0 }, chunk.newLines);
   const staysOpen = at === lines.length && lines.length > 0 && lines.at(-1)?.ending === "";
   return {
     at,
@@ -132,7 +132,7 @@ function insertion(source: Source, chunk: Chunk, behind: number): Replacement {
   };
 }
 
-function replacement(source: Source, chunk: Chunk, at: number): Replacement {
+function createReplacement(source: Source, chunk: Chunk, at: number): Replacement {
   const { oldLines, keeps } = chunk;
   const parts: (readonly Line[])[] = [];
   let old = 0;
@@ -140,12 +140,16 @@ function replacement(source: Source, chunk: Chunk, at: number): Replacement {
   for (const [index, kept] of keeps.entries()) {
     const line = kept === undefined ? undefined : source.lines[at + kept];
     if (kept === undefined || !line || kept >= oldLines.length || index >= chunk.newLines.length) continue;
-    parts.push(newLines(source, { at: at + old, oldCount: kept - old }, chunk.newLines.slice(next, index)));
+    parts.push(
+      createNewLines(source, { at: at + old, oldCount: kept - old }, chunk.newLines.slice(next, index)),
+    );
     parts.push([line]);
     old = kept + 1;
     next = index + 1;
   }
-  parts.push(newLines(source, { at: at + old, oldCount: oldLines.length - old }, chunk.newLines.slice(next)));
+  parts.push(
+    createNewLines(source, { at: at + old, oldCount: oldLines.length - old }, chunk.newLines.slice(next)),
+  );
   return { at, oldCount: oldLines.length, lines: parts.flat() };
 }
 
@@ -154,7 +158,7 @@ interface Range {
   readonly oldCount: number;
 }
 
-function newLines(source: Source, { at, oldCount }: Range, texts: readonly string[]): Line[] {
+function createNewLines(source: Source, { at, oldCount }: Range, texts: readonly string[]): Line[] {
   const replaced = source.lines.slice(at, at + oldCount);
   const nearby =
     replaced.find((line) => line.ending !== "")?.ending ||
@@ -163,12 +167,12 @@ function newLines(source: Source, { at, oldCount }: Range, texts: readonly strin
     source.ending;
   return texts.map((text, index) => ({
     text,
-    ending: replaced[counterpart(index, texts.length, replaced.length)]?.ending ?? nearby,
+    ending: replaced[findCounterpart(index, texts.length, replaced.length)]?.ending ?? nearby,
   }));
 }
 
 /** Which of the replaced lines a new line takes its ending from; -1 for none. */
-function counterpart(index: number, newCount: number, oldCount: number): number {
+function findCounterpart(index: number, newCount: number, oldCount: number): number {
   if (oldCount === newCount) return index;
   if (index === newCount - 1) return oldCount - 1;
   return index < oldCount - 1 ? index : -1;
@@ -184,16 +188,16 @@ function withReplacements(lines: readonly Line[], replacements: readonly Replace
   return [...parts, lines.slice(from)].flat();
 }
 
-function joined(lines: readonly Line[], ending: string): string {
+function joinLines(lines: readonly Line[], ending: string): string {
   const last = lines.length - 1;
   return lines.map((line, index) => line.text + (line.ending || (index < last ? ending : ""))).join("");
 }
 
-function sameButForEndings(a: string, b: string): boolean {
-  return comparable(a) === comparable(b);
+function isSameButForEndings(a: string, b: string): boolean {
+  return normalizeEndings(a) === normalizeEndings(b);
 }
 
-function comparable(text: string): string {
+function normalizeEndings(text: string): string {
   const plain = withLineFeeds(text);
   return plain === "" || plain.endsWith("\n") ? plain : `${plain}\n`;
 }

@@ -6,9 +6,9 @@
  * 3. Edits do not overlap.
  */
 import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { lineIndexAt } from "./line-index-at.ts";
-import { looseFinder, onlyOccurrence, type Finder, type Span } from "./loose-match.ts";
-import { param } from "./param.ts";
+import { findLineIndex } from "./line-index-at.ts";
+import { createLooseFinder, findOnlyOccurrence, type Finder, type Span } from "./loose-match.ts";
+import { readParam } from "./param.ts";
 
 export interface Edit {
   readonly oldText: string;
@@ -26,8 +26,8 @@ export function readEdits(value: unknown): readonly Edit[] | undefined {
 }
 
 function readEdit(value: unknown): Edit | undefined {
-  const oldText = param(value, "oldText");
-  const newText = param(value, "newText");
+  const oldText = readParam(value, "oldText");
+  const newText = readParam(value, "newText");
   if (typeof oldText !== "string" || typeof newText !== "string" || oldText.trim() === "") return undefined;
   return { oldText, newText };
 }
@@ -47,7 +47,7 @@ interface Placed extends Span {
 
 function applyEdits(original: string, edits: readonly Edit[]): string | undefined {
   const text = withLineFeeds(original);
-  const find = looseFinder(text);
+  const find = createLooseFinder(text);
   const placed: Placed[] = [];
   for (const edit of edits) {
     const at = place(text, edit, find);
@@ -55,11 +55,11 @@ function applyEdits(original: string, edits: readonly Edit[]): string | undefine
     placed.push(at);
   }
   const changes = placed.filter((edit) => edit.changes);
-  if (overlap(placed.filter((edit) => edit.exact || edit.changes))) return undefined;
-  if (overlap(placed.filter((edit) => !edit.changes))) return undefined;
-  const after = splice(text, changes.toSorted(byStart));
+  if (hasOverlap(placed.filter((edit) => edit.exact || edit.changes))) return undefined;
+  if (hasOverlap(placed.filter((edit) => !edit.changes))) return undefined;
+  const after = splice(text, changes.toSorted(compareStarts));
   if (after === text) return original;
-  return original.includes("\r") ? inOwnEndings(original, text, changes) : after;
+  return original.includes("\r") ? applyInOwnEndings(original, text, changes) : after;
 }
 
 /** The engine's search may take the product of both lengths: 12 s at 8 * 10^11. What an edit of more leaves is not worked out. */
@@ -70,17 +70,17 @@ function place(text: string, { oldText, newText }: Edit, find: Finder): Placed |
   const isWhole = wanted.length >= text.length;
   if (!isWhole && text.length * wanted.length > SEARCH_MAX) return undefined;
   const exact = text.includes(wanted);
-  const at = exact ? onlyOccurrence(text, wanted) : undefined;
+  const at = exact ? findOnlyOccurrence(text, wanted) : undefined;
   const span = exact ? at !== undefined && { start: at, end: at + wanted.length } : find(wanted);
   return span ? { ...span, newText: withLineFeeds(newText), exact, changes: oldText !== newText } : undefined;
 }
 
-function overlap(edits: readonly Span[]): boolean {
-  const sorted = edits.toSorted(byStart);
+function hasOverlap(edits: readonly Span[]): boolean {
+  const sorted = edits.toSorted(compareStarts);
   return sorted.some((edit, index) => edit.end > (sorted[index + 1]?.start ?? Infinity));
 }
 
-const byStart = (a: Span, b: Span): number => a.start - b.start;
+const compareStarts = (a: Span, b: Span): number => a.start - b.start;
 
 function splice(text: string, edits: readonly (Span & { readonly newText: string })[]): string {
   const parts: string[] = [];
@@ -105,15 +105,15 @@ interface Line {
 }
 
 /** The text with the edits, or `undefined` where endings run into each other and would be other lines. */
-function inOwnEndings(original: string, text: string, edits: readonly Placed[]): string | undefined {
+function applyInOwnEndings(original: string, text: string, edits: readonly Placed[]): string | undefined {
   const lines = linesOf(original);
-  const common = commonEnding(original);
-  const sorted = edits.toSorted(byStart);
+  const common = findCommonEnding(original);
+  const sorted = edits.toSorted(compareStarts);
   const after = splice(
     original,
     sorted.map(({ start, end, newText }) => ({
-      start: originalPlace(lines, start),
-      end: originalPlace(lines, end),
+      start: findOriginalPlace(lines, start),
+      end: findOriginalPlace(lines, end),
       newText: withEndingsOf({ lines, text, common }, { start, end }, newText),
     })),
   );
@@ -142,13 +142,13 @@ export function endingOf(line: string): string {
 }
 
 /** What the host takes for the file's own ending: that of its first line feed. */
-function commonEnding(original: string): string {
+function findCommonEnding(original: string): string {
   const at = original.indexOf("\n");
   return at > 0 && original[at - 1] === "\r" ? "\r\n" : "\n";
 }
 
-function originalPlace(lines: readonly Line[], place: number): number {
-  const line = lines[lineIndexAt(lines, place)];
+function findOriginalPlace(lines: readonly Line[], place: number): number {
+  const line = lines[findLineIndex(lines, place)];
   return line ? line.originalStart + (place - line.start) : place;
 }
 
@@ -163,9 +163,9 @@ interface LinedText {
  * are needed the last is repeated.
  */
 function withEndingsOf({ text, lines, common }: LinedText, { start, end }: Span, newText: string): string {
-  const first = lineIndexAt(lines, start);
-  const taken = countLineFeeds(text.slice(start, end));
-  const sources = lines.slice(first, first + Math.max(1, taken));
+  const first = findLineIndex(lines, start);
+  const removedLines = countLineFeeds(text.slice(start, end));
+  const sources = lines.slice(first, first + Math.max(1, removedLines));
   const otherwise = lines[first]?.ending || lines[first - 1]?.ending || common;
   let next = Math.max(0, sources.length - countLineFeeds(newText));
   return newText.replace(/\n/gu, () => {

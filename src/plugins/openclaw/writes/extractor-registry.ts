@@ -71,7 +71,7 @@ export function registerResourceExtractor(extractor: ResourceExtractor): () => v
   const { id, tools } = parsed.data;
   // Its own, so that each registration is told from others, and cannot be changed from outside.
   const entry: ResourceExtractor = { id, tools, extract: (call) => extractor.extract(call) };
-  const { byId } = registry();
+  const { byId } = accessRegistry();
   if (!byId.has(id) && byId.size >= EXTRACTORS_MAX)
     throw new RangeError(`there are ${EXTRACTORS_MAX} resource extractors already`);
   store(id, [...(byId.get(id) ?? []), entry].slice(-REGISTRATIONS_MAX));
@@ -87,17 +87,17 @@ export function extractorsOf(tool: string): readonly ResourceExtractor[] {
   return (globalThis as Holder)[KEY]?.byTool.get(tool) ?? [];
 }
 
-function registry(): Registry {
+function accessRegistry(): Registry {
   return ((globalThis as Holder)[KEY] ??= { byId: new Map(), byTool: new Map() });
 }
 
 function store(id: string, registrations: readonly ResourceExtractor[]): void {
-  const { byId } = registry();
+  const { byId } = accessRegistry();
   if (registrations.length === 0) byId.delete(id);
   else byId.set(id, registrations);
   const current = [...byId.values()].flatMap((each) => each.at(-1) ?? []);
   const tools = new Set(current.flatMap((extractor) => extractor.tools));
-  registry().byTool = new Map(
+  accessRegistry().byTool = new Map(
     [...tools].map((tool) => [tool, current.filter((extractor) => extractor.tools.includes(tool))]),
   );
 }

@@ -1,12 +1,12 @@
 /** Owns: finding a run of lines among lines, in time that grows with both and not with their product. */
 
 /** Where `wanted` begins at or behind `from`; `several` where it does more than once, overlapping or not. */
-export function onlyRun(
+export function findOnlyRun(
   lines: readonly string[],
   wanted: readonly string[],
   from: number,
 ): number | "several" | undefined {
-  const fallback = fallbacks(wanted);
+  const fallback = computeFallbacks(wanted);
   let found: number | undefined;
   let matched = 0;
   for (let at = from; at < lines.length; at += 1) {
@@ -21,7 +21,7 @@ export function onlyRun(
 }
 
 /** For each begin of `wanted`, how long the longest shorter begin is that it ends with (Knuth, Morris and Pratt). */
-function fallbacks(wanted: readonly string[]): readonly number[] {
+function computeFallbacks(wanted: readonly string[]): readonly number[] {
   const lengths: number[] = [0];
   let length = 0;
   for (let at = 1; at < wanted.length; at += 1) {

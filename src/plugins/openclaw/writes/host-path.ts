@@ -12,26 +12,26 @@ import { withoutArgumentEnd } from "./param.ts";
 export const PATH_CHARS_MAX = 4_096;
 
 /** As `read`, `write` and `edit` take it. */
-export function fileToolPath(path: string, folder: string): string | undefined {
+export function resolveFileToolPath(path: string, folder: string): string | undefined {
   const repaired = withOfficeEnding(withoutArgumentEnd(path));
   if (repaired.trim() === "" || repaired.length > PATH_CHARS_MAX) return undefined;
   return resolve(folder, withHome(withoutFileUrl(withoutAt(repaired, folder))));
 }
 
 /** As `apply_patch` takes it: with no file URLs and nothing repaired. */
-export function patchPath(path: string, folder: string): string | undefined {
+export function resolvePatchPath(path: string, folder: string): string | undefined {
   if (path === "" || path.length > PATH_CHARS_MAX) return undefined;
   return resolve(folder, withHome(withoutAt(path, folder)));
 }
 
 /** As anyone would take it; the result may be relative. */
-export function plainPath(path: string): string | undefined {
+export function parsePlainPath(path: string): string | undefined {
   if (path.trim() === "" || path.length > PATH_CHARS_MAX) return undefined;
   return withHome(withoutFileUrl(path));
 }
 
 /** A folder within another. Where `..` leads is only known where links are followed, so it is not taken here. */
-export function folderWithin(folder: string, path: string): string {
+export function resolveFolder(folder: string, path: string): string {
   return isAbsolute(path) ? path : `${folder}/${path}`;
 }
 
@@ -39,7 +39,7 @@ export function folderWithin(folder: string, path: string): string {
 function withoutAt(path: string, folder: string): string {
   if (!path.startsWith("@")) return path;
   const name = path.slice(1);
-  return mayBeLiteral(name) && namesSomething(path, folder) ? path : name;
+  return mayBeLiteral(name) && isExistingName(path, folder) ? path : name;
 }
 
 function mayBeLiteral(name: string): boolean {
@@ -47,7 +47,7 @@ function mayBeLiteral(name: string): boolean {
   return !leadsAway && !/^file:\/\//i.test(name) && !isAbsolute(name) && !win32.isAbsolute(name);
 }
 
-function namesSomething(path: string, folder: string): boolean {
+function isExistingName(path: string, folder: string): boolean {
   const [first = path] = path.split("/");
   return existsSync(resolve(folder, path)) || existsSync(resolve(folder, first));
 }

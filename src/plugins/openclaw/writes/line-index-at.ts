@@ -1,5 +1,5 @@
 /** The last line that begins at or before a place; the first where none does. */
-export function lineIndexAt(lines: readonly { readonly start: number }[], place: number): number {
+export function findLineIndex(lines: readonly { readonly start: number }[], place: number): number {
   let low = 0;
   let high = lines.length;
   while (high - low > 1) {

@@ -2,7 +2,7 @@
  * Owns: finding a text that was copied inexactly, as the host's `edit` does: without regard to typographic quotes,
  * dashes and spaces, compatibility forms, and blanks at the ends of lines. What is found is a span of the text as it is.
  */
-import { lineIndexAt } from "./line-index-at.ts";
+import { findLineIndex } from "./line-index-at.ts";
 
 export interface Span {
   readonly start: number;
@@ -12,19 +12,19 @@ export interface Span {
 /** `undefined` where it is not there, is there more than once, or begins or ends within what counts as one. */
 export type Finder = (wanted: string) => Span | undefined;
 
-export function looseFinder(text: string): Finder {
+export function createLooseFinder(text: string): Finder {
   let index: LooseIndex | undefined;
   return (wanted) => {
-    const loose = looseForm(wanted);
+    const loose = normalizeLoosely(wanted);
     if (loose === "") return undefined;
     index ??= indexOf(text);
-    const at = onlyOccurrence(index.loose, loose);
+    const at = findOnlyOccurrence(index.loose, loose);
     return at === undefined ? undefined : spanOf(index, at, at + loose.length);
   };
 }
 
 /** Where a text is that occurs once. Occurrences are counted without overlap: "aa" is once in "aaa". */
-export function onlyOccurrence(text: string, wanted: string): number | undefined {
+export function findOnlyOccurrence(text: string, wanted: string): number | undefined {
   const at = text.indexOf(wanted);
   return at === -1 || text.includes(wanted, at + wanted.length) ? undefined : at;
 }
@@ -47,8 +47,8 @@ interface LooseLine {
   readonly to: number;
 }
 
-function looseForm(text: string): string {
-  return folded(withoutLineEnds(text.normalize("NFKC")));
+function normalizeLoosely(text: string): string {
+  return foldCharacters(withoutLineEnds(text.normalize("NFKC")));
 }
 
 function withoutLineEnds(text: string): string {
@@ -59,7 +59,7 @@ function withoutLineEnds(text: string): string {
 }
 
 /** One character for one, so that places stay what they are. */
-function folded(text: string): string {
+function foldCharacters(text: string): string {
   return text
     .replace(/[\u2018\u2019\u201A\u201B]/gu, "'")
     .replace(/[\u201C-\u201F]/gu, '"')
@@ -72,7 +72,7 @@ function indexOf(text: string): LooseIndex {
   const plain = Buffer.byteLength(text) === text.length;
   const sources = plain ? undefined : sourcesOf(text, composed);
   return {
-    loose: folded(withoutLineEnds(composed)),
+    loose: foldCharacters(withoutLineEnds(composed)),
     lines: linesOf(composed),
     sources,
     entangled: !plain && sources === undefined,
@@ -115,7 +115,7 @@ function spanOf(index: LooseIndex, from: number, to: number): Span | undefined {
 
 /** Blanks at the end of a line belong to neither side: a span ends before them and begins behind them. */
 function sourceOf({ lines, sources }: LooseIndex, place: number, side: "start" | "end"): number | undefined {
-  const line = lines[lineIndexAt(lines, place)];
+  const line = lines[findLineIndex(lines, place)];
   if (!line) return undefined;
   const composed = line.from + (place - line.start);
   const at = composed < line.kept || side === "end" ? composed : line.to;

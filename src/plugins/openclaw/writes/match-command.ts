@@ -14,7 +14,7 @@ type CommandMatch =
 
 export function matchCommand(pattern: string, command: string): CommandMatch {
   if (command.length > COMMAND_CHARS_MAX) return "no";
-  const wild = wildParts(pattern.trim().split("*"), command.trim());
+  const wild = matchWildParts(pattern.trim().split("*"), command.trim());
   if (!wild) return "no";
   return wild.some((part) => BEGINS_MORE.test(part.replace(WRITES_NOTHING, ""))) ? "and_more" : "yes";
 }
@@ -24,7 +24,7 @@ const BEGINS_MORE = /[;&|>`\n\r]|[$<]\(/u;
 const WRITES_NOTHING = /[12]?>&[12](?=\s|$)|[12&]?>{1,2} ?\/dev\/null(?=\s|$)/gu;
 
 /** What each `*` stands for, as short as it can be from the left, or `undefined` where the pattern does not fit. */
-function wildParts(pieces: readonly string[], command: string): readonly string[] | undefined {
+function matchWildParts(pieces: readonly string[], command: string): readonly string[] | undefined {
   const [first = "", ...rest] = pieces;
   const last = rest.pop();
   if (last === undefined) return command === first ? [] : undefined;

@@ -1,14 +1,14 @@
 /** Owns: looking into the parameters of a tool call, which may be any JSON. */
 
 /** A parameter that the call itself carries; nothing that every object has. */
-export function param(params: unknown, name: string): unknown {
+export function readParam(params: unknown, name: string): unknown {
   if (typeof params !== "object" || params === null || !Object.hasOwn(params, name)) return undefined;
   return (params as Readonly<Record<string, unknown>>)[name];
 }
 
 /** The parameter where it is a text. */
-export function textParam(params: unknown, name: string): string | undefined {
-  const value = param(params, name);
+export function readTextParam(params: unknown, name: string): string | undefined {
+  const value = readParam(params, name);
   return typeof value === "string" ? value : undefined;
 }
 

@@ -1,7 +1,7 @@
 /** Owns: what a patch does to each of its files, in order, and what that makes of one of them. */
 import type { Proposed } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { applyChunks } from "./apply-chunks.ts";
-import { patchPath } from "./host-path.ts";
+import { resolvePatchPath } from "./host-path.ts";
 import type { Chunk, Hunk } from "./read-patch.ts";
 
 export interface PatchedFile {
@@ -25,8 +25,8 @@ export function filesOfPatch(hunks: readonly Hunk[], folder: string): readonly P
     const steps = stepsOf(hunk, folder);
     if (!steps) return undefined;
     for (const [path, step] of steps) {
-      const known = files.get(path);
-      if (known) known.push(step);
+      const existing = files.get(path);
+      if (existing) existing.push(step);
       else files.set(path, [step]);
     }
   }
@@ -34,12 +34,12 @@ export function filesOfPatch(hunks: readonly Hunk[], folder: string): readonly P
 }
 
 function stepsOf(hunk: Hunk, folder: string): readonly (readonly [string, FileStep])[] | undefined {
-  const path = patchPath(hunk.path, folder);
+  const path = resolvePatchPath(hunk.path, folder);
   if (path === undefined) return undefined;
   if (hunk.kind === "add") return [[path, { kind: "create", contents: hunk.contents }]];
   if (hunk.kind === "delete") return [[path, { kind: "remove" }]];
   const { chunks, movePath } = hunk;
-  const target = movePath === undefined ? path : patchPath(movePath, folder);
+  const target = movePath === undefined ? path : resolvePatchPath(movePath, folder);
   if (target === undefined) return undefined;
   if (target === path) return [[path, { kind: "update", chunks }]];
   return [
@@ -51,14 +51,14 @@ function stepsOf(hunk: Hunk, folder: string): readonly (readonly [string, FileSt
 export function proposePatched(before: string | undefined, steps: readonly FileStep[]): Proposed {
   let text = before;
   for (const step of steps) {
-    const next = afterStep(text, step);
+    const next = applyStep(text, step);
     if (next === "fails") return { kind: "fails" };
     text = next.text;
   }
   return text === undefined ? { kind: "deleted" } : { kind: "text", text: text.toWellFormed() };
 }
 
-function afterStep(
+function applyStep(
   text: string | undefined,
   step: FileStep,
 ): "fails" | { readonly text: string | undefined } {

@@ -2,10 +2,10 @@
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { WatchedTool } from "../../../agents/coordination/contracts/config/config.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { folderWithin, plainPath } from "./host-path.ts";
-import { param } from "./param.ts";
-import { sessionName } from "./read-session-call.ts";
-import { resourceTarget } from "./resource-target.ts";
+import { resolveFolder, parsePlainPath } from "./host-path.ts";
+import { readParam } from "./param.ts";
+import { normalizeSessionName } from "./read-session-call.ts";
+import { createResourceTarget } from "./resource-target.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
 /**
@@ -18,9 +18,9 @@ export function readConfiguredCall(
 ): ToolReading {
   const folder = cwd === undefined ? call.folder : folderOf(call, cwd);
   const targets = [
-    ...targetsOf(call, paths, (path) => (folder === undefined ? undefined : pathTarget(path, folder))),
-    ...targetsOf(call, sessions, (key) => sessionTarget(key)),
-    ...targetsOf(call, queues, (name) => resourceTarget(`queue:${name.trim()}`)),
+    ...targetsOf(call, paths, (path) => (folder === undefined ? undefined : createPathTarget(path, folder))),
+    ...targetsOf(call, sessions, (key) => createSessionTarget(key)),
+    ...targetsOf(call, queues, (name) => createResourceTarget(`queue:${name.trim()}`)),
   ];
   const read = targets.filter((target) => target !== undefined);
   const isRead = read.length > 0 && read.length === targets.length;
@@ -32,48 +32,50 @@ function targetsOf(
   names: readonly string[] | undefined,
   toTarget: (value: string) => WriteTarget | undefined,
 ): readonly (WriteTarget | undefined)[] {
-  return (names ?? []).flatMap((name) => valuesAt(params, name)).map(textTarget(toTarget));
+  return (names ?? []).flatMap((name) => listValuesAt(params, name)).map(createTextTarget(toTarget));
 }
 
-function textTarget(toTarget: (value: string) => WriteTarget | undefined) {
+function createTextTarget(toTarget: (value: string) => WriteTarget | undefined) {
   return (value: unknown) => (typeof value === "string" && value.trim() !== "" ? toTarget(value) : undefined);
 }
 
 /** What it leaves there is not known, so it may be what another step wrote that is lost. */
-function pathTarget(path: string, folder: string): WriteTarget | undefined {
-  const plain = plainPath(path);
+function createPathTarget(path: string, folder: string): WriteTarget | undefined {
+  const plain = parsePlainPath(path);
   return plain === undefined ? undefined : { at: { path: plain, folder }, replaces: true };
 }
 
 function folderOf({ params, folder }: ToolCall, name: string): string | undefined {
-  const [value, ...others] = valuesAt(params, name);
+  const [value, ...others] = listValuesAt(params, name);
   if (value === undefined) return folder;
-  const path = typeof value === "string" && others.length === 0 ? plainPath(value) : undefined;
-  return path === undefined ? undefined : folderWithin(folder, path);
+  const path = typeof value === "string" && others.length === 0 ? parsePlainPath(value) : undefined;
+  return path === undefined ? undefined : resolveFolder(folder, path);
 }
 
 /** Stands for what is not there because something else is in its place; no text, so it makes a call unreadable. */
 const NEITHER: readonly unknown[] = [false];
 
 /** Every value at a path of parameters, through lists on the way; a value that is missing is none. */
-function valuesAt(params: unknown, name: string): readonly unknown[] {
+function listValuesAt(params: unknown, name: string): readonly unknown[] {
   let values: readonly unknown[] = [params];
   for (const part of name.split(".")) {
-    values = values.flatMap((value) => (typeof value === "object" ? elements(param(value, part)) : NEITHER));
+    values = values.flatMap((value) =>
+      typeof value === "object" ? listElements(readParam(value, part)) : NEITHER,
+    );
     // One more than may be, so that too many are seen to be.
     values = values.slice(0, BOUNDS.resourcesPerCallMax + 1);
   }
   return values;
 }
 
-function elements(value: unknown): readonly unknown[] {
+function listElements(value: unknown): readonly unknown[] {
   if (value === undefined || value === null) return [];
   return Array.isArray(value)
     ? (value as readonly unknown[]).slice(0, BOUNDS.resourcesPerCallMax + 1)
     : [value];
 }
 
-function sessionTarget(key: string): ReturnType<typeof resourceTarget> {
-  const name = sessionName(key);
-  return name === undefined ? undefined : resourceTarget(`session:${name}`);
+function createSessionTarget(key: string): ReturnType<typeof createResourceTarget> {
+  const name = normalizeSessionName(key);
+  return name === undefined ? undefined : createResourceTarget(`session:${name}`);
 }

@@ -2,8 +2,8 @@
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { proposeEdits, readEdits, type Edit } from "./apply-edits.ts";
-import { fileToolPath, patchPath, plainPath } from "./host-path.ts";
-import { param, textParam } from "./param.ts";
+import { resolveFileToolPath, resolvePatchPath, parsePlainPath } from "./host-path.ts";
+import { readParam, readTextParam } from "./param.ts";
 import { filesOfPatch, proposePatched, type PatchedFile } from "./patched-files.ts";
 import { readPatch } from "./read-patch.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
@@ -18,7 +18,7 @@ export function readReadCall({ params, folder }: ToolCall): ToolReading | undefi
 
 export function readWriteCall({ params, folder }: ToolCall): ToolReading {
   const path = pathOf(params, folder);
-  const content = textParam(params, "content");
+  const content = readTextParam(params, "content");
   if (path === undefined || content === undefined) return UNREADABLE;
   const propose: WriteTarget["propose"] = () => ({ kind: "text", text: content.toWellFormed() });
   return { targets: [{ at: { path, folder }, propose, replaces: true }], reads: [] };
@@ -27,11 +27,11 @@ export function readWriteCall({ params, folder }: ToolCall): ToolReading {
 export function readEditCall({ params, folder }: ToolCall): ToolReading {
   const path = pathOf(params, folder);
   if (path === undefined) return UNREADABLE;
-  const propose = editsProposal(param(params, "edits"));
+  const propose = proposeFromEdits(readParam(params, "edits"));
   return { targets: [{ at: { path, folder }, ...(propose && { propose }), replaces: false }], reads: [] };
 }
 
-function editsProposal(value: unknown): WriteTarget["propose"] {
+function proposeFromEdits(value: unknown): WriteTarget["propose"] {
   if (!Array.isArray(value) || value.length > EDITS_MAX) return undefined;
   // The host may change the list before the tool runs, so it is read now.
   const edits: readonly Edit[] | undefined = readEdits(value);
@@ -40,16 +40,16 @@ function editsProposal(value: unknown): WriteTarget["propose"] {
 
 /** What a paired device films is written to a file where the call names one. */
 export function readNodesCall({ params, folder }: ToolCall): ToolReading | undefined {
-  const path = plainPath(textParam(params, "outPath") ?? "");
+  const path = parsePlainPath(readTextParam(params, "outPath") ?? "");
   return path === undefined ? undefined : { targets: [{ at: { path, folder }, replaces: true }], reads: [] };
 }
 
 export function readPatchCall({ params, folder, derivedPaths = [] }: ToolCall): ToolReading {
-  const input = textParam(params, "input") ?? "";
+  const input = readTextParam(params, "input") ?? "";
   const hunks = input.length <= BOUNDS.mergeBytesMax ? readPatch(input) : undefined;
   const files = hunks && filesOfPatch(hunks, folder);
   if (files) return { targets: files.map((file) => targetOf(file, folder)), reads: [] };
-  const hinted = derivedPaths.flatMap((path) => patchPath(path, folder) ?? []);
+  const hinted = derivedPaths.flatMap((path) => resolvePatchPath(path, folder) ?? []);
   return { ...UNREADABLE, targets: hinted.map((path) => ({ at: { path, folder }, replaces: true })) };
 }
 
@@ -65,6 +65,6 @@ function targetOf(file: PatchedFile, folder: string): WriteTarget {
 }
 
 function pathOf(params: unknown, folder: string): string | undefined {
-  const path = textParam(params, "path");
-  return path === undefined ? undefined : fileToolPath(path, folder);
+  const path = readTextParam(params, "path");
+  return path === undefined ? undefined : resolveFileToolPath(path, folder);
 }

@@ -34,7 +34,7 @@ export const CHUNK = "@@";
 
 /** `undefined` for what is no patch, or one without files. */
 export function readPatch(input: string): readonly Hunk[] | undefined {
-  const lines = patchLines(input.trim().split(/\r?\n/u));
+  const lines = extractPatchLines(input.trim().split(/\r?\n/u));
   const hunks: Hunk[] = [];
   for (let at = 0; lines && at < lines.length;) {
     const hunk = readHunk(lines, at);
@@ -46,7 +46,7 @@ export function readPatch(input: string): readonly Hunk[] | undefined {
 }
 
 /** What is between the first and the last line. A patch may come in a shell's here-document. */
-function patchLines(lines: readonly string[]): readonly string[] | undefined {
+function extractPatchLines(lines: readonly string[]): readonly string[] | undefined {
   if (isPatch(lines)) return lines.slice(1, -1);
   const isDocument = /^<<(?:EOF|'EOF'|"EOF")$/u.test(lines[0] ?? "") && (lines.at(-1) ?? "").endsWith("EOF");
   const inner = lines.slice(1, -1);

@@ -1,44 +1,46 @@
 /** Owns: which session a message goes to. */
-import { param } from "./param.ts";
-import { resourceTarget } from "./resource-target.ts";
+import { readParam } from "./param.ts";
+import { createResourceTarget } from "./resource-target.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
 /** The host takes an agent's main session where no other is named, and looks labels and session ids up itself. */
 export function readSessionsSendCall(call: ToolCall): ToolReading {
   const { params } = call;
-  const key = named(params, "sessionKey", "session_key");
+  const key = readNamedParam(params, "sessionKey", "session_key");
   if (key !== undefined) return sendTo(keyOf(key, call));
-  if (named(params, "label", "label") !== undefined) return UNREADABLE;
-  const agent = named(params, "agentId", "agent_id");
-  return sendTo(agent !== undefined && AGENT_ID.test(agent) ? mainSession(agent, call.mainKey) : undefined);
+  if (readNamedParam(params, "label", "label") !== undefined) return UNREADABLE;
+  const agent = readNamedParam(params, "agentId", "agent_id");
+  return sendTo(
+    agent !== undefined && AGENT_ID.test(agent) ? formatMainSession(agent, call.mainKey) : undefined,
+  );
 }
 
 const AGENT_ID = /^[a-z0-9][a-z0-9_-]{0,63}$/iu;
 
-function mainSession(agent: string, mainKey = "main"): string {
+function formatMainSession(agent: string, mainKey = "main"): string {
   return `agent:${agent.toLowerCase()}:${mainKey.trim().toLowerCase() || "main"}`;
 }
 
 function keyOf(key: string, { session, mainKey }: ToolCall): string | undefined {
   if (key === "current") return session;
   const [, ownAgent] = session?.split(":") ?? [];
-  if (key === "main" && ownAgent !== undefined) return mainSession(ownAgent, mainKey);
-  return /^agent:/iu.test(key) ? sessionName(key) : undefined;
+  if (key === "main" && ownAgent !== undefined) return formatMainSession(ownAgent, mainKey);
+  return /^agent:/iu.test(key) ? normalizeSessionName(key) : undefined;
 }
 
 /** The host knows a session by lower-case letters; a key with what no key has is none. */
-export function sessionName(key: string): string | undefined {
+export function normalizeSessionName(key: string): string | undefined {
   const name = key.trim().toLowerCase();
   return name === "" || /\p{Cc}/u.test(name) ? undefined : name;
 }
 
 function sendTo(key: string | undefined): ToolReading {
-  const target = key === undefined ? undefined : resourceTarget(`session:${key}`);
+  const target = key === undefined ? undefined : createResourceTarget(`session:${key}`);
   return target ? { targets: [target], reads: [] } : UNREADABLE;
 }
 
 /** The host's tools take both spellings, and a blank one for none. */
-function named(params: unknown, name: string, otherName: string): string | undefined {
-  const value = param(params, name) ?? param(params, otherName);
+function readNamedParam(params: unknown, name: string, otherName: string): string | undefined {
+  const value = readParam(params, name) ?? readParam(params, otherName);
   return typeof value === "string" ? value.trim() || undefined : undefined;
 }

@@ -1,9 +1,9 @@
 /** Owns: what a shell command changes, as far as an operator declared it. */
 import type { ConflictsConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { folderWithin, PATH_CHARS_MAX, plainPath } from "./host-path.ts";
+import { resolveFolder, PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
 import { matchCommand } from "./match-command.ts";
-import { textParam, withoutArgumentEnd } from "./param.ts";
+import { readTextParam, withoutArgumentEnd } from "./param.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
 const UNDECLARED: ToolReading = {
@@ -18,12 +18,12 @@ const CODE_MODE = "code_mode_exec";
 
 export function readExecCall({ params, folder, config, toolKind }: ToolCall): ToolReading | undefined {
   if (toolKind === CODE_MODE) return undefined;
-  const command = textParam(params, "command");
+  const command = readTextParam(params, "command");
   const workdir = workdirOf(params, folder);
   if (command === undefined || workdir === undefined) return { ...UNREADABLE, mayTouchAnything: true };
-  const declared = declaredOutputs(withoutArgumentEnd(command), config);
+  const declared = findDeclaredOutputs(withoutArgumentEnd(command), config);
   if (!declared) return UNDECLARED;
-  const targets = declared.outputs.flatMap((output) => outputTarget(output, workdir));
+  const targets = declared.outputs.flatMap((output) => createOutputTarget(output, workdir));
   return {
     targets,
     reads: [],
@@ -34,9 +34,9 @@ export function readExecCall({ params, folder, config, toolKind }: ToolCall): To
 
 /** The host takes it literally, without `~`. A blank one is no folder, and the command does not run. */
 function workdirOf(params: unknown, folder: string): string | undefined {
-  const workdir = withoutArgumentEnd(textParam(params, "workdir") ?? "");
+  const workdir = withoutArgumentEnd(readTextParam(params, "workdir") ?? "");
   if (workdir.length > PATH_CHARS_MAX) return undefined;
-  return workdir.trim() === "" ? folder : folderWithin(folder, workdir.trim());
+  return workdir.trim() === "" ? folder : resolveFolder(folder, workdir.trim());
 }
 
 interface Declared {
@@ -44,7 +44,7 @@ interface Declared {
   readonly andMore: boolean;
 }
 
-function declaredOutputs(command: string, { commands }: ConflictsConfig): Declared | undefined {
+function findDeclaredOutputs(command: string, { commands }: ConflictsConfig): Declared | undefined {
   for (const { command: pattern, outputs } of commands) {
     const match = matchCommand(pattern, command);
     if (match !== "no") return { outputs, andMore: match === "and_more" };
@@ -53,8 +53,8 @@ function declaredOutputs(command: string, { commands }: ConflictsConfig): Declar
 }
 
 /** What a command leaves there is not known, so it may be what another step wrote that is lost. */
-function outputTarget(output: string, workdir: string): readonly WriteTarget[] {
-  const path = plainPath(output);
+function createOutputTarget(output: string, workdir: string): readonly WriteTarget[] {
+  const path = parsePlainPath(output);
   return path === undefined ? [] : [{ at: { path, folder: workdir }, replaces: true }];
 }
 
@@ -62,7 +62,7 @@ function outputTarget(output: string, workdir: string): readonly WriteTarget[] {
 const LOOKING = new Set(["poll", "log", "kill", "clear", "remove"]);
 
 export function readProcessCall({ params }: ToolCall): ToolReading | undefined {
-  const action = textParam(params, "action");
+  const action = readTextParam(params, "action");
   if (action === "list") return undefined;
   if (action !== undefined && LOOKING.has(action)) return { targets: [], reads: [], mayTouchAnything: true };
   return UNDECLARED;
@@ -70,5 +70,5 @@ export function readProcessCall({ params }: ToolCall): ToolReading | undefined {
 
 /** A terminal is the operator's own; only what is typed into it changes something. */
 export function readTerminalCall({ params }: ToolCall): ToolReading | undefined {
-  return textParam(params, "action") === "input" ? UNDECLARED : undefined;
+  return readTextParam(params, "action") === "input" ? UNDECLARED : undefined;
 }

@@ -44,9 +44,9 @@ export function isWatched({
 /** `undefined` where nobody watches the tool, or the call changes nothing and looks at nothing. */
 export async function readToolCall(call: ToolCall): Promise<ToolReading | undefined> {
   if (!isWatched(call)) return undefined;
-  const own = readSafely(call);
+  const hostReading = readSafely(call);
   const extracted = await runExtractors(call.extractors(call.tool), call);
-  const readings = own ? [own, ...extracted] : extracted;
+  const readings = hostReading ? [hostReading, ...extracted] : extracted;
   return readings.length > 0 ? joinReadings(readings) : undefined;
 }
 

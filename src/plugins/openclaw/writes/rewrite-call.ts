@@ -6,7 +6,7 @@
  */
 import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { BYTE_ORDER_MARK, proposeEdits, withLineFeeds, type Edit } from "./apply-edits.ts";
-import { param, textParam } from "./param.ts";
+import { readParam, readTextParam } from "./param.ts";
 import { rewritePatch } from "./rewrite-patch.ts";
 
 type Params = Readonly<Record<string, unknown>>;
@@ -37,33 +37,33 @@ const rewriters: ReadonlyMap<string, Rewriter> = new Map<string, Rewriter>([
   [
     "apply_patch",
     (params, targets, merged) => {
-      const input = rewritePatch(textParam(params, "input") ?? "", targets, merged);
+      const input = rewritePatch(readTextParam(params, "input") ?? "", targets, merged);
       return input === undefined ? undefined : { input };
     },
   ],
 ]);
 
 /** `write` and `edit` have one file, which is their first target; what extractors add comes behind it. */
-function onlyFile(merged: readonly MergedFile[]): MergedFile | undefined {
+function findOnlyFile(merged: readonly MergedFile[]): MergedFile | undefined {
   return merged.length === 1 && merged[0]?.target === 0 ? merged[0] : undefined;
 }
 
 function rewriteWrite(merged: readonly MergedFile[]): Params | undefined {
-  const file = onlyFile(merged);
+  const file = findOnlyFile(merged);
   return file && { content: file.merged };
 }
 
 function rewriteEdit(params: object, merged: readonly MergedFile[]): Params | undefined {
-  const file = onlyFile(merged);
-  if (file?.current === undefined || !Array.isArray(param(params, "edits"))) return undefined;
+  const file = findOnlyFile(merged);
+  if (file?.current === undefined || !Array.isArray(readParam(params, "edits"))) return undefined;
   const { current, merged: wanted } = file;
-  const edit = [wholeFile, changedLines]
+  const edit = [replaceWholeFile, replaceChangedLines]
     .map((make) => make(withoutMark(current), withoutMark(wanted)))
-    .find((candidate) => leaves(current, candidate, wanted));
+    .find((candidate) => isLeaving(current, candidate, wanted));
   return edit && { edits: [edit] };
 }
 
-function leaves(current: string, edit: Edit, wanted: string): boolean {
+function isLeaving(current: string, edit: Edit, wanted: string): boolean {
   if (edit.oldText.trim() === "") return false;
   const proposed = proposeEdits(current, [edit]);
   return proposed.kind === "text" && proposed.text === wanted;
@@ -74,12 +74,12 @@ function withoutMark(text: string): string {
 }
 
 /** There once, whatever the text; and not there any more if the file changes before the tool runs. */
-function wholeFile(current: string, wanted: string): Edit {
+function replaceWholeFile(current: string, wanted: string): Edit {
   return { oldText: current, newText: wanted };
 }
 
 /** Leaves the lines around in their own endings, where a file mixes them. */
-function changedLines(current: string, wanted: string): Edit {
+function replaceChangedLines(current: string, wanted: string): Edit {
   const before = current.split(/(?<=\n)/u);
   const after = wanted.split(/(?<=\n)/u);
   const most = Math.min(before.length, after.length);

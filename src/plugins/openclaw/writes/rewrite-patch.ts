@@ -1,6 +1,6 @@
 /** Owns: changing a patch so that it leaves merged texts in some of its files and does to the others what it did. */
 import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { patchPath } from "./host-path.ts";
+import { resolvePatchPath } from "./host-path.ts";
 import { filesOfPatch, proposePatched, type PatchedFile } from "./patched-files.ts";
 import {
   ADD_FILE,
@@ -20,11 +20,11 @@ export function rewritePatch(
   merged: readonly MergedFile[],
 ): string | undefined {
   const hunks = readPatch(input);
-  const files = placed(targets, merged);
+  const files = placeMergedFiles(targets, merged);
   if (!hunks || !files) return undefined;
   const rewritten = new Map<string, readonly string[]>();
   for (const [path, file] of files.byPath) {
-    const lines = wholeFile(hunksOf(hunks, path, files.folder), file, files.folder);
+    const lines = rewriteWholeFile(hunksOf(hunks, path, files.folder), file, files.folder);
     if (!lines) return undefined;
     rewritten.set(path, lines);
   }
@@ -36,7 +36,10 @@ interface PlacedFiles {
   readonly byPath: ReadonlyMap<string, MergedFile>;
 }
 
-function placed(targets: readonly WriteTarget[], merged: readonly MergedFile[]): PlacedFiles | undefined {
+function placeMergedFiles(
+  targets: readonly WriteTarget[],
+  merged: readonly MergedFile[],
+): PlacedFiles | undefined {
   const byPath = new Map<string, MergedFile>();
   let folder: string | undefined;
   for (const file of merged) {
@@ -51,8 +54,8 @@ function placed(targets: readonly WriteTarget[], merged: readonly MergedFile[]):
 function hunksOf(hunks: readonly Hunk[], path: string, folder: string): readonly Hunk[] {
   return hunks.filter(
     (hunk) =>
-      patchPath(hunk.path, folder) === path ||
-      ("movePath" in hunk && patchPath(hunk.movePath, folder) === path),
+      resolvePatchPath(hunk.path, folder) === path ||
+      ("movePath" in hunk && resolvePatchPath(hunk.movePath, folder) === path),
   );
 }
 
@@ -64,7 +67,7 @@ function withFiles(
 ): readonly string[] {
   const written = new Set<string>();
   return hunks.flatMap((hunk) => {
-    const path = patchPath(hunk.path, folder) ?? "";
+    const path = resolvePatchPath(hunk.path, folder) ?? "";
     const lines = rewritten.get(path);
     if (!lines) return hunk.lines;
     if (written.has(path)) return [];
@@ -77,7 +80,7 @@ function withFiles(
  * One chunk with the whole file, which keeps the file itself with its mode and fails where the file is another by then.
  * Where that cannot write the text, such as another end of the last line, the file is deleted and made again.
  */
-function wholeFile(
+function rewriteWholeFile(
   hunks: readonly Hunk[],
   { current, merged }: MergedFile,
   folder: string,
@@ -85,7 +88,7 @@ function wholeFile(
   const [first] = hunks;
   if (!first || hunks.some((hunk) => "movePath" in hunk)) return undefined;
   const { path } = first;
-  const added = [`${ADD_FILE}${path}`, ...marked("+", merged)];
+  const added = [`${ADD_FILE}${path}`, ...markLines("+", merged)];
   const candidates =
     current === undefined
       ? [added]
@@ -93,16 +96,16 @@ function wholeFile(
           [
             `${UPDATE_FILE}${path}`,
             CHUNK,
-            ...marked("-", withoutMark(current)),
-            ...marked("+", withoutMark(merged)),
+            ...markLines("-", withoutMark(current)),
+            ...markLines("+", withoutMark(merged)),
             AT_END,
           ],
           [`${DELETE_FILE}${path}`, ...added],
         ];
-  return candidates.find((lines) => leaves(lines, { current, merged }, folder));
+  return candidates.find((lines) => isLeaving(lines, { current, merged }, folder));
 }
 
-function leaves(
+function isLeaving(
   lines: readonly string[],
   { current, merged }: Pick<MergedFile, "current" | "merged">,
   folder: string,
@@ -115,7 +118,7 @@ function leaves(
   return proposed.kind === "text" && proposed.text === merged;
 }
 
-function marked(mark: "+" | "-", text: string): readonly string[] {
+function markLines(mark: "+" | "-", text: string): readonly string[] {
   return (
     text.match(/[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+/gu)?.map((line) => mark + line.replace(/[\r\n]+$/u, "")) ?? []
   );

@@ -7,8 +7,8 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isFile, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
 import type { Place } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import type { ExtractorCall, ResourceExtractor } from "./extractor-registry.ts";
-import { PATH_CHARS_MAX, plainPath } from "./host-path.ts";
-import { resourceTarget } from "./resource-target.ts";
+import { PATH_CHARS_MAX, parsePlainPath } from "./host-path.ts";
+import { createResourceTarget } from "./resource-target.ts";
 import type { ToolCall, ToolReading } from "./tool-reading.ts";
 
 const ANSWER_MS = 1_000;
@@ -43,7 +43,7 @@ export async function runExtractors(
 ): Promise<readonly ToolReading[]> {
   if (extractors.length === 0) return [];
   const { tool, folder } = call;
-  const params = frozenCopy(call.params);
+  const params = copyFrozen(call.params);
   return await Promise.all(
     extractors.map((extractor) => runExtractor(extractor, params && { tool, folder, params })),
   );
@@ -54,15 +54,15 @@ async function runExtractor(
   call: ExtractorCall | undefined,
 ): Promise<ToolReading> {
   try {
-    if (!call) return failed(extractor);
-    const answer = extractedSchema.safeParse(await withinTime(extractor, call));
-    return answer.success ? readingOf(answer.data, call.folder) : failed(extractor);
+    if (!call) return createFailedReading(extractor);
+    const answer = extractedSchema.safeParse(await runWithinTime(extractor, call));
+    return answer.success ? readingOf(answer.data, call.folder) : createFailedReading(extractor);
   } catch {
-    return failed(extractor);
+    return createFailedReading(extractor);
   }
 }
 
-async function withinTime(extractor: ResourceExtractor, call: ExtractorCall): Promise<unknown> {
+async function runWithinTime(extractor: ResourceExtractor, call: ExtractorCall): Promise<unknown> {
   const { promise: tooLate, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("no answer in time")), ANSWER_MS);
   try {
@@ -72,7 +72,7 @@ async function withinTime(extractor: ResourceExtractor, call: ExtractorCall): Pr
   }
 }
 
-function failed({ id }: ResourceExtractor): ToolReading {
+function createFailedReading({ id }: ResourceExtractor): ToolReading {
   return { targets: [], reads: [], undetermined: { because: "extractor_failed", extractor: id } };
 }
 
@@ -81,19 +81,19 @@ function readingOf(extracted: z.output<typeof extractedSchema>, folder: string):
   const { resources = [], paths = [], reads = [] } = extracted;
   return {
     targets: [
-      ...places(paths, folder).map((at) => ({ at, replaces: true })),
-      ...resources.flatMap((name) => resourceTarget(name) ?? []),
+      ...parsePlaces(paths, folder).map((at) => ({ at, replaces: true })),
+      ...resources.flatMap((name) => createResourceTarget(name) ?? []),
     ],
-    reads: places(reads, folder),
+    reads: parsePlaces(reads, folder),
   };
 }
 
-function places(paths: readonly string[], folder: string): readonly Place[] {
-  return paths.map((path) => ({ path: plainPath(path) ?? path, folder }));
+function parsePlaces(paths: readonly string[], folder: string): readonly Place[] {
+  return paths.map((path) => ({ path: parsePlainPath(path) ?? path, folder }));
 }
 
 /** `undefined` for what are no parameters. */
-function frozenCopy(params: unknown): ExtractorCall["params"] | undefined {
+function copyFrozen(params: unknown): ExtractorCall["params"] | undefined {
   if (typeof params !== "object" || params === null || Array.isArray(params)) return undefined;
   try {
     const copy = structuredClone(params) as Readonly<Record<string, unknown>>;

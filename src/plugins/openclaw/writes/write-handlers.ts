@@ -7,9 +7,9 @@
  */
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import type { ReviewAnswer, WriteAnswer } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
-import { goOnOrRefuse } from "../runtime-access/refuse-call.ts";
+import { continueOrRefuse } from "../runtime-access/refuse-call.ts";
 import type { HookContext, HookEvent, HookResult, OpenClawPluginApi } from "../host/sdk.ts";
-import { currentRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
+import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
 import { extractorsOf } from "./extractor-registry.ts";
 import { isWatched, readToolCall } from "./read-tool-call.ts";
 import { rewriteCall } from "./rewrite-call.ts";
@@ -39,12 +39,12 @@ export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
         return await parts.use((runtime) => ruleOn(parts, runtime, { event, ctx }));
       } catch (error) {
         // Somebody must be able to look into what is wrong.
-        return event.toolName === "read" ? undefined : goOnOrRefuse(parts.api, error, "call");
+        return event.toolName === "read" ? undefined : continueOrRefuse(parts.api, error, "call");
       }
     },
     afterCall: async (event: AfterEvent, ctx: AfterContext): Promise<void> => {
       // Also of a tool that is not watched any more: the call may have been ruled on.
-      if (!currentRuntime()) return;
+      if (!findRuntime()) return;
       await parts.quietly("after_tool_call", async (runtime) => {
         const { arbiter } = await runtime.coordinator();
         await arbiter.callEnded(callKey(event, ctx), { hasFailed: hasFailed(event) });
@@ -55,7 +55,7 @@ export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
 
 /** It is asked at every tool call of the gateway. Before the runtime is there, no session can take part in anything. */
 function mayConcern(tool: string): boolean {
-  const runtime = currentRuntime();
+  const runtime = findRuntime();
   if (!runtime) return false;
   const config = runtime.config.conflicts;
   return config.enabled && isWatched({ tool, config, extractors: extractorsOf });
@@ -84,7 +84,10 @@ async function ruleOn(
   const { arbiter } = await runtime.coordinator();
   if (!(await arbiter.concerns(sessionKey as SessionKey))) return undefined;
   const reading = await readToolCall({
-    ...{ tool: event.toolName, params: event.params, session: sessionKey, toolKind: event.toolKind },
+    tool: event.toolName,
+    params: event.params,
+    session: sessionKey,
+    toolKind: event.toolKind,
     derivedPaths: event.derivedPaths,
     folder: runtime.folderOf(sessionKey, ctx.agentId ?? ""),
     mainKey: mainKeyOf(api),
@@ -93,7 +96,9 @@ async function ruleOn(
   });
   if (!reading) return undefined;
   const answer = await arbiter.request({
-    ...{ session: sessionKey as SessionKey, tool: event.toolName, callKey: callKey(event, ctx) },
+    session: sessionKey as SessionKey,
+    tool: event.toolName,
+    callKey: callKey(event, ctx),
     ...reading,
     rewrite: (merged) => rewriteCall(event.toolName, event.params, reading.targets, merged),
   });
@@ -122,7 +127,10 @@ type Approval = NonNullable<Extract<BeforeResult, object>["requireApproval"]>;
 function approvalOf(runtime: SharedRuntime, review: WriteAnswer & { kind: "review" }): Approval {
   const { title, description, timeoutMs, settle } = review;
   return {
-    ...{ title, description, timeoutMs, severity: "warning" },
+    title,
+    description,
+    timeoutMs,
+    severity: "warning",
     allowedDecisions: ["allow-once", "deny"],
     // The host does not wait for it: the call goes on at once when it is allowed.
     onResolution: async (decision) => {

@@ -14,7 +14,14 @@ import type {
 import { CONFORMANCE_AGENT, STRICT_AGENT } from "./conformance-agents.ts";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
 const SEAMS = "/v1/host/sample";
@@ -52,25 +59,38 @@ const hookBody = z.object({
 
 export const agentSeams: readonly Route[] = [
   route({
-    ...{ method: "POST", path: `${SEAMS}/agents/live-invoke`, operationId: "seamLiveInvoke", auth: "bearer" },
-    ...{
-      summary: "Runs an agent to its end.",
-      status: 200,
-      refusals: [404],
-      body: liveBody,
-      answer: anySchema,
-    },
-    handle: liveInvoke,
+    method: "POST",
+    path: `${SEAMS}/agents/live-invoke`,
+    operationId: "seamLiveInvoke",
+    auth: "bearer",
+    summary: "Runs an agent to its end.",
+    status: 200,
+    refusals: [404],
+    body: liveBody,
+    answer: anySchema,
+    handle: invokeLive,
   }),
   route({
-    ...{ method: "POST", path: `${SEAMS}/agents/{agentId}/dispatch`, operationId: "seamAgentDispatch" },
-    ...{ summary: "Dispatches an agent.", auth: "bearer", status: 200, refusals: [404] },
-    ...{ body: dispatchBody, answer: anySchema },
+    method: "POST",
+    path: `${SEAMS}/agents/{agentId}/dispatch`,
+    operationId: "seamAgentDispatch",
+    summary: "Dispatches an agent.",
+    auth: "bearer",
+    status: 200,
+    refusals: [404],
+    body: dispatchBody,
+    answer: anySchema,
     handle: dispatch,
   }),
   route({
-    ...{ method: "POST", path: `${SEAMS}/toolhooks/invoke`, operationId: "seamToolHooks", auth: "bearer" },
-    ...{ summary: "Calls a tool for a principal.", status: 200, body: hookBody, answer: anySchema },
+    method: "POST",
+    path: `${SEAMS}/toolhooks/invoke`,
+    operationId: "seamToolHooks",
+    auth: "bearer",
+    summary: "Calls a tool for a principal.",
+    status: 200,
+    body: hookBody,
+    answer: anySchema,
     handle: invokeHook,
   }),
 ];
@@ -91,14 +111,14 @@ interface Seen extends AgentRun {
 
 async function follow(
   { host, clock }: RouteParts,
-  { caller, task, ...asked }: Asking,
+  { caller, task, ...asking }: Asking,
 ): Promise<Answered<Seen>> {
   const waiting = new AbortController();
   const cancel = clock.wakeAt(addMs(clock.now(), WAIT_MS), () => {
     waiting.abort();
   });
   try {
-    const run = await host.runAgent(caller, { ...asked, inputs: task }, waiting.signal);
+    const run = await host.runAgent(caller, { ...asking, inputs: task }, waiting.signal);
     if (run.kind === "refused") return run;
     const range = { from: 0, limit: HTTP_BOUNDS.answerEventsMax };
     const page = await host.events(caller, run.value.runId, range);
@@ -117,7 +137,7 @@ function payloadOf(
   return events.findLast((event) => event.type === type)?.payload;
 }
 
-async function liveInvoke(ask: Ask<z.output<typeof liveBody>>, parts: RouteParts): Promise<Answer> {
+async function invokeLive(ask: Ask<z.output<typeof liveBody>>, parts: RouteParts): Promise<Answer> {
   const { source, returnSchemaRef, forceInvalidResult, attemptTool, task, live } = ask.body;
   const agentId = ask.body.agentId ?? (returnSchemaRef === undefined ? CONFORMANCE_AGENT : STRICT_AGENT);
   const script = [
@@ -126,14 +146,14 @@ async function liveInvoke(ask: Ask<z.output<typeof liveBody>>, parts: RouteParts
   ];
   const configurable = live ? {} : { ai: { provider: "mock", script } };
   const seen = await follow(parts, { caller: ask.caller, agentId, source, task, configurable });
-  if (seen.kind === "refused") return seen.code === "workflow_not_found" ? noAgent(agentId) : seen;
+  if (seen.kind === "refused") return seen.code === "workflow_not_found" ? refuseUnknownAgent(agentId) : seen;
   const { runId, events } = seen.value;
   const { invocationId } = payloadOf(events, "agent.invocation.started") ?? {};
   const { outcome } = payloadOf(events, "agent.invocation.completed") ?? {};
-  return json(200, { runId, invocationId, outcome });
+  return createJsonAnswer(200, { runId, invocationId, outcome });
 }
 
-function noAgent(agentId: string): Answer {
+function refuseUnknownAgent(agentId: string): Answer {
   return refuse("not_found", `There is no agent ${agentId.slice(0, 100)}.`);
 }
 
@@ -147,7 +167,7 @@ async function dispatch(ask: Ask<DispatchBody>, parts: RouteParts): Promise<Answ
   const { body, caller } = ask;
   const agentId = ask.param("agentId");
   const agent = parts.host.agents().find((each) => each.agentId === agentId);
-  if (!agent) return noAgent(agentId);
+  if (!agent) return refuseUnknownAgent(agentId);
   const { confidenceThreshold, validateHandoff, simulateConfidence: confidence } = body;
   const configurable = {
     ...(!body.live && { ai: { provider: "mock", confidence, validateHandoff } }),
@@ -155,7 +175,9 @@ async function dispatch(ask: Ask<DispatchBody>, parts: RouteParts): Promise<Answ
   };
   const task = taskOf(body.task);
   const seen = await follow(parts, { caller, agentId, source: "run-api", task, configurable });
-  return seen.kind === "refused" ? seen : json(200, dispatched(seen.value, { agent, body }));
+  return seen.kind === "refused"
+    ? seen
+    : createJsonAnswer(200, describeDispatch(seen.value, { agent, body }));
 }
 
 type DispatchBody = z.output<typeof dispatchBody>;
@@ -169,27 +191,32 @@ interface Dispatch {
   readonly body: DispatchBody;
 }
 
-function dispatched({ events, snapshot, runId }: Seen, { agent, body }: Dispatch): unknown {
+function describeDispatch({ events, snapshot, runId }: Seen, { agent, body }: Dispatch): unknown {
   const { agentId, persona, modelClass, toolAllowlist } = agent;
   const bound = payloadOf(events, "coordination.agent_bound");
   const { outcome, confidence } = payloadOf(events, "agent.invocation.completed") ?? {};
   const surface = body.availableTools?.filter((tool) => toolAllowlist.includes(tool));
   return {
-    ...{ agentId, persona, modelClass, runId, live: body.live },
+    agentId,
+    persona,
+    modelClass,
+    runId,
+    live: body.live,
     status: outcome === "completed" || outcome === "escalated" ? outcome : "failed",
-    toolSurface: surface ?? toolIds(bound?.["tools"]),
-    ...{ confidence, threshold: bound?.["threshold"] },
-    events: events.filter(({ type }) => type.startsWith("agent.")).map(flat),
+    toolSurface: surface ?? listToolIds(bound?.["tools"]),
+    confidence,
+    threshold: bound?.["threshold"],
+    events: events.filter(({ type }) => type.startsWith("agent.")).map(flattenEvent),
     ...resultOf(snapshot),
   };
 }
 
-function toolIds(tools: unknown): unknown[] {
+function listToolIds(tools: unknown): unknown[] {
   return Array.isArray(tools) ? tools.map((tool: { readonly id?: unknown }) => tool.id) : [];
 }
 
 /** The suite reads the agent at the top of each event. */
-function flat({ type, payload }: HostEvent): Readonly<Record<string, unknown>> {
+function flattenEvent({ type, payload }: HostEvent): Readonly<Record<string, unknown>> {
   const { agentId, fromAgentId, ...rest } = payload as Readonly<Record<string, unknown>>;
   return { ...rest, type, agentId: agentId ?? fromAgentId };
 }
@@ -209,18 +236,21 @@ function resultOf(snapshot: AgentRun["snapshot"]): Readonly<Record<string, unkno
 async function invokeHook(ask: Ask<z.output<typeof hookBody>>, parts: RouteParts): Promise<Answer> {
   const { principal, toolName, requiredScopes, args, ...simulated } = ask.body;
   const tool = {
-    ...{ name: toolName, requiredScopes },
+    name: toolName,
+    requiredScopes,
     isExhausted: simulated.simulateRateLimitExhausted,
     fails: simulated.simulateToolError,
   };
   const seen = await follow(parts, {
     caller: { tenant: ask.caller.tenant, principal, scopes: [] },
-    ...{ agentId: CONFORMANCE_AGENT, source: "run-api", task: {} },
+    agentId: CONFORMANCE_AGENT,
+    source: "run-api",
+    task: {},
     configurable: { ai: { provider: "mock", tools: [tool], script: [{ call: { name: toolName, args } }] } },
   });
   if (seen.kind === "refused") return seen;
   const { events } = seen.value;
-  return json(200, {
+  return createJsonAnswer(200, {
     toolCalled: payloadOf(events, "agent.toolCalled") ?? {},
     toolReturned: payloadOf(events, "agent.toolReturned") ?? {},
   });

@@ -12,7 +12,14 @@ import type {
   WorkflowHost,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
-import { json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { waitForEvents } from "../routes/wait-for-events.ts";
@@ -28,9 +35,15 @@ const loopBody = z.object({
 type Loop = z.output<typeof loopBody>;
 
 export const loopSeam: Route = route({
-  ...{ method: "POST", path: "/v1/host/sample/agentloop/run", operationId: "seamLoop", auth: "bearer" },
-  ...{ summary: "Runs a supervisor's loop and tells of its turns.", status: 200 },
-  ...{ body: loopBody, answer: anySchema, handle: runLoop },
+  method: "POST",
+  path: "/v1/host/sample/agentloop/run",
+  operationId: "seamLoop",
+  auth: "bearer",
+  summary: "Runs a supervisor's loop and tells of its turns.",
+  status: 200,
+  body: loopBody,
+  answer: anySchema,
+  handle: runLoop,
 });
 
 const BOSS = "boss";
@@ -45,7 +58,7 @@ async function runLoop(ask: Ask<Loop>, parts: RouteParts): Promise<Answer> {
   const begun = await begin(host, caller, { body, path });
   if (begun.kind === "refused") return begun;
   const { runId } = begun.value;
-  const log = await followed(ask, parts, runId);
+  const log = await followRun(ask, parts, runId);
   if ("kind" in log) return log;
   const { maxLoopIterations, ...rest } = body;
   const visible =
@@ -55,14 +68,14 @@ async function runLoop(ask: Ask<Loop>, parts: RouteParts): Promise<Answer> {
   const wasVisible = (iteration: number): boolean | undefined =>
     visible?.value.find((each) => each.iteration === iteration)?.paths.includes(path);
   const writeTurn = rest.workspaceWriteAtTurn ?? 0;
-  return json(200, {
+  return createJsonAnswer(200, {
     runId,
-    decisions: ofType(log, "runOrchestrator.decided"),
+    decisions: listOfType(log, "runOrchestrator.decided"),
     ...(visible && {
       workspaceVisible: { atWriteTurn: wasVisible(writeTurn), atNextTurn: wasVisible(writeTurn + 1) },
     }),
     ...(maxLoopIterations !== undefined && boundOf(log)),
-    ...resumedIn(log),
+    ...findResumption(log),
   });
 }
 
@@ -75,13 +88,15 @@ async function begin(
   if (registered.kind === "refused") return registered;
   const { maxLoopIterations } = body;
   return host.create(caller, {
-    ...{ workflowId: registered.value.workflowId, inputs: { path }, transport: "rest" },
+    workflowId: registered.value.workflowId,
+    inputs: { path },
+    transport: "rest",
     ...(maxLoopIterations !== undefined && { configurable: { maxLoopIterations } }),
   });
 }
 
 /** The whole log, once the run has ended or waits for nobody who will come. */
-async function followed(
+async function followRun(
   ask: Ask<Loop>,
   { host, clock }: RouteParts,
   runId: string,
@@ -104,17 +119,17 @@ async function followed(
   }
 }
 
-function ofType(log: readonly HostEvent[], type: HostEvent["type"]): readonly unknown[] {
+function listOfType(log: readonly HostEvent[], type: HostEvent["type"]): readonly unknown[] {
   return log.flatMap((event) => (event.type === type ? [event.payload] : []));
 }
 
 function boundOf(log: readonly HostEvent[]): { readonly bound?: unknown } {
-  const [breached] = ofType(log, "cap.breached");
+  const [breached] = listOfType(log, "cap.breached");
   return breached === undefined ? {} : { bound: breached };
 }
 
 /** The turn whose decision came first after people had answered. */
-function resumedIn(log: readonly HostEvent[]): { readonly resumedIteration?: number } {
+function findResumption(log: readonly HostEvent[]): { readonly resumedIteration?: number } {
   const answered = log.findIndex(({ type }) => type === "interrupt.resolved");
   if (answered === -1) return {};
   for (const event of log.slice(answered))
@@ -131,8 +146,10 @@ function definitionOf({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unk
     const worker = index + 1 === workspaceWriteAtTurn ? "write" : "idle";
     return { kind: "next-worker", nextWorkerIds: [worker], ...doubt };
   });
-  const chosen = (worker: string): unknown => ({
-    ...{ id: `to-${worker}`, sourceNodeId: BOSS, targetNodeId: worker },
+  const createEdge = (worker: string): unknown => ({
+    id: `to-${worker}`,
+    sourceNodeId: BOSS,
+    targetNodeId: worker,
     condition: { type: "equals", left: "decision.nextWorkerIds.0", right: worker },
   });
   const back = (worker: string): unknown => ({
@@ -142,16 +159,23 @@ function definitionOf({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unk
   });
   const path = { type: "variable", variableName: "path" };
   return {
-    ...{ id: `agentloop-${turns}-${workspaceWriteAtTurn ?? 0}-${suspendAtTurn ?? 0}`, name: "agentloop" },
-    ...{ version: "1", triggers: [], metadata: {}, variables: [], settings: {} },
+    id: `agentloop-${turns}-${workspaceWriteAtTurn ?? 0}-${suspendAtTurn ?? 0}`,
+    name: "agentloop",
+    version: "1",
+    triggers: [],
+    metadata: {},
+    variables: [],
+    settings: {},
     nodes: [
       { id: BOSS, typeId: "core.orchestrator.supervisor", config: { mockDispatchPlan: plan } },
       {
-        ...{ id: "write", typeId: "openclaw.workspace.write", inputs: { path } },
+        id: "write",
+        typeId: "openclaw.workspace.write",
+        inputs: { path },
         config: { content: "written by the loop" },
       },
       { id: "idle", typeId: "core.noop" },
     ],
-    edges: [chosen("write"), chosen("idle"), back("write"), back("idle")],
+    edges: [createEdge("write"), createEdge("idle"), back("write"), back("idle")],
   };
 }

@@ -6,7 +6,7 @@ import type {
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { json, route, type Answer, type Route, type RouteParts } from "../http/route.ts";
+import { createJsonAnswer, route, type Answer, type Route, type RouteParts } from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
 const SEAMS = "/v1/host/sample/test";
@@ -33,29 +33,45 @@ type Programmed = z.output<typeof programBody>["program"][number];
 
 export const modelSeamRoutes: readonly Route[] = [
   route({
-    ...{ method: "POST", path: `${SEAMS}/mock-ai/program`, operationId: "seamProgramModel", auth: "bearer" },
-    ...{ summary: "Says what the mock model answers to a node, call by call.", status: 200 },
-    ...{ body: programBody, answer: anySchema },
+    method: "POST",
+    path: `${SEAMS}/mock-ai/program`,
+    operationId: "seamProgramModel",
+    auth: "bearer",
+    summary: "Says what the mock model answers to a node, call by call.",
+    status: 200,
+    body: programBody,
+    answer: anySchema,
     handle: ({ caller, body: { nodeId, program } }, parts) =>
       withSeams(parts, (seams) => {
         seams.programModel(caller, nodeId, program.map(answerOf));
-        return json(200, { nodeId, entries: program.length });
+        return createJsonAnswer(200, { nodeId, entries: program.length });
       }),
   }),
   route({
-    ...{ method: "POST", path: `${SEAMS}/llm-cache-key`, operationId: "seamLlmCacheKey", auth: "bearer" },
-    ...{ summary: "The key of a request to a model.", status: 200, body: record, answer: anySchema },
+    method: "POST",
+    path: `${SEAMS}/llm-cache-key`,
+    operationId: "seamLlmCacheKey",
+    auth: "bearer",
+    summary: "The key of a request to a model.",
+    status: 200,
+    body: record,
+    answer: anySchema,
     handle: ({ body }, parts) =>
       withSeams(parts, (seams) => {
         const key = seams.llmCacheKey(body);
-        return key ? json(200, key) : refuse("invalid_argument", NO_KEY);
+        return key ? createJsonAnswer(200, key) : refuse("invalid_argument", NO_KEY);
       }),
   }),
   route({
-    ...{ method: "GET", path: `${SEAMS}/side-effects`, operationId: "seamSideEffects", auth: "bearer" },
-    ...{ summary: "What nodes with a side effect did.", status: 200, answer: anySchema },
+    method: "GET",
+    path: `${SEAMS}/side-effects`,
+    operationId: "seamSideEffects",
+    auth: "bearer",
+    summary: "What nodes with a side effect did.",
+    status: 200,
+    answer: anySchema,
     handle: ({ caller }, parts) =>
-      withSeams(parts, (seams) => json(200, { effects: seams.sideEffects(caller) })),
+      withSeams(parts, (seams) => createJsonAnswer(200, { effects: seams.sideEffects(caller) })),
   }),
 ];
 

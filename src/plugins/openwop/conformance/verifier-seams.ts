@@ -14,7 +14,15 @@ import type {
   RunSnapshot,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 import { waitForEvents } from "../routes/wait-for-events.ts";
 
@@ -32,15 +40,26 @@ const attestBody = z.object({
 
 export const verifierSeams: readonly Route[] = [
   route({
-    ...{ method: "POST", path: `${SEAMS}/agents/verify-run`, operationId: "seamVerifyRun", auth: "bearer" },
-    ...{ summary: "Runs a worker whose work a verifier rules on.", status: 200, body: verifyBody },
+    method: "POST",
+    path: `${SEAMS}/agents/verify-run`,
+    operationId: "seamVerifyRun",
+    auth: "bearer",
+    summary: "Runs a worker whose work a verifier rules on.",
+    status: 200,
+    body: verifyBody,
     answer: anySchema,
     handle: verifyRun,
   }),
   route({
-    ...{ method: "POST", path: `${SEAMS}/subrun/attest`, operationId: "seamAttest", auth: "bearer" },
-    ...{ summary: "Runs a child whose outputs are attested.", status: 200, refusals: [422] },
-    ...{ body: attestBody, answer: anySchema },
+    method: "POST",
+    path: `${SEAMS}/subrun/attest`,
+    operationId: "seamAttest",
+    auth: "bearer",
+    summary: "Runs a child whose outputs are attested.",
+    status: 200,
+    refusals: [422],
+    body: attestBody,
+    answer: anySchema,
     handle: attest,
   }),
 ];
@@ -54,7 +73,7 @@ interface Seen {
 }
 
 /** Until the run has ended or waits for people. */
-async function settled({ host, clock }: RouteParts, ask: Ask, runId: string): Promise<Answered<Seen>> {
+async function awaitSettled({ host, clock }: RouteParts, ask: Ask, runId: string): Promise<Answered<Seen>> {
   const { caller, signal } = ask;
   const untilMs = addMs(clock.now(), WAIT_MS);
   for (;;) {
@@ -91,16 +110,21 @@ async function run(
 }
 
 const WORKER: Definition = {
-  ...{ id: "seam.verified-worker", name: "A worker", version: "1", edges: [] },
+  id: "seam.verified-worker",
+  name: "A worker",
+  version: "1",
+  edges: [],
   nodes: [{ id: "work", typeId: "core.noop" }],
   variables: [{ name: "result", type: "string", defaultValue: "done" }],
 };
 
-function verified(verdict: string): Definition {
+function createVerifiedWorkflow(verdict: string): Definition {
   const decide = [{ kind: "next-worker", nextWorkerIds: [WORKER.id] }, { kind: "terminate" }];
   const verifier = { agentId: "seam-verifier", criteria: ["acceptable"], mockVerdicts: [verdict] };
   return {
-    ...{ id: `seam.verified-${verdict}`, name: "A verified worker", version: "1" },
+    id: `seam.verified-${verdict}`,
+    name: "A verified worker",
+    version: "1",
     nodes: [
       { id: "supervisor", typeId: "core.orchestrator.supervisor", config: { mockDispatchPlan: decide } },
       { id: "dispatch", typeId: "core.dispatch", config: { outputMapping: { result: "result" }, verifier } },
@@ -117,21 +141,24 @@ function verified(verdict: string): Definition {
 const LOOP_MAX = 3;
 
 async function verifyRun(ask: Ask<z.output<typeof verifyBody>>, parts: RouteParts): Promise<Answer> {
-  const definitions = [verified(ask.body.simulateVerdict), WORKER];
+  const definitions = [createVerifiedWorkflow(ask.body.simulateVerdict), WORKER];
   const begun = await run(parts, ask.caller, definitions, { maxLoopIterations: LOOP_MAX });
   if (begun.kind === "refused") return begun;
-  return answered(await settled(parts, ask, begun.value), ({ runId, snapshot: { status }, events }) =>
-    json(200, {
-      ...{ runId, status },
-      outcome: status.startsWith("waiting-") ? "escalated" : status,
-      committed: status === "completed" && harvestOf(events) !== undefined,
-      events: events.filter(({ type }) => type === "agent.verified").map(flat),
-    }),
+  return answerFromOutcome(
+    await awaitSettled(parts, ask, begun.value),
+    ({ runId, snapshot: { status }, events }) =>
+      createJsonAnswer(200, {
+        runId,
+        status,
+        outcome: status.startsWith("waiting-") ? "escalated" : status,
+        committed: status === "completed" && harvestOf(events) !== undefined,
+        events: events.filter(({ type }) => type === "agent.verified").map(flattenEvent),
+      }),
   );
 }
 
 /** The suite reads the verdict at the top of the event. */
-function flat(event: HostEvent): Readonly<Record<string, unknown>> {
+function flattenEvent(event: HostEvent): Readonly<Record<string, unknown>> {
   return { ...event, ...event.payload };
 }
 
@@ -147,7 +174,10 @@ function harvestOf(events: readonly HostEvent[]): Payload | undefined {
 const NODE = "merge";
 
 /** The same outputs and the same gate are the same two workflows. */
-function attested({ childOutputs, outputAttestation }: z.output<typeof attestBody>): Definition[] {
+function createAttestedWorkflows({
+  childOutputs,
+  outputAttestation,
+}: z.output<typeof attestBody>): Definition[] {
   const digits = hash("sha256", JSON.stringify({ childOutputs, outputAttestation })).slice(0, 16);
   const names = Object.keys(childOutputs);
   const variables = names.map((name) => ({ name, type: typeOf(childOutputs[name]) }));
@@ -156,11 +186,18 @@ function attested({ childOutputs, outputAttestation }: z.output<typeof attestBod
   const config = { workflowId, outputMapping, outputAttestation };
   return [
     {
-      ...{ id: `seam.attested-${digits}`, name: "An attested child", version: "1", edges: [], variables },
+      id: `seam.attested-${digits}`,
+      name: "An attested child",
+      version: "1",
+      edges: [],
+      variables,
       nodes: [{ id: NODE, typeId: "core.subWorkflow", config }],
     },
     {
-      ...{ id: workflowId, name: "A child", version: "1", edges: [] },
+      id: workflowId,
+      name: "A child",
+      version: "1",
+      edges: [],
       nodes: [{ id: "work", typeId: "core.noop" }],
       variables: variables.map((variable) => ({ ...variable, defaultValue: childOutputs[variable.name] })),
     },
@@ -173,24 +210,27 @@ function typeOf(value: unknown): string {
 }
 
 async function attest(ask: Ask<z.output<typeof attestBody>>, parts: RouteParts): Promise<Answer> {
-  const begun = await run(parts, ask.caller, attested(ask.body));
+  const begun = await run(parts, ask.caller, createAttestedWorkflows(ask.body));
   if (begun.kind === "refused") return begun;
-  const asked = await settled(parts, ask, begun.value);
-  if (asked.kind === "refused") return asked;
-  const isAsked = asked.value.snapshot.status.startsWith("waiting-");
+  const seen = await awaitSettled(parts, ask, begun.value);
+  if (seen.kind === "refused") return seen;
+  const isAsked = seen.value.snapshot.status.startsWith("waiting-");
   const ruled = isAsked ? await rule(ask, parts, begun.value) : undefined;
   if (ruled?.kind === "refused") return ruled;
-  return answered(isAsked ? await settled(parts, ask, begun.value) : asked, ({ runId, events }) => {
-    const harvestedEvent = harvestOf(events);
-    const attestation = harvestedEvent?.["attestation"] ?? shownOf(events);
-    return json(200, {
-      runId,
-      ...(attestation !== undefined && { attestation }),
-      ...(harvestedEvent && { harvestedEvent: { type: "core.workflowChain.event", ...harvestedEvent } }),
-      merged: harvestedEvent !== undefined,
-      ...(harvestedEvent && { mergedValues: mergedIn(events) }),
-    });
-  });
+  return answerFromOutcome(
+    isAsked ? await awaitSettled(parts, ask, begun.value) : seen,
+    ({ runId, events }) => {
+      const harvestedEvent = harvestOf(events);
+      const attestation = harvestedEvent?.["attestation"] ?? shownOf(events);
+      return createJsonAnswer(200, {
+        runId,
+        ...(attestation !== undefined && { attestation }),
+        ...(harvestedEvent && { harvestedEvent: { type: "core.workflowChain.event", ...harvestedEvent } }),
+        merged: harvestedEvent !== undefined,
+        ...(harvestedEvent && { mergedValues: listMerged(events) }),
+      });
+    },
+  );
 }
 
 const ACTIONS: readonly unknown[] = ["accept", "edit-accept", "reject"];
@@ -209,11 +249,11 @@ async function rule(
 
 /** What people were shown before anything was merged. */
 function shownOf(events: readonly HostEvent[]): unknown {
-  const asked = events.find(({ type }) => type === "interrupt.requested")?.payload as Payload | undefined;
-  return (asked?.["data"] as Payload | undefined)?.["attestation"];
+  const interrupt = events.find(({ type }) => type === "interrupt.requested")?.payload as Payload | undefined;
+  return (interrupt?.["data"] as Payload | undefined)?.["attestation"];
 }
 
-function mergedIn(events: readonly HostEvent[]): Payload {
+function listMerged(events: readonly HostEvent[]): Payload {
   const changes = events.filter(({ type }) => type === "variable.changed");
   return Object.fromEntries(
     changes.map(({ payload }) => {

@@ -38,15 +38,15 @@ export interface DiscoveryDocument {
 }
 
 /** `fixtures`: ids of the conformance workflows that are there. */
-export function discoveryDocument(
+export function createDiscoveryDocument(
   advertised: Advertised,
   hostId: string,
   fixtures: readonly string[],
 ): DiscoveryDocument {
   const families = {
     runs: { pauseResume: { supported: true, drainPolicies: ["immediate", "drain-current-node"] } },
-    multiAgent: { executionModel: executionModel(advertised, hostId) },
-    agents: agents(advertised),
+    multiAgent: { executionModel: describeExecutionModel(advertised, hostId) },
+    agents: describeAgents(advertised),
     subWorkflow: { inputMapping: true },
     replay: replay(advertised),
     memory: MEMORY,
@@ -79,7 +79,10 @@ const LIMITS = {
 
 /** RFC 0064: of every call of a tool, by an agent or by a node. */
 const TOOL_HOOKS = {
-  ...{ supported: true, prePostEvents: true, perToolAuthorization: true, perToolRateLimit: true },
+  supported: true,
+  prePostEvents: true,
+  perToolAuthorization: true,
+  perToolRateLimit: true,
 };
 
 const MEMORY = {
@@ -90,47 +93,61 @@ const MEMORY = {
 };
 
 const WORKSPACE = {
-  ...{ supported: true, versioned: true },
+  supported: true,
+  versioned: true,
   maxFileBytes: WORKFLOW_BOUNDS.workspaceFileBytesMax,
   maxFiles: WORKFLOW_BOUNDS.workspaceFilesMax,
   maxVersions: WORKFLOW_BOUNDS.workspaceVersionsMax,
 };
 
 /** Each level has what those below it have. */
-function executionModel(
+function describeExecutionModel(
   { confidenceEscalationFloor, transcriptWindow }: Advertised,
   hostId: string,
 ): Record<string, unknown> {
   return {
-    ...{ supported: true, version: 6 },
-    ...{ confidenceEscalationFloor, confidenceEscalationInterruptKind: "approval" },
+    supported: true,
+    version: 6,
+    confidenceEscalationFloor,
+    confidenceEscalationInterruptKind: "approval",
     crossChildMemoryConcurrency: "strict",
     crossHostCausation: { supported: true, hostId, ancestryEndpointSupported: true },
     replayDeterminism: {
-      ...{ supported: true, llmCacheKeyRecipe: "spec-rfc-0041", refusalDivergenceEmission: true },
+      supported: true,
+      llmCacheKeyRecipe: "spec-rfc-0041",
+      refusalDivergenceEmission: true,
     },
-    ...{ statefulResume: true, transcriptWindow },
+    statefulResume: true,
+    transcriptWindow,
     verifier: { supported: true, gating: true },
   };
 }
 
 function replay({ retentionMs }: Advertised): Record<string, unknown> {
   return {
-    ...{ supported: true, modes: ["replay", "branch"], sideEffectSuppression: "recorded-outcome" },
+    supported: true,
+    modes: ["replay", "branch"],
+    sideEffectSuppression: "recorded-outcome",
     retention: { windowSeconds: Math.floor(retentionMs / 1_000) },
   };
 }
 
-function agents({ agentInventory, liveAgents }: Advertised): Record<string, unknown> {
+function describeAgents({ agentInventory, liveAgents }: Advertised): Record<string, unknown> {
   return {
-    ...{ supported: true, orchestrator: true, dispatch: true, dispatchMapping: true },
-    ...{ memoryBackends: ["long-term"], subRunAttestation: true },
+    supported: true,
+    orchestrator: true,
+    dispatch: true,
+    dispatchMapping: true,
+    memoryBackends: ["long-term"],
+    subRunAttestation: true,
     ...(agentInventory && {
       manifestRuntime: { supported: true, handoffValidation: true, installScope: "host" },
     }),
     ...(liveAgents && {
       liveRuntime: {
-        ...{ supported: true, structuredOutput: true, confidenceEscalation: true },
+        supported: true,
+        structuredOutput: true,
+        confidenceEscalation: true,
         sources: liveAgents,
       },
     }),

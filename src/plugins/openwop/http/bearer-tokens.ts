@@ -29,42 +29,43 @@ export type Authenticate = (authorization: string | undefined) => Caller | HttpR
 export const TOKEN_HOLDER: Caller = { tenant: "@interrupt", principal: "interrupt-token" };
 
 /** @throws RangeError for tokens or tenants that cannot be told apart. */
-export function bearerTokens(tokens: readonly BearerToken[]): Authenticate {
-  const known = tokens.map(knownToken);
+export function createBearerTokens(tokens: readonly BearerToken[]): Authenticate {
+  const knownTokens = tokens.map(createKnownToken);
   if (new Set(tokens.map(({ token }) => token)).size < tokens.length)
     throw new RangeError("two bearer tokens are the same: give each tenant its own");
   return (authorization) => {
-    if (authorization === undefined) return unauthenticated("This needs an `Authorization: Bearer` header.");
+    if (authorization === undefined)
+      return refuseUnauthenticated("This needs an `Authorization: Bearer` header.");
     const presented = /^Bearer +([^\s]+) *$/i.exec(authorization)?.[1];
     if (presented === undefined || presented.length > HTTP_BOUNDS.tokenCharsMax)
-      return unauthenticated("The `Authorization` header is not of the form `Bearer <token>`.", true);
-    const found = matching(known, hash("sha256", presented, "buffer"));
-    return found ?? unauthenticated("The bearer token is not known here.", true);
+      return refuseUnauthenticated("The `Authorization` header is not of the form `Bearer <token>`.", true);
+    const found = findCaller(knownTokens, hash("sha256", presented, "buffer"));
+    return found ?? refuseUnauthenticated("The bearer token is not known here.", true);
   };
 }
 
-function matching(known: readonly KnownToken[], digest: Buffer): Caller | undefined {
+function findCaller(knownTokens: readonly KnownToken[], digest: Buffer): Caller | undefined {
   let found: Caller | undefined;
-  for (const each of known) if (timingSafeEqual(each.digest, digest)) found = each.caller;
+  for (const each of knownTokens) if (timingSafeEqual(each.digest, digest)) found = each.caller;
   return found;
 }
 
-function knownToken({ token, tenant, principal, scopes }: BearerToken): KnownToken {
+function createKnownToken({ token, tenant, principal, scopes }: BearerToken): KnownToken {
   if (!/^[\x21-\x7e]+$/.test(token) || token.length > HTTP_BOUNDS.tokenCharsMax)
     throw new RangeError("a bearer token is a word of visible ASCII characters");
   if (!/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/.test(tenant))
     throw new RangeError(`${JSON.stringify(tenant)} is not the name of a tenant`);
   const digest = hash("sha256", token, "buffer");
-  const caller = { tenant, principal: principal ?? fingerprint(token), ...(scopes && { scopes }) };
+  const caller = { tenant, principal: principal ?? createFingerprint(token), ...(scopes && { scopes }) };
   return { digest, caller };
 }
 
 /** Of a hash of its own, so that it is not a part of the digest that tokens are compared by. */
-function fingerprint(token: string): string {
+function createFingerprint(token: string): string {
   return `token-${hash("sha256", `openwop principal\n${token}`).slice(0, 12)}`;
 }
 
-function unauthenticated(message: string, presented = false): HttpRefusal {
+function refuseUnauthenticated(message: string, presented = false): HttpRefusal {
   const challenge = `Bearer realm="openwop"${presented ? ', error="invalid_token"' : ""}`;
   return { ...refuse("unauthenticated", message), headers: { "www-authenticate": challenge } };
 }

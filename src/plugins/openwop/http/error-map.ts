@@ -106,7 +106,7 @@ export interface ErrorAnswer {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export function errorAnswer({ code, message, details, headers }: HttpRefusal): ErrorAnswer {
+export function createErrorAnswer({ code, message, details, headers }: HttpRefusal): ErrorAnswer {
   const status = statusOf(code);
   const wait = retryAfter(code, status, details);
   return {
@@ -136,17 +136,17 @@ export function failureOf(error: unknown, where: string, logger: Logger): HttpRe
   const outcome = code ? COORDINATION_ERROR[code] : "internal_error";
   if (code && error instanceof Error && statusOf(outcome) < 500) return refuse(outcome, error.message);
   const correlationId = randomUUID();
-  logger.error({ correlationId, where, code, ...described(error) }, "an OpenWOP request failed");
-  const message = outcome === "unavailable" && code ? sentence(code) : "An unexpected error occurred.";
+  logger.error({ correlationId, where, code, ...describeError(error) }, "an OpenWOP request failed");
+  const message = outcome === "unavailable" && code ? describeCode(code) : "An unexpected error occurred.";
   return refuse(outcome, message, { correlationId });
 }
 
-function sentence(code: ErrorCode): string {
+function describeCode(code: ErrorCode): string {
   return `The request was not done: ${ERROR_CODES[code].summary}. Try again.`;
 }
 
 /** Without the message, which may quote what was asked. */
-function described(error: unknown): { readonly name: string; readonly at: string } {
+function describeError(error: unknown): { readonly name: string; readonly at: string } {
   if (!(error instanceof Error)) return { name: typeof error, at: "" };
   const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));
   return { name: error.name, at: frames.slice(0, 8).join("\n") };

@@ -7,13 +7,13 @@
  *    the run of the first.
  */
 import { hash } from "node:crypto";
-import { canonicalJson } from "../../../agents/coordination/contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../../agents/coordination/contracts/canonical-json.ts";
 import { addMs, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { RequestKey, RequestLog } from "../../../agents/coordination/ports/workflow-store.ts";
 import { giveWay } from "../../../platform/give-way.ts";
-import { errorAnswer, refuse, type HttpRefusal } from "./error-map.ts";
+import { createErrorAnswer, refuse, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 import type { Answer, JsonAnswer, TextAnswer } from "./route.ts";
 
@@ -35,16 +35,16 @@ export interface IdempotencyParts {
 }
 
 /** Does the work, or answers what it answered before. */
-export async function onceForKey(
+export async function runOnceForKey(
   { requests, clock, newRunId }: IdempotencyParts,
-  { tenant, endpoint, key, asked }: KeyedAsk,
+  { tenant, endpoint, key, asked: request }: KeyedAsk,
   work: (runId: CoordinationId) => Promise<Answer>,
 ): Promise<Answer> {
   const unusable = refuseKey(key);
   if (unusable) return unusable;
   const at: RequestKey = { tenant, endpoint, key };
   const now = clock.now();
-  const digest = hash("sha256", canonicalJson(asked));
+  const digest = hash("sha256", formatCanonicalJson(request));
   await giveWay();
   const begun = await requests.begin({
     ...at,
@@ -55,23 +55,23 @@ export async function onceForKey(
   });
   switch (begun.kind) {
     case "answered":
-      return kept(begun.answer.status, begun.answer.body);
+      return replayAnswer(begun.answer.status, begun.answer.body);
     case "in_flight":
-      return refuse("idempotency_in_flight", "The first request with this key is still under way.", {
+      return refuse("idempotency_in_flight", "The runFirst request with this key is still under way.", {
         retryAfter: 1,
       });
     case "mismatch":
       return refuse("idempotency_key_mismatch", "The key was used before, to ask for something else.");
     case "new":
-      return await first(requests, at, () => work(begun.runId));
+      return await runFirst(requests, at, () => work(begun.runId));
   }
 }
 
-async function first(requests: RequestLog, at: RequestKey, work: () => Promise<Answer>): Promise<Answer> {
+async function runFirst(requests: RequestLog, at: RequestKey, work: () => Promise<Answer>): Promise<Answer> {
   let answer: JsonAnswer | undefined;
   try {
     const made = await work();
-    answer = made.kind === "refused" ? errorAnswer(made) : made.kind === "json" ? made : undefined;
+    answer = made.kind === "refused" ? createErrorAnswer(made) : made.kind === "json" ? made : undefined;
     if (!answer) return made;
   } finally {
     if (!answer || !isFinal(answer)) await requests.release(at);
@@ -82,7 +82,7 @@ async function first(requests: RequestLog, at: RequestKey, work: () => Promise<A
   return { ...answer, headers: { ...answer.headers, [REPLAYED]: "false" } };
 }
 
-function kept(status: number, text: string): TextAnswer {
+function replayAnswer(status: number, text: string): TextAnswer {
   const headers = { "content-type": "application/json", [REPLAYED]: "true" };
   return { kind: "text", status, text, headers };
 }

@@ -14,7 +14,7 @@ export function openApiDocument(
   const paths: Record<string, Record<string, Json>> = {};
   for (const route of routes) {
     const methods = (paths[route.path] ??= {});
-    methods[route.method.toLowerCase()] = operation(route);
+    methods[route.method.toLowerCase()] = describeOperation(route);
   }
   return {
     openapi: "3.1.0",
@@ -27,23 +27,30 @@ export function openApiDocument(
   };
 }
 
-function operation(route: Route): Json {
+function describeOperation(route: Route): Json {
   const { operationId, summary, auth, body } = route;
   return {
-    ...{ operationId, summary },
+    operationId,
+    summary,
     security: auth === "bearer" ? [{ bearer: [] }] : [],
-    parameters: parameters(route),
+    parameters: describeParameters(route),
     ...(body && { requestBody: { content: { "application/json": { schema: schemaOf(body, "input") } } } }),
-    responses: responses(route),
+    responses: describeResponses(route),
   };
 }
 
-function parameters(route: Route): readonly Json[] {
+function describeParameters(route: Route): readonly Json[] {
   const inPath = [...route.path.matchAll(/\{(\w+)\}/g)].map(([, name]) => ({
-    ...{ name, in: "path", required: true, schema: { type: "string" } },
+    name,
+    in: "path",
+    required: true,
+    schema: { type: "string" },
   }));
   const inQuery = (route.queries ?? []).map(({ name, summary, schema }) => ({
-    ...{ name, in: "query", description: summary, schema },
+    name,
+    in: "query",
+    description: summary,
+    schema,
   }));
   const inHeader = [
     ...(route.method === "POST" && !route.path.includes("/host/sample/") ? ["Idempotency-Key"] : []),
@@ -53,7 +60,7 @@ function parameters(route: Route): readonly Json[] {
   return [...inPath, ...inQuery, ...inHeader];
 }
 
-function responses(route: Route): Json {
+function describeResponses(route: Route): Json {
   const content: Record<string, Json> = { "application/json": { schema: schemaOf(route.answer, "output") } };
   if (route.streams) content["text/event-stream"] = { schema: { type: "string" } };
   const refused = [

@@ -33,7 +33,7 @@ interface Bucket {
   atMs: number;
 }
 
-export function rateLimiter(
+export function createRateLimiter(
   limit: RateLimit | undefined,
   clock: Clock,
   scope: RateScope = "tenant",

@@ -31,10 +31,10 @@ const EXCESS = {
 /** An empty body is an empty object. */
 export async function readBody(request: HonoRequest): Promise<ReadBody> {
   const stated = request.header("content-length");
-  if (stated !== undefined && Number(stated) > HTTP_BOUNDS.bodyBytesMax) return tooLarge();
+  if (stated !== undefined && Number(stated) > HTTP_BOUNDS.bodyBytesMax) return refuseTooLarge();
   const text = await readText(request, stated === undefined);
   if (text === null) return refuse("validation_error", "The body did not arrive as it was announced.");
-  if (text === undefined || text.length > HTTP_BOUNDS.bodyBytesMax) return tooLarge();
+  if (text === undefined || text.length > HTTP_BOUNDS.bodyBytesMax) return refuseTooLarge();
   if (text.trim() === "") return { kind: "body", value: {} };
   if (!isJson(request.header("content-type")))
     return refuse(
@@ -56,17 +56,17 @@ export function checkBody(schema: z.ZodType, value: unknown): ReadBody {
   return parsed.ok ? { kind: "body", value: parsed.value } : refuseProblems("The body", parsed.problems);
 }
 
-export function refuseProblems(what: string, problems: readonly ValidationProblem[]): HttpRefusal {
+export function refuseProblems(subject: string, problems: readonly ValidationProblem[]): HttpRefusal {
   const [first] = problems;
   const why = first ? `: ${first.path}: expected ${first.expected}, got ${first.received}` : "";
-  return refuse("validation_error", `${what} is not what this takes${why}.`, { problems });
+  return refuse("validation_error", `${subject} is not what this takes${why}.`, { problems });
 }
 
 function isJson(contentType: string | undefined): boolean {
   return contentType !== undefined && /^application\/([\w.+-]+\+)?json\s*(;|$)/i.test(contentType);
 }
 
-function tooLarge(): HttpRefusal {
+function refuseTooLarge(): HttpRefusal {
   return refuse("payload_too_large", `A body has at most ${HTTP_BOUNDS.bodyBytesMax} bytes.`, {
     maxRequestBodyBytes: HTTP_BOUNDS.bodyBytesMax,
   });

@@ -110,11 +110,11 @@ export function route<S extends z.ZodType = z.ZodUnknown>(
   return definition as unknown as Route;
 }
 
-export function json(status: number, body: unknown): JsonAnswer {
+export function createJsonAnswer(status: number, body: unknown): JsonAnswer {
   return { kind: "json", status, body };
 }
 
 /** What the host did as an answer, or its refusal. */
-export function answered<T>(outcome: Answered<T>, render: (value: T) => Answer): Answer {
+export function answerFromOutcome<T>(outcome: Answered<T>, render: (value: T) => Answer): Answer {
   return outcome.kind === "refused" ? outcome : render(outcome.value);
 }

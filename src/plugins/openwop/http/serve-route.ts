@@ -12,9 +12,9 @@ import type { CoordinationId } from "../../../agents/coordination/contracts/ids.
 import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { TOKEN_HOLDER, type Authenticate } from "./bearer-tokens.ts";
 import { giveWay, runInSlices } from "../../../platform/give-way.ts";
-import { errorAnswer, failureOf, refuse, statusOf, type HttpRefusal } from "./error-map.ts";
+import { createErrorAnswer, failureOf, refuse, statusOf, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
-import { onceForKey } from "./idempotency.ts";
+import { runOnceForKey } from "./idempotency.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { checkBody, readBody } from "./request-body.ts";
 import type { Answer, Ask, JsonAnswer, Route, RouteParts, TextAnswer } from "./route.ts";
@@ -47,7 +47,7 @@ export function serveRoute(route: Route, parts: ServeParts): (context: Context) 
 export function responseOf(answer: Answer): Response {
   switch (answer.kind) {
     case "refused":
-      return responseOf(errorAnswer(answer));
+      return responseOf(createErrorAnswer(answer));
     case "json": {
       const { status, body, headers } = answer;
       const all = headers ? { ...JSON_HEADERS, ...headers } : JSON_HEADERS;
@@ -64,7 +64,8 @@ async function answerTo(route: Route, parts: ServeParts, context: Context): Prom
   const caller = callerOf(route, parts, context);
   if ("kind" in caller) return refuseStranger(parts, context, caller);
   const params = context.req.param() as Readonly<Record<string, string>>;
-  if (Object.values(params).some((value) => value.length > HTTP_BOUNDS.tokenCharsMax)) return notFound();
+  if (Object.values(params).some((value) => value.length > HTTP_BOUNDS.tokenCharsMax))
+    return refuseNotFound();
   const ask = askOf(route, context, { caller, body: undefined });
   const refused = await refusedBeforeBody(route, parts, { context, ask });
   if (refused) return refused;
@@ -80,7 +81,7 @@ function callerOf(
 ): Caller | HttpRefusal {
   if (auth !== "bearer") return TOKEN_HOLDER;
   const caller = authenticate(req.header("authorization"));
-  return isHidden && "kind" in caller ? notFound() : caller;
+  return isHidden && "kind" in caller ? refuseNotFound() : caller;
 }
 
 /** An address that is refused often is not looked at more closely for a while. */
@@ -145,11 +146,13 @@ async function answerPost(
   const ask = askOf(route, context, { caller, body });
   if (key === undefined) return await route.handle(ask, parts);
   const keyed = {
-    ...{ tenant: keyspaceOf(route, ask), endpoint: `${route.method} ${route.path}`, key },
+    tenant: keyspaceOf(route, ask),
+    endpoint: `${route.method} ${route.path}`,
+    key,
     asked: [context.req.param(), body],
   };
   const { host, clock, newRunId } = parts;
-  return await onceForKey({ requests: host.requests, clock, newRunId }, keyed, async (runId) =>
+  return await runOnceForKey({ requests: host.requests, clock, newRunId }, keyed, async (runId) =>
     route.handle({ ...ask, runId }, parts),
   );
 }
@@ -163,11 +166,11 @@ function keyspaceOfToken({ caller, param }: Ask): string {
   return `${caller.tenant}:${hash("sha256", param("token")).slice(0, 32)}`;
 }
 
-function askOf(route: Route, context: Context, asked: Pick<Ask, "caller" | "body" | "runId">): Ask {
+function askOf(route: Route, context: Context, readRequest: Pick<Ask, "caller" | "body" | "runId">): Ask {
   const { req } = context;
   const { outgoing } = bindingsOf(context);
   return {
-    ...asked,
+    ...readRequest,
     isHead: req.method === "HEAD",
     param: (name) => withoutVerb(req.param(name) ?? "", route.path),
     query: (name) => req.query(name),
@@ -187,6 +190,6 @@ function withoutVerb(value: string, path: string): string {
   return verb !== undefined && value.endsWith(verb) ? value.slice(0, -verb.length) : value;
 }
 
-export function notFound(): HttpRefusal {
+export function refuseNotFound(): HttpRefusal {
   return refuse("not_found", "There is nothing here.");
 }

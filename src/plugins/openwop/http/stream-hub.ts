@@ -30,9 +30,9 @@ export function streamHub(clock: Clock, streamsMax: number = HTTP_BOUNDS.streams
   const streams = new Set<OpenStream>();
   let cancel: (() => void) | undefined;
   const arm = (): void => {
-    cancel ??= clock.wakeAt(addMs(clock.now(), HTTP_BOUNDS.keepAliveMs), tick);
+    cancel ??= clock.wakeAt(addMs(clock.now(), HTTP_BOUNDS.keepAliveMs), keepAllAlive);
   };
-  const tick = (): void => {
+  const keepAllAlive = (): void => {
     cancel = undefined;
     for (const stream of streams) keepAlive(stream);
     if (streams.size > 0) arm();

@@ -34,7 +34,7 @@ function entryOf({ requiresCapabilities, ...entry }: AgentEntry, document: Field
 /** A dotted path in the discovery document; `host.` before it names the host itself. */
 function isAdvertised(document: Fields, key: string): boolean {
   const paths = [key, key.replace(/^host\./, ""), `capabilities.${key}`];
-  return paths.some((path) => isOn(at(document, path)));
+  return paths.some((path) => isOn(readAt(document, path)));
 }
 
 function isOn(value: unknown): boolean {
@@ -43,7 +43,7 @@ function isOn(value: unknown): boolean {
   return value !== undefined && value !== null && value !== false;
 }
 
-function at(value: unknown, path: string): unknown {
+function readAt(value: unknown, path: string): unknown {
   let found = value;
   for (const key of path.split(".")) {
     if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;

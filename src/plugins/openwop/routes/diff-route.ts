@@ -4,12 +4,24 @@ import type { HostEvent } from "../../../agents/coordination/runtime/workflow-ho
 import { runInSlices } from "../../../platform/give-way.ts";
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { runDiffSchema } from "../http/schemas.ts";
 
 export const diffRoute: Route = route({
-  ...{ method: "GET", path: "/v1/runs/{runId}:diff", operationId: "diffRuns", auth: "bearer" },
-  ...{ summary: "How another run differs from this one.", status: 200, refusals: [404] },
+  method: "GET",
+  path: "/v1/runs/{runId}:diff",
+  operationId: "diffRuns",
+  auth: "bearer",
+  summary: "How another run differs from this one.",
+  status: 200,
+  refusals: [404],
   answer: runDiffSchema,
   isLong: true,
   queries: [{ name: "against", summary: "The other run.", schema: { type: "string" } }],
@@ -24,7 +36,7 @@ async function diff(ask: Ask, parts: RouteParts): Promise<Answer> {
   if ("kind" in one) return one;
   const other = await readRun(ask, parts, against);
   if ("kind" in other) return other;
-  return json(200, await runInSlices(compareRuns(one, other)));
+  return createJsonAnswer(200, await runInSlices(compareRuns(one, other)));
 }
 
 const PAGE = 1_000;

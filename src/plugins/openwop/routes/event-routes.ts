@@ -5,9 +5,17 @@ import type {
   EventPage,
   HostEvent,
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
-import { eventStream } from "./event-stream.ts";
+import { createEventStream } from "./event-stream.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { eventPageSchema } from "../http/schemas.ts";
 import { readStreamRequest, type StreamRequest } from "./stream-modes.ts";
 import { waitForEvents } from "./wait-for-events.ts";
@@ -22,7 +30,7 @@ const SSE_HEADERS = {
 /** Events of one reading, where no client has to keep up. */
 const PAGE = 1_000;
 
-const integer = (minimum: number, maximum?: number): Readonly<Record<string, unknown>> => ({
+const declareInteger = (minimum: number, maximum?: number): Readonly<Record<string, unknown>> => ({
   type: "integer",
   minimum,
   ...(maximum !== undefined && { maximum }),
@@ -36,8 +44,9 @@ export const eventRoutes: readonly Route[] = [
     queries: [
       { name: "streamMode", summary: "Which events, with commas between.", schema: { type: "string" } },
       {
-        ...{ name: "bufferMs", summary: "For how long events may wait to be sent together." },
-        schema: integer(0, HTTP_BOUNDS.bufferMsMax),
+        name: "bufferMs",
+        summary: "For how long events may wait to be sent together.",
+        schema: declareInteger(0, HTTP_BOUNDS.bufferMsMax),
       },
     ],
     handle: readEvents,
@@ -47,10 +56,11 @@ export const eventRoutes: readonly Route[] = [
     ...{ summary: "The events after a sequence, as soon as there are any.", status: 200 },
     ...{ refusals: [404, 503], answer: eventPageSchema, isLong: true },
     queries: [
-      { name: "lastSequence", summary: "0: from the first event on.", schema: integer(0) },
+      { name: "lastSequence", summary: "0: from the first event on.", schema: declareInteger(0) },
       {
-        ...{ name: "timeout", summary: "For how many seconds to wait for an event." },
-        schema: integer(0, HTTP_BOUNDS.pollSecondsMax),
+        name: "timeout",
+        summary: "For how many seconds to wait for an event.",
+        schema: declareInteger(0, HTTP_BOUNDS.pollSecondsMax),
       },
     ],
     handle: pollEvents,
@@ -63,11 +73,11 @@ async function readEvents(ask: Ask, parts: RouteParts): Promise<Answer> {
   if ("kind" in request) return request;
   const from = readLastEventId(ask.header("last-event-id"));
   if (typeof from !== "number") return from;
-  if (!wantsJson(ask.header("accept"))) return await startStream(ask, parts, { request, from });
-  return answered(await readLog(ask, parts, from), (page) => json(200, page));
+  if (!isJsonWanted(ask.header("accept"))) return await startStream(ask, parts, { request, from });
+  return answerFromOutcome(await readLog(ask, parts, from), (page) => createJsonAnswer(200, page));
 }
 
-function wantsJson(accept: string | undefined): boolean {
+function isJsonWanted(accept: string | undefined): boolean {
   if (accept === undefined || accept.includes("text/event-stream")) return false;
   return accept.includes("application/json");
 }
@@ -88,18 +98,20 @@ async function startStream(
   const { host, streams } = parts;
   if (streams.isFull)
     return refuse("rate_limited", "There are as many streams as this host keeps open. Poll, or try later.", {
-      ...{ scope: "global", retryAfter: 5, retryAfterMs: 5_000 },
+      scope: "global",
+      retryAfter: 5,
+      retryAfterMs: 5_000,
     });
   const { caller } = ask;
   const runId = ask.param("runId");
   const first = await host.events(caller, runId, { from, limit: HTTP_BOUNDS.pageEvents });
   if (first.kind === "refused") return first;
   if (ask.isHead) return { kind: "stream", body: null, headers: SSE_HEADERS };
-  const failed = (error: unknown): void => {
+  const onFailure = (error: unknown): void => {
     failureOf(error, "an event stream", parts.logger);
   };
-  const body = eventStream(
-    { ...parts, failed, ...(ask.cut && { cut: ask.cut }) },
+  const body = createEventStream(
+    { ...parts, failed: onFailure, ...(ask.cut && { cut: ask.cut }) },
     { caller, runId, request, from, first: first.value },
   );
   return { kind: "stream", body, headers: SSE_HEADERS };
@@ -120,26 +132,28 @@ async function readLog(ask: Ask, { host }: RouteParts, from: number): Promise<An
 }
 
 async function pollEvents(ask: Ask, { host, clock }: RouteParts): Promise<Answer> {
-  const last = wholeNumber(ask.query("lastSequence"), 0);
-  const seconds = wholeNumber(ask.query("timeout"), HTTP_BOUNDS.pollSecondsDefault);
+  const last = parseWholeNumber(ask.query("lastSequence"), 0);
+  const seconds = parseWholeNumber(ask.query("timeout"), HTTP_BOUNDS.pollSecondsDefault);
   if (last === undefined || seconds === undefined)
     return refuse(
       "validation_error",
       "`lastSequence` and `timeout` are whole numbers, of events and of seconds.",
     );
   const page = await waitForEvents(host, clock, {
-    ...{ caller: ask.caller, runId: ask.param("runId") },
+    caller: ask.caller,
+    runId: ask.param("runId"),
     // 0 is also what a client says that has read nothing yet.
-    ...{ from: last === 0 ? 0 : last + 1, limit: PAGE },
+    from: last === 0 ? 0 : last + 1,
+    limit: PAGE,
     waitMs: Math.min(seconds, HTTP_BOUNDS.pollSecondsMax) * 1_000,
     signal: () => ask.signal(),
   });
-  return answered(page, ({ events, isComplete }) =>
-    json(200, { events, isComplete: isComplete && events.length < PAGE }),
+  return answerFromOutcome(page, ({ events, isComplete }) =>
+    createJsonAnswer(200, { events, isComplete: isComplete && events.length < PAGE }),
   );
 }
 
-function wholeNumber(text: string | undefined, otherwise: number): number | undefined {
+function parseWholeNumber(text: string | undefined, otherwise: number): number | undefined {
   if (text === undefined) return otherwise;
   return /^\d{1,15}$/.test(text) ? Number(text) : undefined;
 }

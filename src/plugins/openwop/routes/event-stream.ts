@@ -17,7 +17,7 @@ import type {
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
 import { writeJson } from "../http/write-json.ts";
 import type { OpenStream, StreamHub } from "../http/stream-hub.ts";
-import { admits, cannotWait, type StreamRequest } from "./stream-modes.ts";
+import { isInMode, isUrgentType, type StreamRequest } from "./stream-modes.ts";
 
 const ENCODER = new TextEncoder();
 const KEEP_ALIVE = ENCODER.encode(": keep-alive\n\n");
@@ -58,7 +58,7 @@ interface Live extends OpenStream {
   phase: "idle" | "reading" | "over";
 }
 
-export function eventStream(parts: StreamParts, subject: StreamSubject): ReadableStream<Uint8Array> {
+export function createEventStream(parts: StreamParts, subject: StreamSubject): ReadableStream<Uint8Array> {
   let live: Live | undefined;
   return new ReadableStream<Uint8Array>({
     start: (controller) => {
@@ -81,8 +81,17 @@ function open(
   controller: ReadableStreamDefaultController<Uint8Array>,
 ): Live {
   const live: Live = {
-    ...{ parts, subject, controller, next: subject.from, unread: 0, phase: "idle" },
-    ...{ batch: [], batchChars: 0, batchLast: -1, cancelBatch: undefined, unwatch: () => undefined },
+    parts,
+    subject,
+    controller,
+    next: subject.from,
+    unread: 0,
+    phase: "idle",
+    batch: [],
+    batchChars: 0,
+    batchLast: -1,
+    cancelBatch: undefined,
+    unwatch: () => undefined,
     // Of what came between the first reading and now, nobody told.
     mayHaveMore: true,
     keepAlive: () => {
@@ -104,20 +113,20 @@ function open(
 }
 
 function begin(live: Live): Promise<void> {
-  return exclusively(live, async () => {
-    await baseline(live);
+  return runExclusively(live, async () => {
+    await sendBaseline(live);
     await take(live, live.subject.first);
   });
 }
 
 /** Reads and sends until there is no more, or no room. */
 function pump(live: Live): Promise<void> {
-  return exclusively(live, async () => {
+  return runExclusively(live, async () => {
     while (live.mayHaveMore && hasRoom(live)) await readOn(live);
   });
 }
 
-async function exclusively(live: Live, work: () => Promise<void>): Promise<void> {
+async function runExclusively(live: Live, work: () => Promise<void>): Promise<void> {
   if (live.phase !== "idle") return;
   live.phase = "reading";
   try {
@@ -156,12 +165,12 @@ async function take(live: Live, { events, isComplete }: EventPage): Promise<void
 
 async function send(live: Live, events: readonly HostEvent[]): Promise<void> {
   const { modes, bufferMs } = live.subject.request;
-  const admitted = events.filter(({ type }) => modes.some((mode) => admits(mode, type)));
+  const admitted = events.filter(({ type }) => modes.some((mode) => isInMode(mode, type)));
   const last = admitted.at(-1);
   if (!last) return;
-  const items = modes.includes("values") ? await snapshots(live, last) : admitted;
+  const items = modes.includes("values") ? await createSnapshots(live, last) : admitted;
   if (isOver(live)) return;
-  const isUrgent = admitted.some(({ type }) => cannotWait(type));
+  const isUrgent = admitted.some(({ type }) => isUrgentType(type));
   await deliver(live, items, { bufferMs, isUrgent });
 }
 
@@ -176,7 +185,7 @@ async function deliver(
     const text = await runInSlices(writeJson(item));
     if (isOver(live)) return;
     if (bufferMs > 0) collect(live, item.sequence, text);
-    else frames += frame(item, text);
+    else frames += formatFrame(item, text);
     if (frames.length < HTTP_BOUNDS.batchCharsMax) continue;
     live.controller.enqueue(ENCODER.encode(frames));
     frames = "";
@@ -193,7 +202,7 @@ interface Sendable {
 }
 
 /** The state after all that was read: states in between are not kept. */
-async function snapshots(live: Live, after: HostEvent): Promise<readonly Sendable[]> {
+async function createSnapshots(live: Live, after: HostEvent): Promise<readonly Sendable[]> {
   const { caller, runId } = live.subject;
   const snapshot = await live.parts.host.snapshot(caller, runId);
   if (snapshot.kind === "refused") return [];
@@ -205,18 +214,18 @@ async function snapshots(live: Live, after: HostEvent): Promise<readonly Sendabl
 }
 
 /** A client that resumes with `values` sees first how the run is. */
-async function baseline(live: Live): Promise<void> {
+async function sendBaseline(live: Live): Promise<void> {
   const { caller, runId, request, from } = live.subject;
   if (from === 0 || !request.modes.includes("values")) return;
   const page = await live.parts.host.events(caller, runId, { from: from - 1, limit: 1 });
   const [event] = page.kind === "done" ? page.value.events : [];
   if (!event || isOver(live)) return;
-  const items = await snapshots(live, event);
+  const items = await createSnapshots(live, event);
   if (isOver(live)) return;
   await deliver(live, items, { bufferMs: request.bufferMs, isUrgent: true });
 }
 
-function frame({ sequence, type }: Sendable, text: string): string {
+function formatFrame({ sequence, type }: Sendable, text: string): string {
   return `id: ${sequence}\nevent: ${type}\ndata: ${text}\n\n`;
 }
 

@@ -3,7 +3,15 @@ import { z } from "zod";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { ForkRun } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
-import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { forkedSchema } from "../http/schemas.ts";
 
 const record = z.record(z.string(), z.unknown());
@@ -23,9 +31,15 @@ const forkBody = z.strictObject({
 type ForkBody = z.output<typeof forkBody>;
 
 export const forkRoute: Route = route({
-  ...{ method: "POST", path: "/v1/runs/{runId}:fork", operationId: "forkRun", auth: "bearer" },
-  ...{ summary: "Makes a run out of the events of another one.", status: 201 },
-  ...{ refusals: [403, 404, 409, 413, 415, 422, 503], body: forkBody, answer: forkedSchema },
+  method: "POST",
+  path: "/v1/runs/{runId}:fork",
+  operationId: "forkRun",
+  auth: "bearer",
+  summary: "Makes a run out of the events of another one.",
+  status: 201,
+  refusals: [403, 404, 409, 413, 415, 422, 503],
+  body: forkBody,
+  answer: forkedSchema,
   handle: fork,
 });
 
@@ -34,13 +48,14 @@ async function fork(ask: Ask<ForkBody>, { host, pathPrefix }: RouteParts): Promi
   if (refused) return refused;
   const { mode, fromSeq, runOptionsOverlay } = ask.body;
   const request = {
-    ...{ sourceRunId: ask.param("runId"), mode },
+    sourceRunId: ask.param("runId"),
+    mode,
     ...(fromSeq !== undefined && { fromSeq }),
-    ...(runOptionsOverlay && { overlay: stated(runOptionsOverlay) }),
+    ...(runOptionsOverlay && { overlay: pickStated(runOptionsOverlay) }),
     ...(ask.runId !== undefined && { runId: ask.runId }),
   };
-  return answered(await host.fork(ask.caller, request), (forked) =>
-    json(201, {
+  return answerFromOutcome(await host.fork(ask.caller, request), (forked) =>
+    createJsonAnswer(201, {
       ...forked,
       status: "pending",
       eventsUrl: `${pathPrefix}/v1/runs/${encodeURIComponent(forked.runId)}/events`,
@@ -56,7 +71,7 @@ function refuseMetadata({ runOptionsOverlay: { metadata } = {} }: ForkBody): Htt
 }
 
 /** What is empty says nothing. */
-function stated({
+function pickStated({
   configurable,
   tags,
   metadata,

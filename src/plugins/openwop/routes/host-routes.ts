@@ -1,47 +1,86 @@
 /** Owns: the routes that tell what the host is: discovery, its own description, workflows, agents. */
 import { inventoryOf } from "./agent-listing.ts";
 import { refuse } from "../http/error-map.ts";
-import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { anySchema } from "../http/schemas.ts";
 
 const PUBLIC = "public, max-age=60";
 
 export const hostRoutes: readonly Route[] = [
   route({
-    ...{ method: "GET", path: "/.well-known/openwop", operationId: "getCapabilities", auth: "none" },
-    ...{ summary: "What this host can do.", status: 200, answer: anySchema },
+    method: "GET",
+    path: "/.well-known/openwop",
+    operationId: "getCapabilities",
+    auth: "none",
+    summary: "What this host can do.",
+    status: 200,
+    answer: anySchema,
     handle: discover,
   }),
   route({
-    ...{ method: "GET", path: "/v1/openapi.json", operationId: "getOpenApi", auth: "none" },
-    ...{ summary: "This document.", status: 200, answer: anySchema },
+    method: "GET",
+    path: "/v1/openapi.json",
+    operationId: "getOpenApi",
+    auth: "none",
+    summary: "This document.",
+    status: 200,
+    answer: anySchema,
     handle: (_ask, { openapi }) => ({
-      ...{ kind: "text", status: 200, text: openapi() },
+      kind: "text",
+      status: 200,
+      text: openapi(),
       headers: { "content-type": "application/json", "cache-control": PUBLIC },
     }),
   }),
   route({
-    ...{ method: "GET", path: "/v1/workflows/{workflowId}", operationId: "getWorkflow", auth: "bearer" },
-    ...{ summary: "The definition of a workflow.", status: 200, refusals: [404, 503], answer: anySchema },
+    method: "GET",
+    path: "/v1/workflows/{workflowId}",
+    operationId: "getWorkflow",
+    auth: "bearer",
+    summary: "The definition of a workflow.",
+    status: 200,
+    refusals: [404, 503],
+    answer: anySchema,
     handle: async (ask, { host }) =>
-      answered(await host.workflow(ask.caller, ask.param("workflowId")), (workflow) => json(200, workflow)),
+      answerFromOutcome(await host.workflow(ask.caller, ask.param("workflowId")), (workflow) =>
+        createJsonAnswer(200, workflow),
+      ),
   }),
   route({
-    ...{ method: "GET", path: "/v1/agents", operationId: "listAgents", auth: "bearer", status: 200 },
-    ...{ summary: "The agents of this host.", answer: anySchema },
+    method: "GET",
+    path: "/v1/agents",
+    operationId: "listAgents",
+    auth: "bearer",
+    status: 200,
+    summary: "The agents of this host.",
+    answer: anySchema,
     when: ({ agentInventory }) => agentInventory,
     handle: (_ask, parts) => {
       const agents = inventoryOf(parts);
-      return json(200, { agents, total: agents.length });
+      return createJsonAnswer(200, { agents, total: agents.length });
     },
   }),
   route({
-    ...{ method: "GET", path: "/v1/agents/{agentId}", operationId: "getAgent", auth: "bearer", status: 200 },
-    ...{ summary: "An agent of this host.", refusals: [404], answer: anySchema },
+    method: "GET",
+    path: "/v1/agents/{agentId}",
+    operationId: "getAgent",
+    auth: "bearer",
+    status: 200,
+    summary: "An agent of this host.",
+    refusals: [404],
+    answer: anySchema,
     when: ({ agentInventory }) => agentInventory,
     handle: (ask, parts) => {
       const found = inventoryOf(parts).find(({ agentId }) => agentId === ask.param("agentId"));
-      return found ? json(200, found) : refuse("not_found", "There is no such agent.");
+      return found ? createJsonAnswer(200, found) : refuse("not_found", "There is no such agent.");
     },
   }),
 ];
@@ -49,12 +88,13 @@ export const hostRoutes: readonly Route[] = [
 function discover(ask: Ask, { discovery }: RouteParts): Answer {
   const { text, etag } = discovery();
   const headers = { "cache-control": PUBLIC, etag, "capabilities-etag": etag };
-  if (matches(ask.header("if-none-match"), etag)) return { kind: "text", status: 304, text: null, headers };
+  if (hasMatchingTag(ask.header("if-none-match"), etag))
+    return { kind: "text", status: 304, text: null, headers };
   const all = { ...headers, "content-type": "application/json" };
   return { kind: "text", status: 200, text, headers: all };
 }
 
-function matches(ifNoneMatch: string | undefined, etag: string): boolean {
+function hasMatchingTag(ifNoneMatch: string | undefined, etag: string): boolean {
   if (ifNoneMatch === undefined) return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
   return tags.includes(etag) || tags.includes("*");

@@ -1,7 +1,15 @@
 /** Owns: the routes by which people and systems answer what a run waits for. */
 import { z } from "zod";
 import { refuse } from "../http/error-map.ts";
-import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { interruptSchema, resolvedSchema } from "../http/schemas.ts";
 
 /** That the value is there is looked at later than the rest: `required` is for the OpenAPI document. */
@@ -12,25 +20,36 @@ type ResolveBody = z.output<typeof resolveBody>;
 
 export const interruptRoutes: readonly Route[] = [
   route({
-    ...{ method: "POST", path: "/v1/runs/{runId}/interrupts/{nodeId}", operationId: "resolveInterrupt" },
-    ...{ summary: "Answers the open interrupt of a node.", auth: "bearer", status: 200 },
-    ...{ refusals: [403, 404, 409, 410, 422, 503], body: resolveBody, answer: resolvedSchema },
+    method: "POST",
+    path: "/v1/runs/{runId}/interrupts/{nodeId}",
+    operationId: "resolveInterrupt",
+    summary: "Answers the open interrupt of a node.",
+    auth: "bearer",
+    status: 200,
+    refusals: [403, 404, 409, 410, 422, 503],
+    body: resolveBody,
+    answer: resolvedSchema,
     handle: async (ask, { host }) => {
-      if (!hasValue(ask.body)) return noValue();
+      if (!hasValue(ask.body)) return refuseMissingValue();
       const resolved = await host.resolve(
         ...([ask.caller, ask.param("runId"), ask.param("nodeId"), ask.body.resumeValue] as const),
       );
-      return answered(resolved, (value) => json(200, value));
+      return answerFromOutcome(resolved, (value) => createJsonAnswer(200, value));
     },
   }),
   route({
-    ...{ method: "GET", path: "/v1/interrupts/{token}", operationId: "inspectInterruptToken" },
-    ...{ summary: "What the holder of a signed token is asked.", auth: "token", status: 200 },
-    ...{ refusals: [404, 409, 410], answer: interruptSchema },
+    method: "GET",
+    path: "/v1/interrupts/{token}",
+    operationId: "inspectInterruptToken",
+    summary: "What the holder of a signed token is asked.",
+    auth: "token",
+    status: 200,
+    refusals: [404, 409, 410],
+    answer: interruptSchema,
     handle: async (ask, { host }) =>
-      answered(await host.inspectToken(ask.param("token")), ({ kind, key, data, resumeSchema }) =>
+      answerFromOutcome(await host.inspectToken(ask.param("token")), ({ kind, key, data, resumeSchema }) =>
         // Nothing else: suspend-request.schema.json is closed.
-        json(200, { kind, key, data, ...(resumeSchema && { resumeSchema }) }),
+        createJsonAnswer(200, { kind, key, data, ...(resumeSchema && { resumeSchema }) }),
       ),
   }),
   route({
@@ -44,16 +63,18 @@ export const interruptRoutes: readonly Route[] = [
 async function resolveByToken(ask: Ask<ResolveBody>, { host }: RouteParts): Promise<Answer> {
   const token = ask.param("token");
   if (hasValue(ask.body))
-    return answered(await host.resolveToken(token, ask.body.resumeValue), (value) => json(200, value));
+    return answerFromOutcome(await host.resolveToken(token, ask.body.resumeValue), (value) =>
+      createJsonAnswer(200, value),
+    );
   // What is wrong with the body is told to those with a good token only.
-  const known = await host.inspectToken(token);
-  return known.kind === "refused" ? known : noValue();
+  const interrupt = await host.inspectToken(token);
+  return interrupt.kind === "refused" ? interrupt : refuseMissingValue();
 }
 
 function hasValue(body: ResolveBody): boolean {
   return Object.hasOwn(body, "resumeValue");
 }
 
-function noValue(): Answer {
+function refuseMissingValue(): Answer {
   return refuse("validation_error", 'The answer is missing: the body is `{"resumeValue": ...}`.');
 }

@@ -15,7 +15,15 @@ import type {
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse, type HttpRefusal } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 import { ancestrySchema, createdSchema, runStatusSchema, snapshotSchema } from "../http/schemas.ts";
 
 const record = z.record(z.string(), z.unknown());
@@ -52,9 +60,15 @@ const bulkBody = z.strictObject({ runIds: z.array(id).min(1), reason });
 
 export const runRoutes: readonly Route[] = [
   route({
-    ...{ method: "POST", path: "/v1/runs", operationId: "createRun", auth: "bearer" },
-    ...{ summary: "Starts a run of a workflow.", status: 201, refusals: [403, 409, 413, 415, 422, 503] },
-    ...{ body: createBody, answer: createdSchema },
+    method: "POST",
+    path: "/v1/runs",
+    operationId: "createRun",
+    auth: "bearer",
+    summary: "Starts a run of a workflow.",
+    status: 201,
+    refusals: [403, 409, 413, 415, 422, 503],
+    body: createBody,
+    answer: createdSchema,
     handle: createRun,
   }),
   route({
@@ -62,54 +76,86 @@ export const runRoutes: readonly Route[] = [
     ...{ summary: "How a run is.", status: 200, refusals: [404, 503], answer: snapshotSchema },
     isLong: true,
     handle: async (ask, { host }) =>
-      answered(await host.snapshot(ask.caller, ask.param("runId")), (snapshot) => json(200, snapshot)),
+      answerFromOutcome(await host.snapshot(ask.caller, ask.param("runId")), (snapshot) =>
+        createJsonAnswer(200, snapshot),
+      ),
   }),
   route({
-    ...{ method: "POST", path: "/v1/runs/{runId}/cancel", operationId: "cancelRun", auth: "bearer" },
-    ...{ summary: "Cancels a run and its children.", status: 200, refusals: [404, 409, 503] },
-    ...{ body: z.strictObject({ reason }), answer: runStatusSchema },
+    method: "POST",
+    path: "/v1/runs/{runId}/cancel",
+    operationId: "cancelRun",
+    auth: "bearer",
+    summary: "Cancels a run and its children.",
+    status: 200,
+    refusals: [404, 409, 503],
+    body: z.strictObject({ reason }),
+    answer: runStatusSchema,
     handle: async (ask, { host }) =>
-      answered(await host.cancel(ask.caller, ask.param("runId"), stated(ask.body)), (run) => json(200, run)),
+      answerFromOutcome(await host.cancel(ask.caller, ask.param("runId"), pickReason(ask.body)), (run) =>
+        createJsonAnswer(200, run),
+      ),
   }),
   route({
-    ...{ method: "POST", path: "/v1/runs:bulk-cancel", operationId: "bulkCancelRuns", auth: "bearer" },
-    ...{ summary: "Cancels several runs, each by itself.", status: 200, body: bulkBody },
+    method: "POST",
+    path: "/v1/runs:bulk-cancel",
+    operationId: "bulkCancelRuns",
+    auth: "bearer",
+    summary: "Cancels several runs, each by itself.",
+    status: 200,
+    body: bulkBody,
     answer: z.object({ results: z.array(record) }),
-    handle: bulkCancel,
+    handle: cancelMany,
   }),
   route({
-    ...{ method: "POST", path: "/v1/runs/{runId}:pause", operationId: "pauseRun", auth: "bearer" },
-    ...{ summary: "Pauses a run.", status: 202, refusals: [404, 409, 503] },
+    method: "POST",
+    path: "/v1/runs/{runId}:pause",
+    operationId: "pauseRun",
+    auth: "bearer",
+    summary: "Pauses a run.",
+    status: 202,
+    refusals: [404, 409, 503],
     body: z.strictObject({ reason, drainPolicy: z.enum(["immediate", "drain-current-node"]).optional() }),
     answer: z.object({ runId: z.string(), status: z.literal("paused"), pausedAt: z.string() }),
     handle: async (ask, { host, clock }) => {
       const { drainPolicy } = ask.body;
-      const request = { ...stated(ask.body), ...(drainPolicy !== undefined && { drainPolicy }) };
-      return answered(await host.pause(ask.caller, ask.param("runId"), request), ({ runId }) =>
-        json(202, { runId, status: "paused", pausedAt: isoTimestamp(clock.now()) }),
+      const request = { ...pickReason(ask.body), ...(drainPolicy !== undefined && { drainPolicy }) };
+      return answerFromOutcome(await host.pause(ask.caller, ask.param("runId"), request), ({ runId }) =>
+        createJsonAnswer(202, { runId, status: "paused", pausedAt: isoTimestamp(clock.now()) }),
       );
     },
   }),
   route({
-    ...{ method: "POST", path: "/v1/runs/{runId}:resume", operationId: "resumeRun", auth: "bearer" },
-    ...{ summary: "Lets a paused run go on.", status: 202, refusals: [404, 409, 503] },
+    method: "POST",
+    path: "/v1/runs/{runId}:resume",
+    operationId: "resumeRun",
+    auth: "bearer",
+    summary: "Lets a paused run go on.",
+    status: 202,
+    refusals: [404, 409, 503],
     body: z.strictObject({ reason }),
     answer: z.object({ runId: z.string(), status: z.literal("running"), resumedAt: z.string() }),
     handle: async (ask, { host, clock }) =>
-      answered(await host.resume(ask.caller, ask.param("runId")), ({ runId }) =>
-        json(202, { runId, status: "running", resumedAt: isoTimestamp(clock.now()) }),
+      answerFromOutcome(await host.resume(ask.caller, ask.param("runId")), ({ runId }) =>
+        createJsonAnswer(202, { runId, status: "running", resumedAt: isoTimestamp(clock.now()) }),
       ),
   }),
   route({
-    ...{ method: "GET", path: "/v1/runs/{runId}/ancestry", operationId: "getRunAncestry", auth: "bearer" },
-    ...{ summary: "Which run started a run, and on which host.", status: 200, refusals: [404, 503] },
+    method: "GET",
+    path: "/v1/runs/{runId}/ancestry",
+    operationId: "getRunAncestry",
+    auth: "bearer",
+    summary: "Which run started a run, and on which host.",
+    status: 200,
+    refusals: [404, 503],
     answer: ancestrySchema,
     handle: async (ask, { host }) =>
-      answered(await host.ancestry(ask.caller, ask.param("runId")), (ancestry) => json(200, ancestry)),
+      answerFromOutcome(await host.ancestry(ask.caller, ask.param("runId")), (ancestry) =>
+        createJsonAnswer(200, ancestry),
+      ),
   }),
 ];
 
-function stated(body: { readonly reason?: string | undefined }): { readonly reason?: string } {
+function pickReason(body: { readonly reason?: string | undefined }): { readonly reason?: string } {
   return body.reason === undefined ? {} : { reason: body.reason };
 }
 
@@ -120,7 +166,7 @@ async function createRun(ask: Ask<CreateBody>, { host, pathPrefix }: RouteParts)
   if (created.kind === "refused") return asInvalid(created);
   const { runId, status } = created.value;
   const statusUrl = `${pathPrefix}/v1/runs/${encodeURIComponent(runId)}`;
-  return json(201, { runId, status, eventsUrl: `${statusUrl}/events`, statusUrl });
+  return createJsonAnswer(201, { runId, status, eventsUrl: `${statusUrl}/events`, statusUrl });
 }
 
 function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
@@ -132,7 +178,9 @@ function readCreate(ask: Ask<CreateBody>): CreateRun | HttpRefusal {
   const { inputs = {} } = body;
   const parent = readParentHeader(ask.header(PARENT_HEADER));
   return {
-    ...{ ...root, inputs, transport: "rest" },
+    ...root,
+    inputs,
+    transport: "rest",
     ...overlay(body),
     ...(ask.runId !== undefined && { runId: ask.runId }),
     ...traceOf(ask),
@@ -154,7 +202,8 @@ function rootOf({
   return {
     workflowId: "",
     agent: {
-      ...{ agentId: pin.agentId, source: "run-api" },
+      agentId: pin.agentId,
+      source: "run-api",
       ...(version !== undefined && { version }),
       ...(channel !== undefined && { channel }),
     },
@@ -198,7 +247,7 @@ function asInvalid(refusal: HostRefusal): HttpRefusal {
   return refusal.code === "workflow_not_found" ? { ...refusal, code: "validation_error" } : refusal;
 }
 
-async function bulkCancel(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteParts): Promise<Answer> {
+async function cancelMany(ask: Ask<z.output<typeof bulkBody>>, { host }: RouteParts): Promise<Answer> {
   const { runIds } = ask.body;
   const maxRunIds = HTTP_BOUNDS.bulkRunsMax;
   if (runIds.length > maxRunIds)
@@ -206,21 +255,21 @@ async function bulkCancel(ask: Ask<z.output<typeof bulkBody>>, { host }: RoutePa
   // Together, so that they share a commit.
   const results = await Promise.all(
     runIds.map(async (runId) => {
-      const cancelled = await host.cancel(ask.caller, runId, stated(ask.body));
+      const cancelled = await host.cancel(ask.caller, runId, pickReason(ask.body));
       return cancelled.kind === "refused"
-        ? refusedEntry(runId, cancelled)
-        : bulkEntry(runId, cancelled.value);
+        ? createRefusedEntry(runId, cancelled)
+        : createBulkEntry(runId, cancelled.value);
     }),
   );
-  return json(200, { results });
+  return createJsonAnswer(200, { results });
 }
 
-function refusedEntry(runId: string, { code, message }: HostRefusal): unknown {
+function createRefusedEntry(runId: string, { code, message }: HostRefusal): unknown {
   const error = { code, message };
   return { runId, ok: false, error };
 }
 
-function bulkEntry(runId: string, { status }: CreatedRun): unknown {
+function createBulkEntry(runId: string, { status }: CreatedRun): unknown {
   if (status !== "completed" && status !== "failed") return { runId, ok: true, status };
   return { runId, ok: false, status, error: { code: "run_terminal", message: `The run has ${status}.` } };
 }

@@ -61,7 +61,7 @@ function isMode(name: string): name is StreamMode {
 }
 
 /** Of `values`: whether the state is worth showing again after the event. */
-export function admits(mode: StreamMode, type: string): boolean {
+export function isInMode(mode: StreamMode, type: string): boolean {
   switch (mode) {
     case "debug":
       return true;
@@ -75,6 +75,6 @@ export function admits(mode: StreamMode, type: string): boolean {
 }
 
 /** Whether a batch must not wait once it holds the event. */
-export function cannotWait(type: string): boolean {
+export function isUrgentType(type: string): boolean {
   return RUN_ENDS.has(type) || type === "node.suspended";
 }

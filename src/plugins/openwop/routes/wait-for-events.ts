@@ -28,7 +28,7 @@ export async function waitForEvents(
   const found = await read();
   if (wait.waitMs === 0 || !isEmpty(found)) return found;
   const deadlineMs = addMs(clock.now(), wait.waitMs);
-  const bell = ringing(host, runId);
+  const bell = createBell(host, runId);
   const signal = wait.signal();
   const cancel = clock.wakeAt(deadlineMs, bell.over);
   signal.addEventListener("abort", bell.over);
@@ -58,7 +58,7 @@ interface Bell {
   readonly stop: () => void;
 }
 
-function ringing(host: WorkflowHost, runId: string): Bell {
+function createBell(host: WorkflowHost, runId: string): Bell {
   let rang = false;
   let over = false;
   let waiting: (() => void) | undefined;

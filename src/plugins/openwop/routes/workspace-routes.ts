@@ -6,7 +6,15 @@ import type {
 } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { refuse } from "../http/error-map.ts";
 import { HTTP_BOUNDS } from "../http/http-bounds.ts";
-import { answered, json, route, type Answer, type Ask, type Route, type RouteParts } from "../http/route.ts";
+import {
+  answerFromOutcome,
+  createJsonAnswer,
+  route,
+  type Answer,
+  type Ask,
+  type Route,
+  type RouteParts,
+} from "../http/route.ts";
 
 const FILES = "/v1/host/workspace/files";
 
@@ -25,27 +33,44 @@ const putBody = z.strictObject({ content: z.string(), contentType: z.string().op
 
 export const workspaceRoutes: readonly Route[] = [
   route({
-    ...{ method: "GET", path: FILES, operationId: "listWorkspaceFiles", auth: "bearer", status: 200 },
-    ...{ summary: "The files of the workspace, without their contents.", answer: listSchema },
+    method: "GET",
+    path: FILES,
+    operationId: "listWorkspaceFiles",
+    auth: "bearer",
+    status: 200,
+    summary: "The files of the workspace, without their contents.",
+    answer: listSchema,
     queries: [{ name: "prefix", summary: "How their paths begin.", schema: { type: "string" } }],
     handle: (ask, { host }) => list(host.workspace(ask.caller), ask.query("prefix")),
   }),
   route({
-    ...{ method: "GET", path: `${FILES}/{path}`, operationId: "getWorkspaceFile", auth: "bearer" },
-    ...{ summary: "A file, as it is or as it was.", status: 200, refusals: [404], answer: fileSchema },
+    method: "GET",
+    path: `${FILES}/{path}`,
+    operationId: "getWorkspaceFile",
+    auth: "bearer",
+    summary: "A file, as it is or as it was.",
+    status: 200,
+    refusals: [404],
+    answer: fileSchema,
     queries: [{ name: "version", summary: "Which of its versions.", schema: { type: "integer" } }],
     handle: (ask, { host }) => {
-      const asked = ask.query("version");
-      const version = asked === undefined ? undefined : Number(asked);
+      const versionGiven = ask.query("version");
+      const version = versionGiven === undefined ? undefined : Number(versionGiven);
       if (version !== undefined && !(Number.isSafeInteger(version) && version >= 1))
         return refuse("validation_error", "`version` is a whole number from 1.");
       return read(host.workspace(ask.caller), ask.param("path"), version);
     },
   }),
   route({
-    ...{ method: "PUT", path: `${FILES}/{path}`, operationId: "putWorkspaceFile", auth: "bearer" },
-    ...{ summary: "Writes a file as its next version.", status: 200, refusals: [409, 413, 415] },
-    ...{ body: putBody, answer: fileSchema },
+    method: "PUT",
+    path: `${FILES}/{path}`,
+    operationId: "putWorkspaceFile",
+    auth: "bearer",
+    summary: "Writes a file as its next version.",
+    status: 200,
+    refusals: [409, 413, 415],
+    body: putBody,
+    answer: fileSchema,
     handle: (ask, { host }) => {
       const { content, contentType } = ask.body;
       const type = contentType === undefined ? {} : { contentType };
@@ -54,29 +79,35 @@ export const workspaceRoutes: readonly Route[] = [
     },
   }),
   route({
-    ...{ method: "DELETE", path: `${FILES}/{path}`, operationId: "deleteWorkspaceFile", auth: "bearer" },
-    ...{ summary: "Removes a file; its versions stay.", status: 204, refusals: [404, 409], answer: z.void() },
+    method: "DELETE",
+    path: `${FILES}/{path}`,
+    operationId: "deleteWorkspaceFile",
+    auth: "bearer",
+    summary: "Removes a file; its versions stay.",
+    status: 204,
+    refusals: [404, 409],
+    answer: z.void(),
     handle: (ask, { host }) =>
       remove(host.workspace(ask.caller), ask.param("path"), tagsOf(ask.header("if-match"))),
   }),
 ];
 
 async function list(workspace: TenantWorkspace, prefix: string | undefined): Promise<Answer> {
-  return answered(await workspace.list(prefix === undefined ? {} : { prefix }), (files) =>
-    json(200, { files }),
+  return answerFromOutcome(await workspace.list(prefix === undefined ? {} : { prefix }), (files) =>
+    createJsonAnswer(200, { files }),
   );
 }
 
 async function read(workspace: TenantWorkspace, path: string, version?: number): Promise<Answer> {
-  return answered(await workspace.read(path, version), tagged);
+  return answerFromOutcome(await workspace.read(path, version), createTaggedAnswer);
 }
 
 async function put(workspace: TenantWorkspace, path: string, file: NewWorkspaceFile): Promise<Answer> {
-  return answered(await workspace.write(path, file), tagged);
+  return answerFromOutcome(await workspace.write(path, file), createTaggedAnswer);
 }
 
-function tagged(file: { readonly etag: string }): Answer {
-  return { ...json(200, file), headers: { etag: file.etag } };
+function createTaggedAnswer(file: { readonly etag: string }): Answer {
+  return { ...createJsonAnswer(200, file), headers: { etag: file.etag } };
 }
 
 async function remove(
@@ -84,8 +115,11 @@ async function remove(
   path: string,
   when: Pick<NewWorkspaceFile, "ifMatch">,
 ): Promise<Answer> {
-  return answered(await workspace.remove(path, when), () => ({
-    ...{ kind: "text", status: 204, text: null, headers: {} },
+  return answerFromOutcome(await workspace.remove(path, when), () => ({
+    kind: "text",
+    status: 204,
+    text: null,
+    headers: {},
   }));
 }
 
@@ -111,9 +145,15 @@ const opBody = z.object({
 });
 
 export const workspaceSeam: Route = route({
-  ...{ method: "POST", path: "/v1/host/sample/workspace/op", operationId: "seamWorkspace", auth: "bearer" },
-  ...{ summary: "Reads and writes the workspace of an owner that is named.", status: 200 },
-  ...{ body: opBody, answer: z.record(z.string(), z.unknown()), handle: operate },
+  method: "POST",
+  path: "/v1/host/sample/workspace/op",
+  operationId: "seamWorkspace",
+  auth: "bearer",
+  summary: "Reads and writes the workspace of an owner that is named.",
+  status: 200,
+  body: opBody,
+  answer: z.record(z.string(), z.unknown()),
+  handle: operate,
 });
 
 /** An owner of the suite has a place of its own within the tenant that asks: no real tenant's files are reached. */

@@ -8,34 +8,34 @@ import { programFields } from "../program-fields.ts";
 import { describeProblems, parseBounded, type Parsed, type ValidationProblem } from "../validation.ts";
 import { CoordinationError } from "../errors.ts";
 
-const ms = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
+const declareDurationMs = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
 
-const count = (max: number) => z.int().min(1).max(max);
-const concurrency = (otherwise: number, what: string) =>
-  count(BOUNDS.laneConcurrencyMax)
+const declareCount = (max: number) => z.int().min(1).max(max);
+const declareConcurrency = (otherwise: number, purpose: string) =>
+  declareCount(BOUNDS.laneConcurrencyMax)
     .default(otherwise)
-    .describe(`How many steps of plans run at once on the ${what} lane.`);
+    .describe(`How many steps of plans run at once on the ${purpose} lane.`);
 
 const lanesSchema = z.strictObject({
-  control: concurrency(4, "control"),
-  data: concurrency(8, "data"),
-  escalation: concurrency(1, "escalation"),
-  queueMax: count(BOUNDS.laneQueueMax)
+  control: declareConcurrency(4, "control"),
+  data: declareConcurrency(8, "data"),
+  escalation: declareConcurrency(1, "escalation"),
+  queueMax: declareCount(BOUNDS.laneQueueMax)
     .default(256)
     .describe("How many steps may wait for a place on each lane; the rest waits in the ledger."),
-  perSessionMax: count(BOUNDS.laneConcurrencyMax)
+  perSessionMax: declareCount(BOUNDS.laneConcurrencyMax)
     .optional()
     .describe("How many steps of plans of one owner session run at once."),
-  perAgentMax: count(BOUNDS.laneConcurrencyMax)
+  perAgentMax: declareCount(BOUNDS.laneConcurrencyMax)
     .optional()
     .describe("How many steps of plans run at once on one agent."),
-  agingMs: ms(1_000)
+  agingMs: declareDurationMs(1_000)
     .default(60_000)
     .describe("Waiting this long counts as much as one level of priority, in milliseconds."),
-  spawnsMax: count(BOUNDS.laneConcurrencyMax)
+  spawnsMax: declareCount(BOUNDS.laneConcurrencyMax)
     .default(256)
     .describe("How many spawns of models may be open at once; more are delayed, then refused."),
-  spawnsPerSessionMax: count(BOUNDS.laneConcurrencyMax)
+  spawnsPerSessionMax: declareCount(BOUNDS.laneConcurrencyMax)
     .optional()
     .describe("How many spawns of one session may be open at once."),
 });
@@ -57,18 +57,18 @@ const acpAgentSchema = z.strictObject({
 });
 export type AcpAgentConfig = z.output<typeof acpAgentSchema>;
 
-const resourceNames = (what: string) =>
+const declareResourceNames = (purpose: string) =>
   z
     .array(z.string().min(1).max(BOUNDS.resourceCharsMax))
     .max(BOUNDS.policyOverridesMax)
     .optional()
-    .describe(what);
+    .describe(purpose);
 
 /** What a call of a tool changes, read off its parameters. A parameter is named by its path, such as `output.path`. */
 const watchedToolSchema = z.strictObject({
-  paths: resourceNames("Parameters that hold a path, or a list of paths."),
-  sessions: resourceNames("Parameters that hold a session key."),
-  queues: resourceNames("Parameters that hold the name of a queue."),
+  paths: declareResourceNames("Parameters that hold a path, or a list of paths."),
+  sessions: declareResourceNames("Parameters that hold a session key."),
+  queues: declareResourceNames("Parameters that hold the name of a queue."),
   cwd: z
     .string()
     .min(1)
@@ -117,7 +117,7 @@ const conflictsSchema = arbiterPolicySchema.extend({
     .boolean()
     .default(true)
     .describe("Rule on writes of several steps to one resource, before the tool call happens."),
-  leaseMs: ms(BOUNDS.leaseMsMin)
+  leaseMs: declareDurationMs(BOUNDS.leaseMsMin)
     .default(5 * 60_000)
     .describe("How long a step holds what it wrote without writing it again, in milliseconds."),
   onConflict: z
@@ -172,16 +172,16 @@ const phase1Schema = z.strictObject({
     .max(BOUNDS.policyOverridesMax)
     .optional()
     .describe("Only coordinate spawns of these agents. Absent: of all agents."),
-  stepTimeoutMs: ms(1_000)
+  stepTimeoutMs: declareDurationMs(1_000)
     .default(24 * 3_600_000)
     .describe("How long a step may run when the spawn names no runTimeoutSeconds, in milliseconds."),
-  settleMs: ms(0)
+  settleMs: declareDurationMs(0)
     .default(3_000)
     .describe("Quiet time after which a coordination without open steps ends, in milliseconds."),
-  acknowledgeMs: ms(1_000)
+  acknowledgeMs: declareDurationMs(1_000)
     .default(30_000)
     .describe("How long a spawn may stay unconfirmed by the host before it is looked up, in milliseconds."),
-  sweepMs: ms(1_000)
+  sweepMs: declareDurationMs(1_000)
     .default(15_000)
     .describe("How often open steps are compared with the host's own records, in milliseconds."),
   contentRetentionDays: z
@@ -190,7 +190,7 @@ const phase1Schema = z.strictObject({
     .max(3_650)
     .default(7)
     .describe("How long objectives and tasks are kept beside the ledger, in days. 0 keeps none."),
-  escalateMs: ms(1_000)
+  escalateMs: declareDurationMs(1_000)
     .default(24 * 3_600_000)
     .describe("How long a question to people stays open before its default is taken, in milliseconds."),
   lanes: lanesSchema.prefault({}),
@@ -219,13 +219,13 @@ export function parsePluginConfig(value: unknown): Phase1Config {
     depthMax: BOUNDS.configDepthMax,
   });
   if (parsed.ok) return parsed.value.coordination.phase1;
-  throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(withoutSecrets)));
+  throw new CoordinationError("CONFIG_INVALID", describeProblems(parsed.problems.map(removeSecrets)));
 }
 
 const SECRETS = ["acpAgents", "verifiers", "webhooks", "openwop"];
 
 /** The arguments and variables of a program may be secrets, and what is wrong with a configuration is logged. */
-function withoutSecrets(problem: ValidationProblem): ValidationProblem {
+function removeSecrets(problem: ValidationProblem): ValidationProblem {
   const mayHold = SECRETS.some((name) => problem.path.includes(name));
   return mayHold ? { ...problem, received: "something else" } : problem;
 }

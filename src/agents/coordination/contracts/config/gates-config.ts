@@ -5,7 +5,7 @@ import { channelSchema } from "../escalation.ts";
 import { agentIdSchema } from "../ids.ts";
 import { criterionKeySchema, operatorCheckSchema } from "../verification.ts";
 
-const ms = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
+const declareDurationMs = (min: number) => z.int().min(min).max(BOUNDS.durationMsMax);
 const share = z.number().min(0).max(1);
 
 const agentGateSchema = z.strictObject({
@@ -50,7 +50,7 @@ export const gatesSchema = z
       .max(BOUNDS.revisionsMax)
       .default(2)
       .describe("How often a result goes back to its agent for another turn."),
-    verifyMs: ms(1_000)
+    verifyMs: declareDurationMs(1_000)
       .default(120_000)
       .describe("How long all checks of one result may take, in milliseconds; then people rule."),
     critic: agentIdSchema.optional().describe("The agent whose model criticises, where a check names none."),

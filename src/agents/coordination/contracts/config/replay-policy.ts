@@ -10,13 +10,13 @@ import { describeProblems, parseBounded, type ValueBounds } from "../validation.
 /** Under `coordination.phase1` of the plugin's configuration they have the same names. */
 const CONFIGURED = ["gates", "conflicts", "escalations", "escalateMs"] as const;
 
-const given = z.unknown().optional();
+const anyValue = z.unknown().optional();
 
 const policyFileSchema = z.strictObject({
-  gates: given,
-  conflicts: given,
-  escalations: given,
-  escalateMs: given,
+  gates: anyValue,
+  conflicts: anyValue,
+  escalations: anyValue,
+  escalateMs: anyValue,
   /** As in a plan, for all steps that do not say otherwise. */
   failurePolicy: failurePolicySchema.partial().optional(),
   /** Of every step of a plan. */
@@ -50,19 +50,19 @@ export interface ReplayPolicy {
  */
 export function parseReplayPolicy(value: unknown): ReplayPolicy {
   const parsed = parseBounded(policyFileSchema, value, POLICY_BOUNDS);
-  if (!parsed.ok) throw refused(describeProblems(parsed.problems));
+  if (!parsed.ok) throw createPolicyError(describeProblems(parsed.problems));
   const { failurePolicy, retry, ...config } = parsed.value;
   if (Object.keys(parsed.value).length === 0)
-    throw refused(
+    throw createPolicyError(
       "a policy says something of gates, conflicts, escalations, escalateMs, failurePolicy or retry",
     );
-  const phase1 = configured(config);
+  const phase1 = readConfig(config);
   const escalations = keysOf(config.escalations);
-  assertRuledOn("escalations", escalations, ["requireDifferentApprover"]);
-  assertRuledOn("conflicts", keysOf(config.conflicts), ["strategy", "overrides", "highRisk"]);
+  assertOnlyKeys("escalations", escalations, ["requireDifferentApprover"]);
+  assertOnlyKeys("conflicts", keysOf(config.conflicts), ["strategy", "overrides", "highRisk"]);
   return {
-    ...("gates" in config && { gates: onlyGiven(phase1.gates, config.gates) }),
-    ...("conflicts" in config && { conflicts: rulesIn(phase1, config.conflicts) }),
+    ...("gates" in config && { gates: pickGiven(phase1.gates, config.gates) }),
+    ...("conflicts" in config && { conflicts: readRules(phase1, config.conflicts) }),
     ...("escalateMs" in config && { escalateMs: phase1.escalateMs }),
     ...(escalations.includes("requireDifferentApprover") && {
       requireDifferentApprover: phase1.escalations.requireDifferentApprover,
@@ -73,24 +73,24 @@ export function parseReplayPolicy(value: unknown): ReplayPolicy {
 }
 
 /** By the schema of the configuration itself. */
-function configured(config: Readonly<Record<string, unknown>>): Phase1Config {
+function readConfig(config: Readonly<Record<string, unknown>>): Phase1Config {
   const phase1 = Object.fromEntries(CONFIGURED.flatMap((key) => (key in config ? [[key, config[key]]] : [])));
   try {
     return parsePluginConfig({ coordination: { phase1 } });
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
-    throw refused(error.message.replaceAll("coordination.phase1.", ""));
+    throw createPolicyError(error.message.replaceAll("coordination.phase1.", ""));
   }
 }
 
 /** What is no part of a decision would be left out in silence. */
-function assertRuledOn(path: string, given: readonly string[], known: readonly string[]): void {
-  const other = given.find((key) => !known.includes(key));
+function assertOnlyKeys(path: string, keysGiven: readonly string[], keysKnown: readonly string[]): void {
+  const other = keysGiven.find((key) => !keysKnown.includes(key));
   if (other !== undefined)
-    throw refused(`${path}.${other} decides nothing; of ${path} there are ${known.join(", ")}`);
+    throw createPolicyError(`${path}.${other} decides nothing; of ${path} there are ${keysKnown.join(", ")}`);
 }
 
-function refused(why: string): CoordinationError {
+function createPolicyError(why: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", `the policy is not one: ${why}`);
 }
 
@@ -99,13 +99,13 @@ function keysOf(raw: unknown): string[] {
 }
 
 /** Without the defaults of what the file does not name. */
-function onlyGiven<T extends object>(parsed: T, raw: unknown): Partial<T> {
+function pickGiven<T extends object>(parsed: T, raw: unknown): Partial<T> {
   const named = new Set(keysOf(raw));
   return Object.fromEntries(Object.entries(parsed).filter(([key]) => named.has(key))) as Partial<T>;
 }
 
-function rulesIn({ conflicts }: Phase1Config, raw: unknown): ArbiterPolicy {
-  const { strategy, overrides, highRisk } = onlyGiven(conflicts, raw);
+function readRules({ conflicts }: Phase1Config, raw: unknown): ArbiterPolicy {
+  const { strategy, overrides, highRisk } = pickGiven(conflicts, raw);
   return {
     ...(strategy && { strategy }),
     ...(overrides && { overrides }),

@@ -36,16 +36,16 @@ const SEMVER = String.raw`\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?
 const TEMPLATE = "[a-z0-9][a-z0-9._-]{0,127}";
 const template = z.string().regex(new RegExp(`^${TEMPLATE}$`));
 /** JSON Schema counts code points, not code units. */
-const text = (min: number, max?: number) =>
+const declareText = (min: number, max?: number) =>
   z.string().refine(
     (value) => {
-      const length = codePointsIn(value);
+      const length = countCodePoints(value);
       return length >= min && (max === undefined || length <= max);
     },
     { error: `a text of ${min}${max === undefined ? " or more" : ` to ${max}`} characters` },
   );
 
-function codePointsIn(value: string): number {
+function countCodePoints(value: string): number {
   let count = 0;
   for (const _ of value) count += 1;
   return count;
@@ -84,15 +84,15 @@ const promptOverrides = z.strictObject({
 
 export const agentManifestSchema = z
   .strictObject({
-    agentId: text(3, 256).regex(AGENT_ID),
-    persona: text(1, 200),
+    agentId: declareText(3, 256).regex(AGENT_ID),
+    persona: declareText(1, 200),
     modelClass: z.enum(MODEL_CLASSES),
-    systemPrompt: text(1).optional(),
-    systemPromptRef: text(1).optional(),
-    evalSuiteRef: text(1).optional(),
-    toolAllowlist: z.array(text(1)).optional(),
+    systemPrompt: declareText(1).optional(),
+    systemPromptRef: declareText(1).optional(),
+    evalSuiteRef: declareText(1).optional(),
+    toolAllowlist: z.array(declareText(1)).optional(),
     requiresCapabilities: z
-      .array(text(1))
+      .array(declareText(1))
       .refine((keys) => new Set(keys).size === keys.length, { error: "keys that differ" })
       .optional(),
     memoryShape: z
@@ -104,10 +104,10 @@ export const agentManifestSchema = z
       .optional(),
     confidence: z.strictObject({ defaultThreshold: z.number().min(0).max(1).optional() }).optional(),
     handoff: z
-      .strictObject({ taskSchemaRef: text(1).optional(), returnSchemaRef: text(1).optional() })
+      .strictObject({ taskSchemaRef: declareText(1).optional(), returnSchemaRef: declareText(1).optional() })
       .optional(),
-    label: text(1, 100).optional(),
-    description: text(0, 500).optional(),
+    label: declareText(1, 100).optional(),
+    description: declareText(0, 500).optional(),
     promptLibraryRef: template.optional(),
     promptOverrides: promptOverrides.optional(),
   })

@@ -18,7 +18,7 @@ const share = z.number().min(0).max(1);
 const keys = z
   .array(name)
   .max(BOUNDS.criteriaMax)
-  .transform((given) => [...new Set(given)]);
+  .transform((kinds) => [...new Set(kinds)]);
 const waitMs = z.int().min(1).max(BOUNDS.durationMsMax);
 
 /** How long checks may take together where the node does not say. */
@@ -134,7 +134,9 @@ export function checksOf({
   ]);
   if (stated.length > 0 && systemPrompt === undefined) return Object.fromEntries(stated);
   const critic: Check = {
-    ...{ kind: "model", agent: agentId, rubric: systemPrompt ?? RUBRIC },
+    kind: "model",
+    agent: agentId,
+    rubric: systemPrompt ?? RUBRIC,
     criteria: criteria.length > 0 ? criteria : [ANY_CRITERION],
   };
   return Object.fromEntries([...stated, [CRITIC_KEY, critic]]);

@@ -30,7 +30,7 @@ export const runOriginSchema = z.strictObject({
 export type RunOrigin = z.infer<typeof runOriginSchema>;
 
 /** The id of the event at a place in a run's log, which is its source's for what was taken from there. */
-export function eventIdIn(runId: CoordinationId, origin: RunOrigin | undefined, at: number): EventId {
+export function findEventId(runId: CoordinationId, origin: RunOrigin | undefined, at: number): EventId {
   const owner = origin?.ids.find(({ before }) => at < before)?.runId ?? runId;
   return eventIdAt(owner, at);
 }

@@ -304,16 +304,17 @@ export function decodeWorkflowEvent(value: unknown): WorkflowEvent {
   const { payload, ...rest } =
     typeof value === "object" && value !== null ? (value as { payload?: unknown }) : {};
   const envelope = parseBounded(envelopeSchema, rest, BOUNDS);
-  if (!envelope.ok) throw unreadable("event", describeProblems(envelope.problems));
+  if (!envelope.ok) throw createUnreadableEventError("event", describeProblems(envelope.problems));
   const { eventId, type } = envelope.value;
-  if (!isWorkflowEventType(type)) throw unreadable(eventId, `unknown type ${JSON.stringify(type)}`);
-  const problem = payloadProblem(type, payload);
-  if (problem !== undefined) throw unreadable(eventId, `payload of ${type}: ${problem}`);
+  if (!isWorkflowEventType(type))
+    throw createUnreadableEventError(eventId, `unknown type ${JSON.stringify(type)}`);
+  const problem = findPayloadProblem(type, payload);
+  if (problem !== undefined) throw createUnreadableEventError(eventId, `payload of ${type}: ${problem}`);
   return value as WorkflowEvent;
 }
 
 /** Why a log could not be read with such a payload in it; `undefined` where it can. */
-export function payloadProblem(type: WorkflowEventType, payload: unknown): string | undefined {
+export function findPayloadProblem(type: WorkflowEventType, payload: unknown): string | undefined {
   const parsed = parseBounded(WORKFLOW_PAYLOADS[type] as z.ZodType, payload, BOUNDS);
   return parsed.ok ? undefined : describeProblems(parsed.problems);
 }
@@ -322,6 +323,6 @@ function isWorkflowEventType(type: string): type is WorkflowEventType {
   return Object.hasOwn(WORKFLOW_PAYLOADS, type);
 }
 
-function unreadable(which: string, why: string): CoordinationError {
+function createUnreadableEventError(which: string, why: string): CoordinationError {
   return new CoordinationError("EVENT_UNREADABLE", `${which}: ${why}`);
 }

@@ -5,7 +5,7 @@ import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
 const PATH = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$/;
 
 /** Why no file can have the name; `undefined` where one can. */
-export function workspacePathProblem(path: string): string | undefined {
+export function findWorkspacePathProblem(path: string): string | undefined {
   if (!PATH.test(path))
     return "a path has 1 to 256 letters, digits, dots, underscores, dashes and slashes, and begins with a letter or a digit";
   return path.includes("..") ? "a path has no two dots in a row" : undefined;
@@ -52,6 +52,6 @@ export function isContentType(value: string): boolean {
 }
 
 /** Opaque to clients, with its quotes. `sha256`: of the content, hexadecimal. */
-export function workspaceEtag(version: number, sha256: string): string {
+export function formatWorkspaceEtag(version: number, sha256: string): string {
   return `"v${version}-${sha256.slice(0, 16)}"`;
 }

@@ -16,7 +16,7 @@ import {
 } from "../../contracts/ids.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
-import { approvedReviews } from "../../dispatch/conflict-questions.ts";
+import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { InTurn } from "./arbiter-state.ts";
@@ -25,7 +25,12 @@ import { assessCall, withoutMerges } from "./assess-call.ts";
 import { type Assessed } from "./assessed-target.ts";
 import { type LocatedTarget } from "./assessed-target.ts";
 import { claimApproved } from "./claim-over.ts";
-import { givenUpSentence, heldSentence, pluginsLateSentence, underWaySentence } from "./conflict-sentence.ts";
+import {
+  describeGivenUpAttempt,
+  describeHeldResource,
+  describeLatePlugins,
+  describeCallUnderWay,
+} from "./conflict-sentence.ts";
 import { createDeclaredResources } from "./declared-resources.ts";
 import { grantCall, openReview, refuseCall, type Ruled } from "./record-ruling.ts";
 import { createKnownVersions } from "./known-versions.ts";
@@ -33,7 +38,7 @@ import { locateTargets, looksOf } from "./locate-targets.ts";
 import { createParticipants, type Participant, type Standing } from "./participants.ts";
 import { createPluginRulings, PLUGINS_MS, type PluginRulings } from "./plugin-rulings.ts";
 import { createUnanswerableSessions } from "./unanswerable-sessions.ts";
-import { rulingAgain } from "./ruling-again.ts";
+import { ruleAgainAfterRace } from "./ruling-again.ts";
 import { ruleOnUndetermined } from "./undetermined-writes.ts";
 import type { WriteAnswer, WriteCall } from "./write-call.ts";
 import { recordChanges, recordRest, type Ending } from "./record-changes.ts";
@@ -60,88 +65,93 @@ export interface Arbiter {
 }
 
 export function createArbiter(parts: ArbiterParts): Arbiter {
-  const it: Arbitration = {
+  const arbiter: Arbitration = {
     ...parts,
     participants: createParticipants(parts),
     declared: createDeclaredResources(parts),
     known: createKnownVersions(),
     underWay: createWritesUnderWay(),
     unrecorded: [],
-    inRecordingTurn: oneByOne(),
+    inRecordingTurn: createTurns(),
     unanswerable: createUnanswerableSessions(parts.clock),
-    inTurn: oneByOne(),
+    inTurn: createTurns(),
   };
   return {
-    concerns: async (session) => (await it.participants.standingOf(session)).kind !== "none",
-    request: (call) => request(it, call),
-    callEnded: (callKey, ending = { hasFailed: false }) => callEnded(it, callKey, ending),
-    turnEnded: (session) => turnEnded(it, session),
-    release: (token) => release(it, token),
+    concerns: async (session) => (await arbiter.participants.standingOf(session)).kind !== "none",
+    request: (call) => ruleOnCall(arbiter, call),
+    callEnded: (callKey, ending = { hasFailed: false }) => recordEndedCall(arbiter, callKey, ending),
+    turnEnded: (session) => releaseClaimsOfTurn(arbiter, session),
+    release: (token) => releaseClaim(arbiter, token),
     appended: (events) => {
-      it.participants.appended(events);
+      arbiter.participants.appended(events);
       for (const { type, runId, payload } of events)
-        if (type === "escalation.closed" && payload.resolution === "approved") void claimSoon(it, runId);
-      it.underWay.freed(
+        if (type === "escalation.closed" && payload.resolution === "approved") void claimSoon(arbiter, runId);
+      arbiter.underWay.freed(
         events.flatMap(({ type, payload }) => (type === "claim.released" ? [payload.token] : [])),
       );
     },
-    opened: (state) => it.participants.opened(state),
+    opened: (state) => arbiter.participants.opened(state),
   };
 }
 
 /** The requester may be waiting for it, and others go on with what they lose. */
-async function claimSoon(it: Arbitration, runId: CoordinationId): Promise<void> {
+async function claimSoon(arbiter: Arbitration, runId: CoordinationId): Promise<void> {
   try {
-    await it.inTurn(() => claimApproved(it, runId));
+    await arbiter.inTurn(() => claimApproved(arbiter, runId));
   } catch (error) {
     const code = isCoordinationError(error) ? error.code : "UNKNOWN";
-    it.logger.warn({ runId, code }, "an approved write could not be claimed yet");
+    arbiter.logger.warn({ runId, code }, "an approved write could not be claimed yet");
   }
 }
 
-async function request(it: Arbitration, call: WriteCall): Promise<WriteAnswer> {
-  const standing = await it.participants.standingOf(call.session);
+async function ruleOnCall(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+  const standing = await arbiter.participants.standingOf(call.session);
   switch (standing.kind) {
     case "none":
       return { kind: "free" };
     case "ended":
-      return refuseWhatIsHeld(it, call);
+      return refuseWhatIsHeld(arbiter, call);
     case "given_up":
       return call.targets.length > 0 || call.undetermined
-        ? { kind: "refused", sentence: givenUpSentence(standing.stepId) }
+        ? { kind: "refused", sentence: describeGivenUpAttempt(standing.stepId) }
         : { kind: "free" };
     case "participant":
-      return requestAs(it, standing.participant, call);
+      return requestAs(arbiter, standing.participant, call);
   }
 }
 
 /** A child whose step is over has no claim any more, and cannot get one. */
-async function refuseWhatIsHeld(it: Arbitration, call: WriteCall): Promise<WriteAnswer> {
-  const atMs = it.clock.now();
+async function refuseWhatIsHeld(arbiter: Arbitration, call: WriteCall): Promise<WriteAnswer> {
+  const atMs = arbiter.clock.now();
   for (const { at } of call.targets) {
-    const resource = "resource" in at ? at.resource : await it.files.locate(at.path, at.folder);
+    const resource = "resource" in at ? at.resource : await arbiter.files.locate(at.path, at.folder);
     const found =
-      resource === undefined ? undefined : await it.store.overlapping({ resource, atMs, limit: 1 });
+      resource === undefined ? undefined : await arbiter.store.overlapping({ resource, atMs, limit: 1 });
     const [claim] = found?.claims ?? [];
-    if (resource !== undefined && claim) return { kind: "refused", sentence: heldSentence(resource, claim) };
+    if (resource !== undefined && claim)
+      return { kind: "refused", sentence: describeHeldResource(resource, claim) };
   }
   return { kind: "free" };
 }
 
-async function requestAs(it: Arbitration, participant: Participant, call: WriteCall): Promise<WriteAnswer> {
-  const looks = await looksOf(it, call.reads);
-  const { targets, isUnplaced } = await locateTargets(it, participant, call);
-  const doubt = await ruleOnUndetermined(it, { participant, call, isUnplaced });
+async function requestAs(
+  arbiter: Arbitration,
+  participant: Participant,
+  call: WriteCall,
+): Promise<WriteAnswer> {
+  const looks = await looksOf(arbiter, call.reads);
+  const { targets, isUnplaced } = await locateTargets(arbiter, participant, call);
+  const doubt = await ruleOnUndetermined(arbiter, { participant, call, isUnplaced });
   if (doubt?.kind === "refused") return doubt;
   const isNothing = targets.length === 0 && looks.length === 0 && !call.mayTouchAnything;
   const answer: WriteAnswer = isNothing
     ? { kind: "free" }
-    : await ruleInTime(it, { participant, call, targets, looks });
-  return doubt ? inDoubt(answer, doubt) : answer;
+    : await ruleInTime(arbiter, { participant, call, targets, looks });
+  return doubt ? combineWithDoubt(answer, doubt) : answer;
 }
 
 /** People are asked about what could not be told once the rest is granted. */
-function inDoubt(answer: WriteAnswer, doubt: WriteAnswer): WriteAnswer {
+function combineWithDoubt(answer: WriteAnswer, doubt: WriteAnswer): WriteAnswer {
   if (answer.kind === "refused" || answer.kind === "review") return answer;
   const params = answer.kind === "granted" ? answer.params : undefined;
   return { ...doubt, ...(params && { params }) };
@@ -158,38 +168,40 @@ interface Request {
 const LATEST_MS = PLUGINS_MS + 1_000;
 
 /** Rules again when plugins have been asked, or what stood in the way has ended, as long as there is time. */
-async function ruleInTime(it: Arbitration, given: Request): Promise<WriteAnswer> {
-  const { participant, call } = given;
-  const beganAtMs = it.clock.now();
-  const plugins = createPluginRulings(it, { tool: call.tool, beganAtMs });
+async function ruleInTime(arbiter: Arbitration, ruleRequest: Request): Promise<WriteAnswer> {
+  const { participant, call } = ruleRequest;
+  const beganAtMs = arbiter.clock.now();
+  const plugins = createPluginRulings(arbiter, { tool: call.tool, beganAtMs });
   for (;;) {
-    const answer = await it.inTurn(() => rulingAgain(() => ruleOnce(it, given, { beganAtMs, plugins })));
+    const answer = await arbiter.inTurn(() =>
+      ruleAgainAfterRace(() => ruleOnce(arbiter, ruleRequest, { beganAtMs, plugins })),
+    );
     if ("isUnasked" in answer) {
       await plugins.ask(participant);
-      if (it.clock.now() > addMs(beganAtMs, LATEST_MS)) return tooLate(it, participant);
-    } else if ("waitUntilMs" in answer) await oneOf(it, answer.waitUntilMs);
+      if (arbiter.clock.now() > addMs(beganAtMs, LATEST_MS)) return refuseForTimeout(arbiter, participant);
+    } else if ("waitUntilMs" in answer) await oneOf(arbiter, answer.waitUntilMs);
     else return answer;
   }
 }
 
-function tooLate({ logger }: Arbitration, { runId, stepId }: Participant): WriteAnswer {
+function refuseForTimeout({ logger }: Arbitration, { runId, stepId }: Participant): WriteAnswer {
   logger.warn(
     { runId, stepId },
     "plugins kept a write waiting for too long; it was refused without a record",
   );
-  return { kind: "refused", sentence: pluginsLateSentence() };
+  return { kind: "refused", sentence: describeLatePlugins() };
 }
 
 /** Resolves when a call of this process ends or a claim is released, or at the time. */
 function oneOf({ underWay, clock }: Arbitration, untilMs: EpochMs): Promise<void> {
   return new Promise((resolve) => {
-    const done = (): void => {
+    const stopWaiting = (): void => {
       forget();
       cancel();
       resolve();
     };
-    const forget = underWay.onFree(done);
-    const cancel = clock.wakeAt(untilMs, done);
+    const forget = underWay.onFree(stopWaiting);
+    const cancel = clock.wakeAt(untilMs, stopWaiting);
   });
 }
 
@@ -197,39 +209,41 @@ type Later = { readonly waitUntilMs: EpochMs };
 type Unasked = { readonly isUnasked: true };
 
 async function ruleOnce(
-  it: Arbitration,
-  given: Request,
+  arbiter: Arbitration,
+  ruleRequest: Request,
   { beganAtMs, plugins }: { readonly beganAtMs: EpochMs; readonly plugins: PluginRulings },
 ): Promise<WriteAnswer | Later | Unasked> {
-  await recordRest(it);
-  const standing = await standingNow(it, given.call.session);
+  await recordRest(arbiter);
+  const standing = await findStanding(arbiter, ruleRequest.call.session);
   if (standing.kind !== "participant")
-    return { kind: "refused", sentence: givenUpSentence(given.participant.stepId) };
+    return { kind: "refused", sentence: describeGivenUpAttempt(ruleRequest.participant.stepId) };
   const { participant } = standing;
-  const { call, targets, looks } = given;
-  const found = await assessCall(it, participant, { targets, plugins });
+  const { call, targets, looks } = ruleRequest;
+  const found = await assessCall(arbiter, participant, { targets, plugins });
   if (found.some(({ isUnasked }) => isUnasked)) return { isUnasked: true };
-  const assessed = writable(it, participant, call, found);
-  return mayWait(it, assessed, beganAtMs) ?? record(it, { participant, call, assessed, looks });
+  const assessed = keepWritableMerges(arbiter, participant, call, found);
+  return (
+    mayWait(arbiter, assessed, beganAtMs) ?? recordRuling(arbiter, { participant, call, assessed, looks })
+  );
 }
 
 /** With what people approved and nobody has claimed yet, because this process was not there. */
-async function standingNow(it: Arbitration, session: SessionKey): Promise<Standing> {
-  const standing = await it.participants.standingOf(session);
-  if (standing.kind !== "participant" || approvedReviews(standing.participant.state).length === 0)
+async function findStanding(arbiter: Arbitration, session: SessionKey): Promise<Standing> {
+  const standing = await arbiter.participants.standingOf(session);
+  if (standing.kind !== "participant" || listApprovedReviews(standing.participant.state).length === 0)
     return standing;
-  await claimApproved(it, standing.participant.runId);
-  return it.participants.standingOf(session);
+  await claimApproved(arbiter, standing.participant.runId);
+  return arbiter.participants.standingOf(session);
 }
 
-function writable(
-  it: Arbitration,
+function keepWritableMerges(
+  arbiter: Arbitration,
   participant: Participant,
   { rewrite }: WriteCall,
   assessed: readonly Assessed[],
 ): readonly Assessed[] {
   const merged = assessed.flatMap((one) => one.merged ?? []);
-  return merged.length === 0 || rewrite?.(merged) ? assessed : withoutMerges(it, participant, assessed);
+  return merged.length === 0 || rewrite?.(merged) ? assessed : withoutMerges(arbiter, participant, assessed);
 }
 
 function mayWait(
@@ -243,10 +257,12 @@ function mayWait(
     return { waitUntilMs: writtenUntilMs };
   if (conflicts.onConflict !== "wait") return undefined;
   const untilMs = addMs(beganAtMs, conflicts.waitMs);
-  const lost = assessed.filter(({ ruling }) => ruling?.kind === "refused");
-  const isOfLeases = lost.length > 0 && lost.every(isOfLease);
+  const lostTargets = assessed.filter(({ ruling }) => ruling?.kind === "refused");
+  const isOfLeases = lostTargets.length > 0 && lostTargets.every(isOfLease);
   if (now >= untilMs || !isOfLeases) return undefined;
-  const endsAtMs = latestOf(lost.flatMap(({ holders }) => holders.map(({ expiresAtMs }) => expiresAtMs)));
+  const endsAtMs = latestOf(
+    lostTargets.flatMap(({ holders }) => holders.map(({ expiresAtMs }) => expiresAtMs)),
+  );
   return { waitUntilMs: endsAtMs < untilMs ? endsAtMs : untilMs };
 }
 
@@ -259,55 +275,60 @@ function latestOf(times: readonly EpochMs[]): EpochMs {
   return times.reduce((latest, at) => (at > latest ? at : latest), 0 as EpochMs);
 }
 
-async function record(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { assessed } = ruled;
   const written = assessed.find(({ underWay, ruling }) => underWay && ruling?.kind !== "refused");
-  if (assessed.some(({ ruling }) => ruling?.kind === "refused")) return refuseCall(it, ruled);
+  if (assessed.some(({ ruling }) => ruling?.kind === "refused")) return refuseCall(arbiter, ruled);
   if (written?.underWay && !assessed.some(({ ruling }) => ruling?.kind === "review"))
-    return { kind: "refused", sentence: underWaySentence(written.target.resource, written.underWay) };
+    return { kind: "refused", sentence: describeCallUnderWay(written.target.resource, written.underWay) };
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
-  if (reviews.length === 0) return grantCall(it, ruled);
+  if (reviews.length === 0) return grantCall(arbiter, ruled);
   const isAskable = reviews.every(({ request: { contest } }) => contest?.reviewByMs !== undefined);
-  return isAskable ? openReview(it, ruled) : refuseCall(it, ruled);
+  return isAskable ? openReview(arbiter, ruled) : refuseCall(arbiter, ruled);
 }
 
 /** What the call left behind is recorded; where it was not run, nothing is. */
-async function callEnded(it: Arbitration, callKey: string, ending: Ending): Promise<void> {
-  const call = it.underWay.take(callKey);
+async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: Ending): Promise<void> {
+  const call = arbiter.underWay.take(callKey);
   if (!call) return;
   try {
-    await recordChanges(it, call, ending);
+    await recordChanges(arbiter, call, ending);
   } finally {
-    it.underWay.end(call);
+    arbiter.underWay.end(call);
   }
 }
 
 /** The host may take long to tell that a child has ended; between its turns it writes nothing. */
-async function turnEnded(it: Arbitration, session: SessionKey): Promise<void> {
-  const standing = await it.participants.standingOf(session);
+async function releaseClaimsOfTurn(arbiter: Arbitration, session: SessionKey): Promise<void> {
+  const standing = await arbiter.participants.standingOf(session);
   if (standing.kind === "participant" && standing.participant.stepId !== OWNER_STEP_ID) {
     const { runId, stepId, state } = standing.participant;
     if (state.claims.some((claim) => claim.stepId === stepId))
-      await it.runs.submit(runId, [{ type: "releaseClaims", because: "turn_ended", stepId }]);
+      await arbiter.runs.submit(runId, [{ type: "releaseClaims", because: "turn_ended", stepId }]);
   }
-  for (const runId of it.participants.ownedBy(session)) {
-    const state = await it.runs.state(runId);
+  for (const runId of arbiter.participants.ownedBy(session)) {
+    const state = await arbiter.runs.state(runId);
     if (state.kind !== "open" || (state.claims.isEmpty() && state.reviews.isEmpty())) continue;
-    await it.runs.submit(runId, [{ type: "releaseClaims", because: "turn_ended", stepId: OWNER_STEP_ID }]);
+    await arbiter.runs.submit(runId, [
+      { type: "releaseClaims", because: "turn_ended", stepId: OWNER_STEP_ID },
+    ]);
   }
 }
 
-async function release(it: Arbitration, token: number): Promise<{ runId: CoordinationId } | undefined> {
-  const [claim] = await it.store.claims({ after: token - 1, limit: 1 });
+async function releaseClaim(
+  arbiter: Arbitration,
+  token: number,
+): Promise<{ runId: CoordinationId } | undefined> {
+  const [claim] = await arbiter.store.claims({ after: token - 1, limit: 1 });
   if (claim?.token !== token) return undefined;
   const { runId } = claim;
-  const submitted = await it.runs.submit(runId, [
+  const submitted = await arbiter.runs.submit(runId, [
     { type: "releaseClaims", because: "operator", tokens: [token] },
   ]);
   return submitted.kind === "accepted" ? { runId } : undefined;
 }
 
-function oneByOne(): InTurn {
+function createTurns(): InTurn {
   let last: Promise<unknown> = Promise.resolve();
   return (work) => {
     const mine = last.then(work, work);

@@ -1,6 +1,6 @@
 /** Owns: ruling on everything that one call would change, as it is now. Records nothing. */
 import { arbitrate, type Ruling } from "../../arbitration/arbitrate.ts";
-import { strategyFor, type Policies } from "../../arbitration/strategy-for.ts";
+import { chooseStrategy, type Policies } from "../../arbitration/strategy-for.ts";
 import type { AppliedStrategy } from "../../contracts/arbitration.ts";
 import type { ResourceContest, ResourceRequest } from "../../contracts/commands.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
@@ -54,7 +54,7 @@ export function withoutMerges(
     const { merged: _, text: _text, proposed: _proposed, ...common } = one;
     const { contest } = one.request;
     if (!one.merged || !contest) return one;
-    return contested(parts, participant, { common, request: one.request, contest, change: { evidence } });
+    return ruleOnContest(parts, participant, { common, request: one.request, contest, change: { evidence } });
   });
 }
 
@@ -78,22 +78,25 @@ async function assess(parts: AssessParts, about: About): Promise<Assessed> {
   const { participant, target, look, policies, fresh } = about;
   const { resource, replaces } = target;
   const now = parts.clock.now();
-  const own = parts.underWay.ofOwn(participant.session, resource, now);
+  const ownChange = parts.underWay.ofOwn(participant.session, resource, now);
   const underWay = parts.underWay.ofOthers(participant.session, resource, now);
-  const isUnderWay = (own ?? underWay) !== undefined;
+  const isUnderWay = (ownChange ?? underWay) !== undefined;
   const found = await findOpposition(parts, { participant, resource, look, replaces, isUnderWay, now });
-  const applied = strategyFor(resource, policies);
+  const applied = chooseStrategy(resource, policies);
   const { holders, delegated } = found;
   const request = requestOf(parts, { participant, resource, found, look, fresh, now });
   const common = {
-    ...{ target, look, holders, delegated },
+    target,
+    look,
+    holders,
+    delegated,
     ...(underWay && { underWay }),
-    ...keptFor(parts, applied, look),
+    ...keepBaseOfMerge(parts, applied, look),
   };
-  const plain = { ...common, request, ruling: undefined, ...leftBy(about, applied, own) };
-  if (!found.contest || (!own && isLetHappen(participant, resource, found))) return plain;
+  const plain = { ...common, request, ruling: undefined, ...readTextLeft(about, applied, ownChange) };
+  if (!found.contest || (!ownChange && isLetHappen(participant, resource, found))) return plain;
   const opposed = { ...found.contest, ...applied };
-  return oppose(parts, about, { common, request, plain, found, own, opposed });
+  return assessOpposed(parts, about, { common, request, plain, found, own: ownChange, opposed });
 }
 
 interface Opposed {
@@ -107,29 +110,29 @@ interface Opposed {
 }
 
 /** Plugins first, then the strategy. */
-async function oppose(
+async function assessOpposed(
   parts: AssessParts,
   { participant, target, plugins }: About,
-  { common, request, plain, found, own, opposed }: Opposed,
+  { common, request, plain, found, own: ownChange, opposed }: Opposed,
 ): Promise<Assessed> {
-  const said = plugins.on(participant, target.resource, opposed);
-  if (!said) return { ...plain, isUnasked: true };
-  const contest = { ...opposed, ...(said.ruling && { hook: said.ruling }) };
+  const pluginAnswer = plugins.on(participant, target.resource, opposed);
+  if (!pluginAnswer) return { ...plain, isUnasked: true };
+  const contest = { ...opposed, ...(pluginAnswer.ruling && { hook: pluginAnswer.ruling }) };
   const isMerge = arbitrate(contestOf(participant.stepId, contest)).kind === "merge";
   const left = plain.text === undefined ? {} : { text: plain.text };
-  const change = isMerge ? await ruleOnMerge(parts, { ...common, found, own }) : left;
-  const words = said.sentence === undefined ? {} : { said: said.sentence };
-  return contested(parts, participant, { common: { ...common, ...words }, request, contest, change });
+  const change = isMerge ? await ruleOnMerge(parts, { ...common, found, own: ownChange }) : left;
+  const words = pluginAnswer.sentence === undefined ? {} : { pluginAnswer: pluginAnswer.sentence };
+  return ruleOnContest(parts, participant, { common: { ...common, ...words }, request, contest, change });
 }
 
 /** What the call leaves, where later changes may be merged with it. */
-function leftBy(
+function readTextLeft(
   { look, target }: About,
   { strategy }: AppliedStrategy,
-  own: ChangeUnderWay | undefined,
+  ownChange: ChangeUnderWay | undefined,
 ): { readonly text?: string } {
   if (strategy !== "merge_if_safe") return {};
-  return textOf(own?.text ?? currentOf(look), target.propose);
+  return textOf(ownChange?.text ?? currentOf(look), target.propose);
 }
 
 function currentOf(look: FileLook | undefined): string | undefined {
@@ -140,31 +143,31 @@ function currentOf(look: FileLook | undefined): string | undefined {
 function isLetHappen(
   { state, stepId }: Participant,
   resource: string,
-  { held, contest }: Opposition,
+  { held: requesterClaim, contest }: Opposition,
 ): boolean {
-  if (!held || !contest) return false;
+  if (!requesterClaim || !contest) return false;
   const others = contest.claims.filter(
     (claim) => claim.stepId !== stepId || claim.coordinationId !== undefined,
   );
-  return isApproved(state, { stepId, resource, acquiredAtMs: held.acquiredAtMs }, others);
+  return isApproved(state, { stepId, resource, acquiredAtMs: requesterClaim.acquiredAtMs }, others);
 }
 
 /** Ruled with all that is known of the contest, the outcome of a merge included. */
-function contested(
+function ruleOnContest(
   parts: AssessParts,
   participant: Participant,
-  given: {
+  contested: {
     readonly common: Omit<Assessed, "request" | "ruling">;
     readonly request: ResourceRequest;
     readonly contest: ResourceContest;
     readonly change: MergeOutcome;
   },
 ): Assessed {
-  const { common, request, change } = given;
+  const { common, request, change } = contested;
   const { evidence, ...texts } = change;
-  const contest = { ...given.contest, ...(evidence && { merge: evidence }) };
+  const contest = { ...contested.contest, ...(evidence && { merge: evidence }) };
   const ruling = arbitrate(contestOf(participant.stepId, contest));
-  const reviewed = reviewable(parts, participant, { ruling, now: parts.clock.now() });
+  const reviewed = addReviewDeadline(parts, participant, { ruling, now: parts.clock.now() });
   return { ...common, ...texts, ruling, request: { ...request, contest: { ...contest, ...reviewed } } };
 }
 
@@ -181,16 +184,16 @@ function requestOf(
   { conflicts }: AssessParts,
   { participant, resource, found, look, fresh, now }: Requested,
 ): ResourceRequest {
-  const { held, lastToken, base } = found;
+  const { held: requesterClaim, lastToken, base } = found;
   const ended = found.delegated.filter(({ runId }) => runId === participant.runId);
   const leaseEnd = addMs(now, conflicts.leaseMs);
   // A renewal for every write would be an event for every write.
-  const isFresh = held !== undefined && held.expiresAtMs - now > conflicts.leaseMs / 2;
+  const isFresh = requesterClaim !== undefined && requesterClaim.expiresAtMs - now > conflicts.leaseMs / 2;
   return {
     resource,
-    ...(held && { held: held.token }),
-    token: held?.token ?? lastToken + fresh + 1,
-    expiresAtMs: isFresh ? held.expiresAtMs : leaseEnd,
+    ...(requesterClaim && { held: requesterClaim.token }),
+    token: requesterClaim?.token ?? lastToken + fresh + 1,
+    expiresAtMs: isFresh ? requesterClaim.expiresAtMs : leaseEnd,
     ...(ended.length > 0 && { delegated: ended.map(({ stepId }) => stepId) }),
     ...(base !== undefined && { base }),
     ...(look && "version" in look && { current: look.version }),
@@ -203,7 +206,7 @@ function textOf(before: string | undefined, propose: LocatedTarget["propose"]): 
 }
 
 /** Where changes may be merged, what a file was before one is the base of later merges. */
-function keptFor(
+function keepBaseOfMerge(
   parts: AssessParts,
   { strategy }: AppliedStrategy,
   look: FileLook | undefined,
@@ -218,7 +221,7 @@ export function contentOf({ refOf }: Pick<ArbiterParts, "refOf">, text: string):
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
-function reviewable(
+function addReviewDeadline(
   { conflicts, unanswerable }: AssessParts,
   participant: Participant,
   { ruling, now }: { readonly ruling: Ruling; readonly now: EpochMs },

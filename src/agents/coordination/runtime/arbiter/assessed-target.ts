@@ -30,7 +30,7 @@ export interface Assessed {
   /** Somebody else's call that changes it and has not ended. */
   readonly underWay?: CallUnderWay;
   /** What a plugin said of it, for the model that asked. */
-  readonly said?: string;
+  readonly pluginAnswer?: string;
   /** Plugins are to be asked first. */
   readonly isUnasked?: true;
   /** Kept so that later changes can be merged with it. */

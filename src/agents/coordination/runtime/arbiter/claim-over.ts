@@ -3,11 +3,11 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { SettleReview } from "../../contracts/commands.ts";
 import { CoordinationError } from "../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../contracts/ids.ts";
-import { approvedReviews } from "../../dispatch/conflict-questions.ts";
+import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { Arbitration } from "./arbiter-state.ts";
-import { heldBy } from "./find-opposition.ts";
+import { findClaimOfRequester } from "./find-opposition.ts";
 import type { Participant } from "./participants.ts";
-import { rulingAgain } from "./ruling-again.ts";
+import { ruleAgainAfterRace } from "./ruling-again.ts";
 
 type Parts = Pick<Arbitration, "runs" | "store" | "clock" | "conflicts">;
 
@@ -21,17 +21,19 @@ interface Wanted {
 
 /** What the requester's claim is to be, and the one that it renews. */
 export async function claimOver(
-  it: Parts,
+  arbiter: Parts,
   { runId, stepId }: Pick<Participant, "runId" | "stepId">,
   { resource, expiresAtMs, now }: Wanted,
 ): Promise<{ readonly claim: NonNullable<SettleReview["claim"]>; readonly held?: ClaimEntry }> {
-  const { claims, lastToken } = await it.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
+  const { claims, lastToken } = await arbiter.store.overlapping({ resource, atMs: now, limit: CLAIMS_MAX });
   const others = claims.filter((claim) => claim.runId !== runId || claim.stepId !== stepId);
   // Also who claimed it while people thought about it.
-  await endWithin(it, { claims: others, resource, because: "preempted" });
-  const state = await it.runs.state(runId);
+  await endWithin(arbiter, { claims: others, resource, because: "preempted" });
+  const state = await arbiter.runs.state(runId);
   const held =
-    state.kind === "open" ? await heldBy(it, { runId, stepId, state }, { resource, now }) : undefined;
+    state.kind === "open"
+      ? await findClaimOfRequester(arbiter, { runId, stepId, state }, { resource, now })
+      : undefined;
   const claim = { token: held?.token ?? lastToken + 1, expiresAtMs };
   return { claim, ...(held && { held }) };
 }
@@ -48,26 +50,26 @@ interface Ending {
 
 /** All that the holders have of the resource, also what there was no room to list. */
 export async function endWithin(
-  it: Pick<Arbitration, "runs">,
+  arbiter: Pick<Arbitration, "runs">,
   { claims, resource, because }: Ending,
 ): Promise<void> {
   const holders = new Map(claims.map(({ runId, stepId }) => [`${runId}\n${stepId}`, { runId, stepId }]));
   for (const { runId, stepId } of holders.values())
-    await it.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
+    await arbiter.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
 }
 
 /** Whoever people let change something by a question gets its claim. What is left undone is done at the requester's next call. */
-export async function claimApproved(it: Parts, runId: CoordinationId): Promise<void> {
-  const state = await it.runs.state(runId);
+export async function claimApproved(arbiter: Parts, runId: CoordinationId): Promise<void> {
+  const state = await arbiter.runs.state(runId);
   if (state.kind !== "open") return;
-  for (const { conflictId, resource, contest } of approvedReviews(state)) {
+  for (const { conflictId, resource, contest } of listApprovedReviews(state)) {
     if (!contest) continue;
     const { requester: stepId } = contest;
-    await rulingAgain(async () => {
-      const now = it.clock.now();
-      const expiresAtMs = addMs(now, it.conflicts.leaseMs);
-      const { claim } = await claimOver(it, { runId, stepId }, { resource, expiresAtMs, now });
-      const submitted = await it.runs.submit(runId, [approvalOf(conflictId, claim)]);
+    await ruleAgainAfterRace(async () => {
+      const now = arbiter.clock.now();
+      const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
+      const { claim } = await claimOver(arbiter, { runId, stepId }, { resource, expiresAtMs, now });
+      const submitted = await arbiter.runs.submit(runId, [approvalOf(conflictId, claim)]);
       if (submitted.kind === "refused") throw new CoordinationError("CLAIM_CONFLICT", submitted.reason);
     });
   }

@@ -3,7 +3,7 @@ import type { Contestant } from "../../contracts/arbitration.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs } from "../../contracts/ids.ts";
-import { shownName } from "../../contracts/resource-names.ts";
+import { formatResource } from "../../contracts/resource-names.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Assessed } from "./assessed-target.ts";
 import type { Undetermined } from "./write-call.ts";
@@ -12,21 +12,22 @@ import type { CallUnderWay } from "./writes-under-way.ts";
 const START = "Coordination refused this call";
 
 /** Who holds the resource, since when, until when, and what to do. */
-export function refusalSentence(
+export function describeRefusal(
   assessed: Assessed,
   state: Coordination,
   conflictId: string | undefined,
 ): string {
   const { ruling } = assessed;
-  const resource = shownName(assessed.request.resource);
+  const resource = formatResource(assessed.request.resource);
   const which = conflictId === undefined ? "" : ` (conflict ${conflictId})`;
-  if (ruling?.kind === "review") return reviewSentence(assessed, state, { because: ruling.because, which });
-  if (assessed.said !== undefined)
-    return `${START}: ${resource} is wanted by others too${heldBy(assessed, state)}, and ${ended(assessed.said)} Go on with other work; do not write it under another name${which}.`;
+  if (ruling?.kind === "review")
+    return describeReviewRefusal(assessed, state, { because: ruling.because, which });
+  if (assessed.pluginAnswer !== undefined)
+    return `${START}: ${resource} is wanted by others too${describeHolder(assessed, state)}, and ${endSentence(assessed.pluginAnswer)} Go on with other work; do not write it under another name${which}.`;
   const changers = changersOf(assessed);
   if (changers.length > 0)
     return `${START}: ${resource} was changed by ${namesOf(changers, state)} since you read it; your change would undo that. ${READ_AGAIN}${which}.`;
-  return `${START}: ${resource} is ${holding(assessed, state)}. Go on with other work and try again then; do not write it under another name${which}.`;
+  return `${START}: ${resource} is ${describeHolding(assessed, state)}. Go on with other work and try again then; do not write it under another name${which}.`;
 }
 
 const READ_AGAIN = "Read it again and make your change to what it is now";
@@ -40,15 +41,15 @@ export function isForPeople(because: string): boolean {
 }
 
 /** A question was put to people, now or by an earlier call. */
-export function askedSentence(
+export function describeOpenQuestions(
   assessed: Assessed,
   state: Coordination,
   questions: readonly OpenQuestion[],
 ): string {
-  const resource = shownName(assessed.request.resource);
+  const resource = formatResource(assessed.request.resource);
   const names = questions.map(({ questionId }) => questionId).join(", ");
   const untilMs = questions.map(({ deadlineAtMs }) => deadlineAtMs).reduce((a, b) => (a < b ? a : b));
-  return `${START}: a person must decide who may change ${resource}${heldBy(assessed, state)}. A person was asked (${names}) and may answer until ${timeOf(untilMs)}; if they approve, make the same call again. Go on with other work until then; do not write it under another name.`;
+  return `${START}: a person must decide who may change ${resource}${describeHolder(assessed, state)}. A person was asked (${names}) and may answer until ${timeOf(untilMs)}; if they approve, make the same call again. Go on with other work until then; do not write it under another name.`;
 }
 
 export interface OpenQuestion {
@@ -56,30 +57,30 @@ export interface OpenQuestion {
   readonly deadlineAtMs: EpochMs;
 }
 
-export function pluginsLateSentence(): string {
+export function describeLatePlugins(): string {
   return `${START}: the plugins that rule on contested writes kept it waiting for too long. Try again later.`;
 }
 
-function ended(sentence: string): string {
+function endSentence(sentence: string): string {
   return /[.!?]$/u.test(sentence) ? sentence : `${sentence}.`;
 }
 
-function reviewSentence(
+function describeReviewRefusal(
   assessed: Assessed,
   state: Coordination,
   { because, which }: { readonly because: string; readonly which: string },
 ): string {
-  const resource = shownName(assessed.request.resource);
-  const held = heldBy(assessed, state);
+  const resource = formatResource(assessed.request.resource);
+  const holderClause = describeHolder(assessed, state);
   if (MENDABLE.has(because))
-    return `${START}: ${resource} is wanted by others too${held}, and your change could not be merged with theirs (${because}). ${READ_AGAIN}${which}.`;
+    return `${START}: ${resource} is wanted by others too${holderClause}, and your change could not be merged with theirs (${because}). ${READ_AGAIN}${which}.`;
   if (because === "being-written")
-    return `${START}: ${resource} is being changed just now${held}. Try again in a moment${which}.`;
-  return `${START}: a person must decide who may change ${resource}${held} (${because}), and nobody can be asked from here. Go on with other work, and report this in your result${which}.`;
+    return `${START}: ${resource} is being changed just now${holderClause}. Try again in a moment${which}.`;
+  return `${START}: a person must decide who may change ${resource}${holderClause} (${because}), and nobody can be asked from here. Go on with other work, and report this in your result${which}.`;
 }
 
 /** Who holds it already, with the times. */
-function heldBy({ holders }: Assessed, state: Coordination): string {
+function describeHolder({ holders }: Assessed, state: Coordination): string {
   const [first] = holders;
   if (!first) return "";
   const foreign = first.runId === state.coordinationId ? {} : { coordinationId: first.runId };
@@ -95,7 +96,7 @@ function changersOf({ request, ruling }: Assessed): Contestant[] {
 }
 
 /** Who has it: by a claim with its times, or because its plan says so. */
-function holding({ holders, ruling }: Assessed, state: Coordination): string {
+function describeHolding({ holders, ruling }: Assessed, state: Coordination): string {
   if (ruling?.kind !== "refused") return "held by another step";
   const { winner } = ruling;
   const name = nameOf(winner, state);
@@ -106,22 +107,22 @@ function holding({ holders, ruling }: Assessed, state: Coordination): string {
 }
 
 /** For a session that takes no part any more. */
-export function heldSentence(
+export function describeHeldResource(
   resource: string,
   { runId, stepId, acquiredAtMs, expiresAtMs }: ClaimEntry,
 ): string {
-  return `${START}: ${shownName(resource)} is held by ${stepId} of coordination ${runId} since ${timeOf(acquiredAtMs)} until ${timeOf(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
+  return `${START}: ${formatResource(resource)} is held by ${stepId} of coordination ${runId} since ${timeOf(acquiredAtMs)} until ${timeOf(expiresAtMs)}, and the step that this session worked on has ended. Try again then.`;
 }
 
-export function underWaySentence(resource: string, { participant, tool, atMs }: CallUnderWay): string {
+export function describeCallUnderWay(resource: string, { participant, tool, atMs }: CallUnderWay): string {
   const name = nameOf(
     { stepId: participant.stepId, priority: "normal", claimedSequence: 0 },
     participant.state,
   );
-  return `${START}: ${shownName(resource)} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
+  return `${START}: ${formatResource(resource)} is being changed just now by ${name} (${tool}, since ${timeOf(atMs)}). Try again in a moment.`;
 }
 
-export function undeterminedSentence(tool: string, { because, extractor }: Undetermined): string {
+export function describeUndetermined(tool: string, { because, extractor }: Undetermined): string {
   if (because === "too_many")
     return `${START}: it changes more than ${BOUNDS.resourcesPerCallMax} things at once. Make several calls of ${tool} of it.`;
   if (because === "extractor_failed")
@@ -133,11 +134,14 @@ export function recordRefusedSentence(reason: string): string {
   return `${START}: ${reason}.`;
 }
 
-export function givenUpSentence(stepId: string): string {
+export function describeGivenUpAttempt(stepId: string): string {
   return `${START}: this attempt of step ${stepId} was given up, and what it writes no longer counts. End your turn.`;
 }
 
-export function undeterminedReview(tool: string): { readonly title: string; readonly description: string } {
+export function createUndeterminedReview(tool: string): {
+  readonly title: string;
+  readonly description: string;
+} {
   return {
     title: cut(`Unchecked call of ${tool}`, 80),
     description:
@@ -149,18 +153,18 @@ export function undeterminedReview(tool: string): { readonly title: string; read
 }
 
 /** The title has 80 characters, the text 512. */
-export function reviewText(
+export function createReviewText(
   assessed: readonly Assessed[],
   state: Coordination,
 ): { readonly title: string; readonly description: string } {
   const [first] = assessed;
-  const resource = shownName(first?.request.resource ?? "a resource");
+  const resource = formatResource(first?.request.resource ?? "a resource");
   const lines = assessed.map(({ request }) => {
     const against = (request.contest?.claims ?? []).filter(
       ({ stepId, coordinationId }) => coordinationId !== undefined || stepId !== OWNER_STEP_ID,
     );
     const why = request.contest?.from === "high_risk" ? ", which is marked high-risk" : "";
-    return `${tail(shownName(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.`;
+    return `${tail(formatResource(request.resource), 120)}${why}: also wanted by ${namesOf(against, state)}.`;
   });
   const stake = "If you allow it, this call overwrites what they have there and their claims end.";
   return {

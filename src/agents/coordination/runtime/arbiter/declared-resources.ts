@@ -1,5 +1,5 @@
 /** Owns: which steps of a plan that are at work name a resource as their own. */
-import { covers, isFile, shownName } from "../../contracts/resource-names.ts";
+import { isCovering, isFile, formatResource } from "../../contracts/resource-names.ts";
 import type { AgentId, StepId } from "../../contracts/ids.ts";
 import type { Step } from "../../ledger/state.ts";
 import type { ResourceFiles } from "../../ports/resource-files.ts";
@@ -22,18 +22,18 @@ export function createDeclaredResources(parts: {
     const ofGraph = located.get(graph) ?? new Map<StepId, Promise<string[]>>();
     located.set(graph, ofGraph);
     const { stepId, agentId } = step.spec;
-    const known = ofGraph.get(stepId) ?? locate(graph.stepOf.get(stepId)?.resources ?? [], agentId);
-    ofGraph.set(stepId, known);
+    const declared = ofGraph.get(stepId) ?? locate(graph.stepOf.get(stepId)?.resources ?? [], agentId);
+    ofGraph.set(stepId, declared);
     // What could not be told is asked again.
-    known.catch(() => ofGraph.delete(stepId));
-    return known;
+    declared.catch(() => ofGraph.delete(stepId));
+    return declared;
   };
   const locate = async (names: readonly string[], agent: AgentId): Promise<string[]> => {
     const found = await Promise.all(names.map((name) => locateOne(name, agent)));
     return found.filter((name) => name !== undefined);
   };
   const locateOne = async (name: string, agent: AgentId): Promise<string | undefined> =>
-    isFile(name) ? parts.files.locate(shownName(name), parts.workspaceOf(agent)) : name;
+    isFile(name) ? parts.files.locate(formatResource(name), parts.workspaceOf(agent)) : name;
   return {
     declarersOf: async ({ state }, resource) => {
       if (!state.plan) return [];
@@ -43,7 +43,8 @@ export function createDeclaredResources(parts: {
         const step = state.steps.get(stepId);
         if (!step || !graph.stepOf.get(stepId)?.resources.length) continue;
         const names = await resourcesOf(graph, step);
-        if (names.some((name) => covers(name, resource) || covers(resource, name))) declarers.push(step);
+        if (names.some((name) => isCovering(name, resource) || isCovering(resource, name)))
+          declarers.push(step);
       }
       return declarers;
     },

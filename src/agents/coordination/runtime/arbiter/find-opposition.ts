@@ -7,9 +7,9 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import { BOUNDS } from "../../contracts/bounds.ts";
 import { PRIORITIES } from "../../contracts/envelope.ts";
 import { OUTSIDE_STEP_ID, OWNER_STEP_ID, type EpochMs, type StepId } from "../../contracts/ids.ts";
-import { isFile, resourceAndAbove } from "../../contracts/resource-names.ts";
+import { isFile, listResourceAndAbove } from "../../contracts/resource-names.ts";
 import { holdingOf, type ResourceChange, type Step } from "../../ledger/state.ts";
-import { changedName } from "../../ledger/summary.ts";
+import { nameOfChanged } from "../../ledger/summary.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
 import type { DeclaredResources } from "./declared-resources.ts";
@@ -53,7 +53,7 @@ export interface OppositionParts extends Pick<ArbiterParts, "store" | "runs"> {
 export async function findOpposition(parts: OppositionParts, wanted: Wanted): Promise<Opposition> {
   const { participant, resource, now } = wanted;
   const { claims, lastToken } = await parts.store.overlapping({ resource, atMs: now, limit: HOLDERS_MAX });
-  const held = await heldBy(parts, participant, { resource, now });
+  const requesterClaim = await findClaimOfRequester(parts, participant, { resource, now });
   const isSuperior = superiorsOf(parts, participant);
   const [delegated, holders] = partition(
     claims.filter((claim) => !isOf(claim, participant)),
@@ -64,25 +64,33 @@ export async function findOpposition(parts: OppositionParts, wanted: Wanted): Pr
   const base = parts.known.seen(participant.session, resource);
   const changer = await changerOf(parts, wanted);
   const against = [
-    ...holders.map((claim) => holder(claim, { participant, declarers })),
-    ...(isDeclarer ? [] : declarersWithoutClaim(declarers, { participant, holders })),
+    ...holders.map((claim) => contestantFromClaim(claim, { participant, declarers })),
+    ...(isDeclarer ? [] : listDeclarersWithoutClaim(declarers, { participant, holders })),
   ];
   const stale = changer && !against.some((other) => isSame(other, changer)) ? [changer] : [];
   const all = [...against, ...stale];
-  const found = { ...(held && { held }), lastToken, holders, delegated, ...(base && { base: base.version }) };
+  const found = {
+    ...(requesterClaim && { held: requesterClaim }),
+    lastToken,
+    holders,
+    delegated,
+    ...(base && { base: base.version }),
+  };
   if (all.length === 0) return found;
-  const requester = requesterOf(participant, { held, lastToken, isDeclarer });
+  const requester = requesterOf(participant, { held: requesterClaim, lastToken, isDeclarer });
   const cause = against.length > 0 ? "overlap" : "stale_base";
-  return { ...found, contest: { cause, claims: [...strongest(all), requester] } };
+  return { ...found, contest: { cause, claims: [...pickStrongest(all), requester] } };
 }
 
 /** The requester's claim that covers the resource, as its own log has it, unless another process has ended it. */
-export async function heldBy(
+export async function findClaimOfRequester(
   { store }: Pick<OppositionParts, "store">,
   { runId, stepId, state }: Pick<Participant, "runId" | "stepId" | "state">,
   { resource, now }: { readonly resource: string; readonly now: EpochMs },
 ): Promise<ClaimEntry | undefined> {
-  const tokens = resourceAndAbove(resource).map((name) => state.holdings.get(holdingOf(stepId, name)) ?? 0);
+  const tokens = listResourceAndAbove(resource).map(
+    (name) => state.holdings.get(holdingOf(stepId, name)) ?? 0,
+  );
   const token = tokens.find((candidate) => (state.claims.get(candidate)?.expiresAtMs ?? 0) > now);
   if (token === undefined) return undefined;
   const [claim] = await store.claims({ runId, after: token - 1, limit: 1 });
@@ -90,10 +98,10 @@ export async function heldBy(
 }
 
 /** As many as a conflict can name: those of the highest priority, and of these the earliest. */
-function strongest(against: readonly Contestant[]): Contestant[] {
+function pickStrongest(against: readonly Contestant[]): Contestant[] {
   if (against.length < BOUNDS.claimsMax) return [...against];
-  const level = ({ priority }: Contestant): number => PRIORITIES.indexOf(priority);
-  return against.toSorted((a, b) => level(b) - level(a)).slice(0, BOUNDS.claimsMax - 1);
+  const rankPriority = ({ priority }: Contestant): number => PRIORITIES.indexOf(priority);
+  return against.toSorted((a, b) => rankPriority(b) - rankPriority(a)).slice(0, BOUNDS.claimsMax - 1);
 }
 
 /**
@@ -135,14 +143,19 @@ function isSame(a: Contestant, b: Contestant): boolean {
 
 function requesterOf(
   { stepId, priority }: Participant,
-  given: { readonly held: ClaimEntry | undefined; readonly lastToken: number; readonly isDeclarer: boolean },
+  standing: {
+    readonly held: ClaimEntry | undefined;
+    readonly lastToken: number;
+    readonly isDeclarer: boolean;
+  },
 ): Contestant {
-  const { held, lastToken, isDeclarer } = given;
+  const { held: requesterClaim, lastToken, isDeclarer } = standing;
   return {
-    ...{ stepId, priority },
-    claimedSequence: held?.token ?? lastToken + 1,
+    stepId,
+    priority,
+    claimedSequence: requesterClaim?.token ?? lastToken + 1,
     ...(isDeclarer && { declared: true }),
-    ...(held && { expiresAtMs: held.expiresAtMs }),
+    ...(requesterClaim && { expiresAtMs: requesterClaim.expiresAtMs }),
   };
 }
 
@@ -151,18 +164,21 @@ interface Among {
   readonly declarers: readonly Step[];
 }
 
-function holder(claim: ClaimEntry, { participant, declarers }: Among): Contestant {
+function contestantFromClaim(claim: ClaimEntry, { participant, declarers }: Among): Contestant {
   const { runId, stepId, priority, token, expiresAtMs } = claim;
   const isForeign = runId !== participant.runId;
   const isDeclared = !isForeign && declarers.some(({ spec }) => spec.stepId === stepId);
   return {
-    ...{ stepId, priority, claimedSequence: token, expiresAtMs },
+    stepId,
+    priority,
+    claimedSequence: token,
+    expiresAtMs,
     ...(isForeign && { coordinationId: runId }),
     ...(isDeclared && { declared: true }),
   };
 }
 
-function declarersWithoutClaim(
+function listDeclarersWithoutClaim(
   declarers: readonly Step[],
   { participant, holders }: { readonly participant: Participant; readonly holders: readonly ClaimEntry[] },
 ): Contestant[] {
@@ -179,19 +195,21 @@ function declarersWithoutClaim(
  */
 async function changerOf(parts: OppositionParts, wanted: Wanted): Promise<Contestant | undefined> {
   const { participant, resource } = wanted;
-  const look = comparable(wanted);
+  const look = findComparableLook(wanted);
   if (!look) return undefined;
   const seen = parts.known.seen(participant.session, resource);
-  const sinceMs = seen ? changedSince(seen, look) : unseenSince(wanted, look);
+  const sinceMs = seen ? findChangeSince(seen, look) : findUnseenSince(wanted, look);
   if (sinceMs === undefined) return undefined;
-  const last = await lastChange(parts, resource);
+  const last = await findLastChange(parts, resource);
   const missed = last && missedOf(last, { participant, seen, look, sinceMs });
-  if (missed) return changer(participant, missed);
-  return seen && wanted.replaces ? outsider(parts, { participant, seenAtMs: seen.atMs, look }) : undefined;
+  if (missed) return contestantFromChange(participant, missed);
+  return seen && wanted.replaces
+    ? findOutsider(parts, { participant, seenAtMs: seen.atMs, look })
+    : undefined;
 }
 
 /** Content that a version tells, and that no call is about to change. */
-function comparable({ resource, look, isUnderWay }: Wanted): Looked | undefined {
+function findComparableLook({ resource, look, isUnderWay }: Wanted): Looked | undefined {
   if (!isFile(resource) || isUnderWay) return undefined;
   return look?.kind === "unreadable" ? undefined : look;
 }
@@ -216,11 +234,11 @@ function missedOf(last: LastChange, { participant, seen, look, sinceMs }: Missin
 
 type Looked = Exclude<FileLook, { kind: "unreadable" }>;
 
-function changedSince({ version, atMs }: Seen, look: Looked): EpochMs | undefined {
+function findChangeSince({ version, atMs }: Seen, look: Looked): EpochMs | undefined {
   return version === look.version ? undefined : atMs;
 }
 
-function unseenSince({ replaces, participant }: Wanted, look: Looked): EpochMs | undefined {
+function findUnseenSince({ replaces, participant }: Wanted, look: Looked): EpochMs | undefined {
   return replaces && look.kind !== "absent" ? participant.beganAtMs : undefined;
 }
 
@@ -234,18 +252,18 @@ interface LastChange {
   readonly step: Step | undefined;
 }
 
-async function lastChange(
+async function findLastChange(
   { store, runs }: OppositionParts,
   resource: string,
 ): Promise<LastChange | undefined> {
-  const found = await store.find(changedName(resource));
+  const found = await store.find(nameOfChanged(resource));
   const state = found && (await runs.latest(found.runId));
   if (!found || !state || state.kind === "unopened") return undefined;
   const change = state.changes.get(resource);
   return change && { runId: found.runId, change, step: state.steps.get(change.stepId) };
 }
 
-function changer(participant: Participant, { runId, change, step }: LastChange): Contestant {
+function contestantFromChange(participant: Participant, { runId, change, step }: LastChange): Contestant {
   return {
     stepId: change.stepId,
     priority: step?.spec.priority ?? "normal",
@@ -256,13 +274,13 @@ function changer(participant: Participant, { runId, change, step }: LastChange):
 }
 
 /** Not a step that is known: a person, another program, or a shell command. It may have been the session's own. */
-function outsider(
-  { known }: OppositionParts,
-  given: { readonly participant: Participant; readonly seenAtMs: EpochMs; readonly look: FileLook },
+function findOutsider(
+  { known: knownVersions }: OppositionParts,
+  sighting: { readonly participant: Participant; readonly seenAtMs: EpochMs; readonly look: FileLook },
 ): Contestant | undefined {
-  const touchedAtMs = known.touchedAtMs(given.participant.session);
-  if (given.look.kind === "absent" || (touchedAtMs !== undefined && touchedAtMs >= given.seenAtMs))
+  const touchedAtMs = knownVersions.touchedAtMs(sighting.participant.session);
+  if (sighting.look.kind === "absent" || (touchedAtMs !== undefined && touchedAtMs >= sighting.seenAtMs))
     return undefined;
-  const { seenAtMs: changedAtMs } = given;
+  const { seenAtMs: changedAtMs } = sighting;
   return { stepId: OUTSIDE_STEP_ID, priority: "normal", claimedSequence: 0, changedAtMs };
 }

@@ -35,20 +35,20 @@ interface OfSession {
 export function createKnownVersions(): KnownVersions {
   const sessions = new Map<SessionKey, OfSession>();
   let order = 0;
-  const of = (session: SessionKey): OfSession => {
-    const known = sessions.get(session) ?? { resources: new Map<string, Seen>() };
-    toEnd(sessions, session, known, SESSIONS_MAX);
-    return known;
+  const findSession = (session: SessionKey): OfSession => {
+    const seenBySession = sessions.get(session) ?? { resources: new Map<string, Seen>() };
+    toEnd(sessions, session, seenBySession, SESSIONS_MAX);
+    return seenBySession;
   };
   return {
     seen: (session, resource) => sessions.get(session)?.resources.get(resource),
     see: (session, resource, sight) => {
       order += 1;
-      toEnd(of(session).resources, resource, { ...sight, order }, RESOURCES_MAX);
+      toEnd(findSession(session).resources, resource, { ...sight, order }, RESOURCES_MAX);
     },
     order: () => order,
     touchAnything: (session, atMs) => {
-      of(session).touchedAtMs = atMs;
+      findSession(session).touchedAtMs = atMs;
     },
     touchedAtMs: (session) => sessions.get(session)?.touchedAtMs,
   };

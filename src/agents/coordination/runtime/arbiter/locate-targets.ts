@@ -6,11 +6,11 @@ import type { Place, WriteCall } from "./write-call.ts";
 import type { Looked } from "./writes-under-way.ts";
 
 /** What the call would show to its session. */
-export async function looksOf(it: Arbitration, reads: readonly Place[]): Promise<Looked[]> {
+export async function looksOf(arbiter: Arbitration, reads: readonly Place[]): Promise<Looked[]> {
   const looks: Looked[] = [];
   for (const place of reads) {
-    const resource = "resource" in place ? undefined : await it.files.locate(place.path, place.folder);
-    const look = resource === undefined ? undefined : await it.files.look(resource);
+    const resource = "resource" in place ? undefined : await arbiter.files.locate(place.path, place.folder);
+    const look = resource === undefined ? undefined : await arbiter.files.look(resource);
     if (resource !== undefined && look && "version" in look) looks.push({ resource, version: look.version });
   }
   return looks;
@@ -24,32 +24,35 @@ export interface Located {
 
 /** Several changes of one resource are one. */
 export async function locateTargets(
-  it: Arbitration,
+  arbiter: Arbitration,
   participant: Participant,
   call: WriteCall,
 ): Promise<Located> {
-  const above = sessionsAbove(participant);
+  const above = listSessionsAbove(participant);
   const targets = new Map<string, LocatedTarget>();
   let isUnplaced = false;
   for (const [index, { at, propose, replaces }] of call.targets.entries()) {
     const resource =
-      "resource" in at ? at.resource.toWellFormed() : await it.files.locate(at.path, at.folder);
+      "resource" in at ? at.resource.toWellFormed() : await arbiter.files.locate(at.path, at.folder);
     if (resource === undefined) isUnplaced = true;
     if (resource === undefined || above.has(resource)) continue;
     const before = targets.get(resource);
-    targets.set(resource, before ? both(before, propose) : { resource, index, propose, replaces });
+    targets.set(
+      resource,
+      before ? combineProposals(before, propose) : { resource, index, propose, replaces },
+    );
   }
   // In one order for all, so that two calls never hold each other up.
   return { targets: [...targets.values()].sort((a, b) => (a.resource < b.resource ? -1 : 1)), isUnplaced };
 }
 
 /** Telling the session that one works for something is nothing to contend for: the host queues what it is told. */
-function sessionsAbove({ state, stepId }: Participant): ReadonlySet<string> {
+function listSessionsAbove({ state, stepId }: Participant): ReadonlySet<string> {
   const source = state.steps.get(stepId)?.spec.sourceSession;
   return new Set([state.created.ownerSession, ...(source ? [source] : [])].map((key) => `session:${key}`));
 }
 
-function both(first: LocatedTarget, then: LocatedTarget["propose"]): LocatedTarget {
+function combineProposals(first: LocatedTarget, then: LocatedTarget["propose"]): LocatedTarget {
   const { propose } = first;
   if (!propose || !then) return { ...first, propose: undefined };
   return {

@@ -26,49 +26,49 @@ type Parts = Pick<ArbiterParts, "content" | "textMerge" | "refOf">;
 
 export function mergeChange(parts: Parts, change: Mergeable): Promise<MergedChange> | MergedChange {
   const { look } = change;
-  if (change.isBeingWritten) return obstacle("being_written");
+  if (change.isBeingWritten) return createObstacle("being_written");
   switch (look.kind) {
     case "absent":
-      return created(parts, change);
+      return takeCreation(parts, change);
     case "text":
       return mergeTexts(parts, change, look);
     case "other":
-      return obstacle(look.because);
+      return createObstacle(look.because);
     case "folder":
     case "unreadable":
-      return obstacle("not_a_file");
+      return createObstacle("not_a_file");
   }
 }
 
 async function mergeTexts(parts: Parts, { base, propose }: Mergeable, look: TextLook): Promise<MergedChange> {
   const before = await textOf(parts, { base, look });
-  if (before === "unknown") return obstacle("no_base");
+  if (before === "unknown") return createObstacle("no_base");
   const proposed = propose?.(before?.text) ?? { kind: "deleted" };
-  if (proposed.kind === "deleted") return obstacle("not_a_file");
+  if (proposed.kind === "deleted") return createObstacle("not_a_file");
   if (proposed.kind === "fails") return onCurrent(parts, { look, base, proposed: propose?.(look.text) });
-  return threeWay(parts, { look, base, before: before?.text ?? "", proposed: proposed.text });
+  return mergeThreeWay(parts, { look, base, before: before?.text ?? "", proposed: proposed.text });
 }
 
-async function threeWay(
+async function mergeThreeWay(
   parts: Parts,
-  given: {
+  sides: {
     readonly look: TextLook;
     readonly base: string | undefined;
     readonly before: string;
     readonly proposed: string;
   },
 ): Promise<MergedChange> {
-  const { look, base = look.version, before, proposed } = given;
+  const { look, base = look.version, before, proposed } = sides;
   const merge = await parts.textMerge();
   const merged = merge.merge({ base: before, current: look.text, proposed });
-  if (merged.kind === "obstacle") return obstacle(merged.obstacle);
+  if (merged.kind === "obstacle") return createObstacle(merged.obstacle);
   return { ...clean(parts, { base, current: look.version, text: merged.text }), proposed };
 }
 
 /** Who claimed it has not written it: there is nothing to merge with, unless it was there and is deleted. */
-function created(parts: Parts, { base, look, propose }: Mergeable): MergedChange {
+function takeCreation(parts: Parts, { base, look, propose }: Mergeable): MergedChange {
   const proposed = base === undefined || base === "absent" ? propose?.(undefined) : undefined;
-  if (proposed?.kind !== "text" || look.kind !== "absent") return obstacle("not_a_file");
+  if (proposed?.kind !== "text" || look.kind !== "absent") return createObstacle("not_a_file");
   return clean(parts, { base: look.version, current: look.version, text: proposed.text });
 }
 
@@ -81,7 +81,7 @@ function onCurrent(
     proposed,
   }: { readonly look: TextLook; readonly base: string | undefined; readonly proposed: Proposed | undefined },
 ): MergedChange {
-  if (proposed?.kind !== "text") return obstacle("does_not_apply");
+  if (proposed?.kind !== "text") return createObstacle("does_not_apply");
   return clean(parts, { base, current: look.version, text: proposed.text });
 }
 
@@ -105,6 +105,6 @@ function clean(
   return { evidence: { kind: "clean", base, current, merged }, text };
 }
 
-function obstacle(which: MergeObstacle): MergedChange {
+function createObstacle(which: MergeObstacle): MergedChange {
   return { evidence: { kind: "obstacle", obstacle: which } };
 }

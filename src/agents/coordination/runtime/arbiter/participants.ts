@@ -13,7 +13,7 @@ import {
 } from "../../contracts/ids.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
-import { childName } from "../../ledger/summary.ts";
+import { nameOfChild } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import { openEntries } from "../log/open-runs.ts";
 import type { RunLog } from "../log/run-log.ts";
@@ -62,7 +62,7 @@ export function createParticipants(parts: {
     const runs = [...(owned.get(session) ?? [])].toSorted(([, a], [, b]) => a - b);
     return runs.at(-1)?.[0];
   };
-  const owners = onceDone(async () => {
+  const owners = runUntilDone(async () => {
     for await (const { runId, summary } of openEntries(parts.store))
       add(summary.ownerSession, runId, summary.createdAtMs);
   });
@@ -78,29 +78,29 @@ export function createParticipants(parts: {
     },
     standingOf: async (session) => {
       await owners();
-      const found = await parts.store.find(childName(session));
+      const found = await parts.store.find(nameOfChild(session));
       const asChild =
-        found?.stepId && standingOfChild(await parts.runs.state(found.runId), found.stepId, session);
-      return asChild ?? (await standingOfOwner(parts.runs, newestOf(session), session));
+        found?.stepId && findStandingOfChild(await parts.runs.state(found.runId), found.stepId, session);
+      return asChild ?? (await findStandingOfOwner(parts.runs, newestOf(session), session));
     },
   };
 }
 
 /** What was open before this process began is learnt before anybody is ruled on; what failed is tried again. */
-function onceDone(work: () => Promise<void>): () => Promise<void> {
-  let done: Promise<void> | undefined;
+function runUntilDone(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | undefined;
   return async () => {
-    done ??= work();
+    running ??= work();
     try {
-      await done;
+      await running;
     } catch (error) {
-      done = undefined;
+      running = undefined;
       throw error;
     }
   };
 }
 
-async function standingOfOwner(
+async function findStandingOfOwner(
   runs: RunLog,
   newest: CoordinationId | undefined,
   session: SessionKey,
@@ -123,7 +123,7 @@ export function canBeAskedAbout(
 }
 
 /** `undefined` for the child of a coordination that has ended. */
-function standingOfChild(state: Coordination, stepId: StepId, session: SessionKey): Standing | undefined {
+function findStandingOfChild(state: Coordination, stepId: StepId, session: SessionKey): Standing | undefined {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
   if (state.kind !== "open" || !step) return undefined;
   if (isGivenUp(step, session)) return { kind: "given_up", stepId };
@@ -131,7 +131,10 @@ function standingOfChild(state: Coordination, stepId: StepId, session: SessionKe
   return {
     kind: "participant",
     participant: {
-      ...{ runId: state.coordinationId, stepId, session, state },
+      runId: state.coordinationId,
+      stepId,
+      session,
+      state,
       priority: step.spec.priority,
       beganAtMs: step.phase.dispatchedAtMs,
     },

@@ -49,24 +49,24 @@ export function createPluginRulings(
   parts: Parts,
   { tool, beganAtMs }: { readonly tool: string; readonly beganAtMs: EpochMs },
 ): PluginRulings {
-  const known = new Map<string, Said>();
+  const answers = new Map<string, Said>();
   const unasked = new Map<string, { readonly resource: string; readonly contest: Contested }>();
   const deadlineAtMs = addMs(beganAtMs, PLUGINS_MS);
   return {
     on: (participant, resource, contest) => {
       if (contest.from === "high_risk" || !parts.hooks?.hasAny("arbitrate")) return NOTHING;
       const key = evidenceOf(participant, resource, contest);
-      const said = known.get(key);
-      if (!said) unasked.set(key, { resource, contest });
-      return said;
+      const answer = answers.get(key);
+      if (!answer) unasked.set(key, { resource, contest });
+      return answer;
     },
     ask: async (participant) => {
-      const asked = [...unasked];
+      const contests = [...unasked];
       unasked.clear();
       await Promise.all(
-        asked.map(async ([key, { resource, contest }]) => {
+        contests.map(async ([key, { resource, contest }]) => {
           const question = await questionOf(parts, participant, { resource, contest, tool });
-          known.set(key, await saidOf(parts, question, deadlineAtMs));
+          answers.set(key, await askPlugins(parts, question, deadlineAtMs));
         }),
       );
     },
@@ -98,18 +98,22 @@ async function questionOf(
 ): Promise<PluginContest> {
   const { cause, strategy, claims } = contest;
   const { runId } = participant;
-  const side = async (claim: Contestant): Promise<ContestSide> => {
-    const { claimedSequence: _, ...known } = claim;
+  const describeSide = async (claim: Contestant): Promise<ContestSide> => {
+    const { claimedSequence: _, ...claimFields } = claim;
     const agentId = await agentOf(runs, { ...claim, coordinationId: claim.coordinationId ?? runId });
-    return { ...known, ...(agentId && { agentId }) };
+    return { ...claimFields, ...(agentId && { agentId }) };
   };
   const requester = claims.find((claim) => isOf(participant, claim));
   invariant(requester !== undefined, "A1: the requester is one of the claims");
   const holders = claims.filter((claim) => claim !== requester);
   return {
-    ...{ coordinationId: runId, resource, cause, strategy, tool },
-    requester: await side(requester),
-    holders: await Promise.all(holders.map(side)),
+    coordinationId: runId,
+    resource,
+    cause,
+    strategy,
+    tool,
+    requester: await describeSide(requester),
+    holders: await Promise.all(holders.map(describeSide)),
   };
 }
 
@@ -122,16 +126,16 @@ async function agentOf(
   return stepId === OWNER_STEP_ID ? state.created.ownerAgent : state.steps.get(stepId)?.spec.agentId;
 }
 
-async function saidOf(parts: Parts, question: PluginContest, deadlineAtMs: EpochMs): Promise<Said> {
+async function askPlugins(parts: Parts, question: PluginContest, deadlineAtMs: EpochMs): Promise<Said> {
   try {
-    return read(await inTime(parts, question, deadlineAtMs));
+    return read(await awaitPlugins(parts, question, deadlineAtMs));
   } catch {
-    return failed(undefined, "a plugin that rules on writes failed");
+    return createFailedAnswer(undefined, "a plugin that rules on writes failed");
   }
 }
 
 /** The host of the hooks ends them in time itself; nothing may depend on that. */
-async function inTime(
+async function awaitPlugins(
   { hooks, clock }: Parts,
   question: PluginContest,
   deadlineAtMs: EpochMs,
@@ -146,16 +150,17 @@ async function inTime(
   }
 }
 
-function read(said: ContestSaid | "late" | undefined): Said {
-  if (said === "late") return failed(undefined, "the plugins that rule on writes did not answer in time");
-  if (!said) return NOTHING;
-  if ("failed" in said) return failed(said.failed, said.message);
-  const ruling = pluginRulingSchema.safeParse({ plugin: `plugin:${said.plugin}`, award: said.award });
-  if (!ruling.success) return failed(undefined, "a plugin that rules on writes has no usable id");
-  return { ruling: ruling.data, sentence: `the plugin ${said.plugin} ruled so: ${said.reason}` };
+function read(answer: ContestSaid | "late" | undefined): Said {
+  if (answer === "late")
+    return createFailedAnswer(undefined, "the plugins that rule on writes did not answer in time");
+  if (!answer) return NOTHING;
+  if ("failed" in answer) return createFailedAnswer(answer.failed, answer.message);
+  const ruling = pluginRulingSchema.safeParse({ plugin: `plugin:${answer.plugin}`, award: answer.award });
+  if (!ruling.success) return createFailedAnswer(undefined, "a plugin that rules on writes has no usable id");
+  return { ruling: ruling.data, sentence: `the plugin ${answer.plugin} ruled so: ${answer.reason}` };
 }
 
-function failed(plugin: string | undefined, sentence: string): Said {
+function createFailedAnswer(plugin: string | undefined, sentence: string): Said {
   const named = pluginRulingSchema.safeParse({ plugin: `plugin:${plugin}`, award: "holder", failed: true });
   const ruling: PluginRuling =
     plugin !== undefined && named.success ? named.data : { award: "holder", failed: true };

@@ -14,39 +14,40 @@ export interface Ending {
 const UNRECORDED_MAX = 1_000;
 
 /** Whatever the host says, what is in the files decides. */
-export async function recordChanges(it: Arbitration, call: CallUnderWay, ending: Ending): Promise<void> {
+export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, ending: Ending): Promise<void> {
   const { participant, looks, changes, mayTouchAnything } = call;
   const { session, runId } = participant;
-  if (mayTouchAnything) it.known.touchAnything(session, it.clock.now());
+  if (mayTouchAnything) arbiter.known.touchAnything(session, arbiter.clock.now());
   // What was looked at is as old as the look: a change since then is one that the session does not know.
   if (!ending.hasFailed)
-    for (const { resource, version } of looks) it.known.see(session, resource, { version, atMs: call.atMs });
+    for (const { resource, version } of looks)
+      arbiter.known.see(session, resource, { version, atMs: call.atMs });
   const commands: Command[] = [];
-  for (const change of changes) commands.push(...(await endOf(it, call, { change, ending })));
+  for (const change of changes) commands.push(...(await endOf(arbiter, call, { change, ending })));
   if (commands.length === 0) return;
-  it.unrecorded.push({ runId, commands });
-  await recordRest(it);
+  arbiter.unrecorded.push({ runId, commands });
+  await recordRest(arbiter);
 }
 
 /** What follows from one change, made or not. */
 async function endOf(
-  it: Arbitration,
+  arbiter: Arbitration,
   call: CallUnderWay,
   { change, ending }: { readonly change: ChangeUnderWay; readonly ending: Ending },
 ): Promise<Command[]> {
   const { resource, token, before } = change;
   const { stepId } = call.participant;
-  const version = await versionOf(it, resource);
+  const version = await versionOf(arbiter, resource);
   if (version !== undefined && version !== before) {
-    see(it, call, { change, version });
+    see(arbiter, call, { change, version });
     return [{ type: "recordChange", stepId, resource, version, tool: call.tool || "unnamed", token }];
   }
-  if (version !== undefined && !ending.hasFailed) see(it, call, { change, version });
-  return ending.hasFailed ? released(it, call, change) : [];
+  if (version !== undefined && !ending.hasFailed) see(arbiter, call, { change, version });
+  return ending.hasFailed ? releaseUnusedClaim(arbiter, call, change) : [];
 }
 
 /** A claim that nothing was done under keeps nobody out. */
-function released(
+function releaseUnusedClaim(
   { underWay }: Arbitration,
   call: CallUnderWay,
   { token, isNew }: ChangeUnderWay,
@@ -62,16 +63,17 @@ async function versionOf({ files }: Arbitration, resource: string): Promise<stri
 
 /** Who changed a part of what it had not seen knows that part alone. What it learnt since the call began, it learnt of its own. */
 function see(
-  { known, clock }: Arbitration,
+  { known: knownVersions, clock }: Arbitration,
   { participant: { session }, seenOrder }: CallUnderWay,
   {
     change: { resource, before, replaces, knownAs },
     version,
   }: { readonly change: ChangeUnderWay; readonly version: string },
 ): void {
-  const seen = known.seen(session, resource);
+  const seen = knownVersions.seen(session, resource);
   const hadSeen = seen !== undefined && (seen.version === before || seen.order > seenOrder);
-  if (replaces || hadSeen) known.see(session, resource, { version: knownAs ?? version, atMs: clock.now() });
+  if (replaces || hadSeen)
+    knownVersions.see(session, resource, { version: knownAs ?? version, atMs: clock.now() });
 }
 
 /** What a later try may record. */
@@ -83,8 +85,8 @@ const TRIED_AGAIN: ReadonlySet<string> = new Set([
 ] satisfies ErrorCode[]);
 
 /** Also what could not be recorded before, such as when the ledger was busy. What two calls find at once is recorded by one of them. */
-export async function recordRest(it: Recording): Promise<void> {
-  await it.inRecordingTurn(() => recordAll(it));
+export async function recordRest(arbiter: Recording): Promise<void> {
+  await arbiter.inRecordingTurn(() => recordAll(arbiter));
 }
 
 type Recording = Pick<Arbitration, "unrecorded" | "inRecordingTurn" | "runs" | "logger">;

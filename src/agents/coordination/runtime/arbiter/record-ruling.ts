@@ -4,22 +4,22 @@ import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command, ResourceRequest } from "../../contracts/commands.ts";
 import { CoordinationError, invariant, isCoordinationError } from "../../contracts/errors.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
-import { isContested, openQuestion, sameConflict } from "../../dispatch/conflict-facts.ts";
+import { isContested, findOpenReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Arbitration } from "./arbiter-state.ts";
 import { recordChanges } from "./record-changes.ts";
-import { rulingAgain } from "./ruling-again.ts";
+import { ruleAgainAfterRace } from "./ruling-again.ts";
 import { contentOf } from "./assess-call.ts";
 import { type Assessed } from "./assessed-target.ts";
 import {
-  askedSentence,
+  describeOpenQuestions,
   recordRefusedSentence,
-  refusalSentence,
-  reviewText,
+  describeRefusal,
+  createReviewText,
   type OpenQuestion,
 } from "./conflict-sentence.ts";
-import { openQuestionOn } from "../../dispatch/conflict-questions.ts";
+import { findOpenQuestion } from "../../dispatch/conflict-questions.ts";
 import { approvalOf, claimOver, endWithin } from "./claim-over.ts";
 import type { Participant } from "./participants.ts";
 import type { Submitted } from "../log/run-log.ts";
@@ -33,13 +33,13 @@ export interface Ruled {
   readonly looks: readonly Looked[];
 }
 
-export async function grantCall(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { call, assessed } = ruled;
-  await endForeignClaims(it, ruled);
-  const submitted = await submitRequests(it, ruled);
-  if (submitted?.kind === "refused") return notRecorded(submitted);
+  await endForeignClaims(arbiter, ruled);
+  const submitted = await submitRequests(arbiter, ruled);
+  if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
   await beginCall(
-    it,
+    arbiter,
     ruled,
     assessed.map(({ request }) => request.token),
   );
@@ -49,15 +49,19 @@ export async function grantCall(it: Arbitration, ruled: Ruled): Promise<WriteAns
 }
 
 /** What it will have changed is looked at when it has ended. */
-async function beginCall(it: Arbitration, ruled: Ruled, tokens: readonly number[]): Promise<void> {
+async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly number[]): Promise<void> {
   const { participant, call, assessed, looks } = ruled;
   const underWay = {
-    ...{ callKey: call.callKey, tool: call.tool, participant, looks, atMs: it.clock.now() },
+    callKey: call.callKey,
+    tool: call.tool,
+    participant,
+    looks,
+    atMs: arbiter.clock.now(),
     mayTouchAnything: call.mayTouchAnything === true,
-    seenOrder: it.known.order(),
-    changes: assessed.map((one, index) => changeOf(it, one, tokens[index] ?? one.request.token)),
+    seenOrder: arbiter.known.order(),
+    changes: assessed.map((one, index) => changeOf(arbiter, one, tokens[index] ?? one.request.token)),
   };
-  if (!it.underWay.begin(underWay)) await recordChanges(it, underWay, { hasFailed: false });
+  if (!arbiter.underWay.begin(underWay)) await recordChanges(arbiter, underWay, { hasFailed: false });
 }
 
 function changeOf(
@@ -65,25 +69,29 @@ function changeOf(
   { request, target, look, text, proposed }: Assessed,
   token: number,
 ): ChangeUnderWay {
-  const { resource, held } = request;
+  const { resource, held: requesterClaim } = request;
   const before = look && "version" in look ? look.version : "unknown";
   return {
-    ...{ resource, token, before, replaces: target.replaces, isNew: held === undefined },
+    resource,
+    token,
+    before,
+    replaces: target.replaces,
+    isNew: requesterClaim === undefined,
     ...(text !== undefined && { text }),
     ...(proposed !== undefined && { knownAs: `sha256:${refOf(proposed).sha256}` }),
   };
 }
 
 /** The claims that other coordinations lose end in their own logs first; a crash in between leaves them ended, which harms nobody. */
-async function endForeignClaims(it: Arbitration, { participant, assessed }: Ruled): Promise<void> {
+async function endForeignClaims(arbiter: Arbitration, { participant, assessed }: Ruled): Promise<void> {
   const isForeign = ({ runId }: ClaimEntry): boolean => runId !== participant.runId;
   for (const { ruling, holders, delegated, target } of assessed) {
     const losers = ruling?.kind === "granted" ? ruling.losers : [];
-    const lost = holders.filter(({ runId, stepId }) =>
+    const lostClaims = holders.filter(({ runId, stepId }) =>
       losers.some(({ coordinationId, stepId: loser }) => coordinationId === runId && loser === stepId),
     );
-    await endWithin(it, { claims: lost, resource: target.resource, because: "preempted" });
-    await endWithin(it, {
+    await endWithin(arbiter, { claims: lostClaims, resource: target.resource, because: "preempted" });
+    await endWithin(arbiter, {
       claims: delegated.filter(isForeign),
       resource: target.resource,
       because: "delegated",
@@ -92,75 +100,77 @@ async function endForeignClaims(it: Arbitration, { participant, assessed }: Rule
 }
 
 /** Who lost is refused, also where that cannot be recorded. */
-export async function refuseCall(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { participant } = ruled;
-  const lost = lostIn(ruled);
-  const submitted = await recordRefusal(it, ruled);
-  if (submitted?.kind === "refused") return notRecorded(submitted);
+  const refusedTarget = findLostTarget(ruled);
+  const submitted = await recordRefusal(arbiter, ruled);
+  if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
   const state = submitted?.state ?? participant.state;
-  const asked = questionsIn(state, ruled, lost);
-  const [question] = asked;
+  const questions = listOpenQuestions(state, ruled, refusedTarget);
+  const [question] = questions;
   const conflictId = question
     ? question.conflictId
-    : submitted && conflictIdOf(state, participant, lost.request);
-  const sentence = question ? askedSentence(lost, state, asked) : refusalSentence(lost, state, conflictId);
+    : submitted && conflictIdOf(state, participant, refusedTarget.request);
+  const sentence = question
+    ? describeOpenQuestions(refusedTarget, state, questions)
+    : describeRefusal(refusedTarget, state, conflictId);
   return conflictId === undefined ? { kind: "refused", sentence } : { kind: "refused", sentence, conflictId };
 }
 
 /** What the model is told of: what it lost, then what it can mend itself, then what is for people. */
-function lostIn({ assessed }: Ruled): Assessed {
+function findLostTarget({ assessed }: Ruled): Assessed {
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
-  const lost =
+  const refusals =
     assessed.find(({ ruling }) => ruling?.kind === "refused") ??
     reviews.find(({ request }) => !request.contest?.asksPeople) ??
     reviews[0];
-  invariant(lost !== undefined, "A3: a refused call has a ruling");
-  return lost;
+  invariant(refusals !== undefined, "A3: a refused call has a ruling");
+  return refusals;
 }
 
 /** The open questions to people about what the call would change. */
-function questionsIn(
+function listOpenQuestions(
   state: Coordination,
   { participant, assessed }: Ruled,
-  lost: Assessed,
+  refusedTarget: Assessed,
 ): (OpenQuestion & { readonly conflictId?: string | undefined })[] {
-  if (state.kind !== "open" || !lost.request.contest?.asksPeople) return [];
+  if (state.kind !== "open" || !refusedTarget.request.contest?.asksPeople) return [];
   return assessed.flatMap(({ request: { resource } }) => {
-    const question = openQuestionOn(state, participant.stepId, resource);
+    const question = findOpenQuestion(state, participant.stepId, resource);
     if (!question) return [];
     const { escalationId, deadlineAtMs, conflictId } = question;
     return [{ questionId: `${state.coordinationId}:${escalationId}`, deadlineAtMs, conflictId }];
   });
 }
 
-async function recordRefusal(it: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
+async function recordRefusal(arbiter: Arbitration, ruled: Ruled): Promise<Submitted | undefined> {
   try {
-    return await submitRequests(it, ruled);
+    return await submitRequests(arbiter, ruled);
   } catch (error) {
     const { runId, stepId } = ruled.participant;
     const code = isCoordinationError(error) ? error.code : "UNKNOWN";
-    it.logger.error({ runId, stepId, code }, "a refused write could not be recorded");
+    arbiter.logger.error({ runId, stepId, code }, "a refused write could not be recorded");
     return undefined;
   }
 }
 
-export async function openReview(it: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
+export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { participant, assessed } = ruled;
-  const submitted = await submitRequests(it, ruled);
-  if (submitted?.kind === "refused") return notRecorded(submitted);
+  const submitted = await submitRequests(arbiter, ruled);
+  if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
   invariant(submitted !== undefined, "A3: a reviewed call has a ruling");
-  const asked = assessed.filter(({ ruling }) => ruling?.kind === "review");
+  const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
   const questions = new Map(
-    asked.flatMap(({ request: { resource } }) => {
-      const conflictId = questionIn(submitted.state, participant, resource);
+    reviews.flatMap(({ request: { resource } }) => {
+      const conflictId = findOpenConflict(submitted.state, participant, resource);
       return conflictId === undefined ? [] : [[resource, conflictId] as const];
     }),
   );
   return {
     kind: "review",
-    ...reviewText(asked, submitted.state),
-    timeoutMs: it.conflicts.reviewMs,
-    settle: (answer) => settle(it, ruled, { questions, answer }),
+    ...createReviewText(reviews, submitted.state),
+    timeoutMs: arbiter.conflicts.reviewMs,
+    settle: (answer) => settleReview(arbiter, ruled, { questions, answer }),
   };
 }
 
@@ -171,28 +181,28 @@ interface Settling {
 }
 
 /** An approved call happens at once, so it is under way from here. */
-function settle(it: Arbitration, ruled: Ruled, { questions, answer }: Settling): Promise<void> {
+function settleReview(arbiter: Arbitration, ruled: Ruled, { questions, answer }: Settling): Promise<void> {
   const { participant, assessed } = ruled;
-  if (answer === "nobody_to_ask") it.unanswerable.add(participant.session);
+  if (answer === "nobody_to_ask") arbiter.unanswerable.add(participant.session);
   if (answer !== "approved")
-    return it.inTurn(async () => {
+    return arbiter.inTurn(async () => {
       const closing = [...questions.values()].map((conflictId): Command => ({
         type: "settleReview",
         conflictId,
         answer,
       }));
-      await it.runs.submit(participant.runId, closing);
+      await arbiter.runs.submit(participant.runId, closing);
     });
-  return it.inTurn(async () => {
-    const now = it.clock.now();
-    const expiresAtMs = addMs(now, it.conflicts.leaseMs);
+  return arbiter.inTurn(async () => {
+    const now = arbiter.clock.now();
+    const expiresAtMs = addMs(now, arbiter.conflicts.leaseMs);
     const tokens: number[] = [];
     for (const { request } of assessed) {
       const conflictId = questions.get(request.resource);
       const approved = { request, conflictId, expiresAtMs, now };
-      tokens.push(await rulingAgain(() => claimNow(it, ruled, approved)));
+      tokens.push(await ruleAgainAfterRace(() => claimNow(arbiter, ruled, approved)));
     }
-    await beginCall(it, ruled, tokens);
+    await beginCall(arbiter, ruled, tokens);
   });
 }
 
@@ -204,47 +214,51 @@ interface Approved {
   readonly now: EpochMs;
 }
 
-async function claimNow(it: Arbitration, { participant }: Ruled, approved: Approved): Promise<number> {
+async function claimNow(arbiter: Arbitration, { participant }: Ruled, approved: Approved): Promise<number> {
   const { request, conflictId, expiresAtMs, now } = approved;
   const { runId, stepId } = participant;
-  const { claim, held } = await claimOver(it, participant, { resource: request.resource, expiresAtMs, now });
+  const { claim, held: heldClaim } = await claimOver(arbiter, participant, {
+    resource: request.resource,
+    expiresAtMs,
+    now,
+  });
   const { contest: _, held: _held, ...rest } = request;
-  const uncontested = { ...rest, ...claim, ...(held && { held: held.token }) };
+  const uncontested = { ...rest, ...claim, ...(heldClaim && { held: heldClaim.token }) };
   const question = conflictId !== undefined && approvalOf(conflictId, claim);
-  const answered = question && (await it.runs.submit(runId, [question]));
+  const answered = question && (await arbiter.runs.submit(runId, [question]));
   // Nobody stood against it, or the question was closed before the answer came.
   const submitted =
     answered && answered.kind !== "replay"
       ? answered
-      : await it.runs.submit(runId, [{ type: "requestResources", stepId, requests: [uncontested] }]);
-  if (submitted.kind === "refused") notRecorded(submitted);
+      : await arbiter.runs.submit(runId, [{ type: "requestResources", stepId, requests: [uncontested] }]);
+  if (submitted.kind === "refused") refuseUnrecorded(submitted);
   return claim.token;
 }
 
 /** The step has ended, or too much is claimed; a claim that ended just now is ruled on again. */
-function notRecorded({ code, reason }: Submitted & { kind: "refused" }): WriteAnswer {
+function refuseUnrecorded({ code, reason }: Submitted & { kind: "refused" }): WriteAnswer {
   if (code === "STALE_TOKEN") throw new CoordinationError("CLAIM_CONFLICT", reason);
   return { kind: "refused", sentence: recordRefusedSentence(reason) };
 }
 
 /** `undefined` where there is nothing to record. */
 async function submitRequests(
-  it: Arbitration,
+  arbiter: Arbitration,
   { participant, assessed }: Ruled,
 ): Promise<Submitted | undefined> {
   if (assessed.length === 0) return undefined;
   const requests = assessed.map(({ request }) => request);
   const isGranted = assessed.every(({ ruling }) => ruling === undefined || ruling.kind === "granted");
-  const contents = isGranted ? contentsOf(it, assessed) : [];
+  const contents = isGranted ? contentsOf(arbiter, assessed) : [];
   const { runId, stepId } = participant;
-  return it.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
+  return arbiter.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
 }
 
 /** What each side made of a file is the base of later merges; beyond so many bytes of one call nothing is kept. */
-function contentsOf(it: Arbitration, assessed: readonly Assessed[]): ContentInput[] {
+function contentsOf(arbiter: Arbitration, assessed: readonly Assessed[]): ContentInput[] {
   const contents = assessed.flatMap(({ content, proposed }) => [
     ...(content ? [content] : []),
-    ...(proposed === undefined ? [] : [contentOf(it, proposed)]),
+    ...(proposed === undefined ? [] : [contentOf(arbiter, proposed)]),
   ]);
   const bytes = contents.reduce((sum, { ref }) => sum + ref.bytes, 0);
   return bytes <= BOUNDS.mergeBytesPerCallMax ? contents : [];
@@ -256,9 +270,13 @@ function conflictIdOf(
   request: ResourceRequest,
 ): string | undefined {
   if (state.kind !== "open" || !isContested(request)) return undefined;
-  return sameConflict(state, stepId, request)?.conflictId;
+  return findSameConflict(state, stepId, request)?.conflictId;
 }
 
-function questionIn(state: Coordination, { stepId }: Participant, resource: string): string | undefined {
-  return state.kind === "open" ? openQuestion(state, stepId, resource)?.conflictId : undefined;
+function findOpenConflict(
+  state: Coordination,
+  { stepId }: Participant,
+  resource: string,
+): string | undefined {
+  return state.kind === "open" ? findOpenReview(state, stepId, resource)?.conflictId : undefined;
 }

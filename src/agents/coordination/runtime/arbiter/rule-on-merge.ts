@@ -20,16 +20,16 @@ interface ToMerge extends Pick<Assessed, "target" | "look" | "underWay"> {
 
 export async function ruleOnMerge(
   parts: ArbiterParts,
-  { target, look = { kind: "unreadable" }, underWay, found, own }: ToMerge,
+  { target, look = { kind: "unreadable" }, underWay, found, own: ownChange }: ToMerge,
 ): Promise<MergeOutcome> {
-  if (own && !underWay) return changeOfOwn(parts, target, own);
-  const base = found.base ?? (await baseOfFirst(parts, found, target.resource));
+  if (ownChange && !underWay) return changeOfOwn(parts, target, ownChange);
+  const base = found.base ?? (await findBaseOfFirstClaim(parts, found, target.resource));
   const { propose } = target;
   const change = await mergeChange(parts, { propose, look, base, isBeingWritten: underWay !== undefined });
   const { evidence, text, proposed } = change;
   return {
     evidence,
-    ...(text !== undefined && written(target, look, text)),
+    ...(text !== undefined && createRewrite(target, look, text)),
     ...(proposed !== undefined && { proposed }),
   };
 }
@@ -41,18 +41,18 @@ export async function ruleOnMerge(
 function changeOfOwn(
   { refOf }: ArbiterParts,
   { propose, replaces }: LocatedTarget,
-  own: ChangeUnderWay,
+  ownChange: ChangeUnderWay,
 ): MergedChange {
-  const proposed = own.text === undefined || replaces ? undefined : propose?.(own.text);
-  if (proposed?.kind !== "text" || own.text === undefined)
+  const proposed = ownChange.text === undefined || replaces ? undefined : propose?.(ownChange.text);
+  if (proposed?.kind !== "text" || ownChange.text === undefined)
     return { evidence: { kind: "obstacle", obstacle: "being_written" } };
-  const before = `sha256:${refOf(own.text).sha256}`;
+  const before = `sha256:${refOf(ownChange.text).sha256}`;
   const merged = `sha256:${refOf(proposed.text).sha256}`;
   return { evidence: { kind: "clean", base: before, current: before, merged }, text: proposed.text };
 }
 
 /** Both sides began from what the resource was when it was claimed first. */
-async function baseOfFirst(
+async function findBaseOfFirstClaim(
   { runs }: ArbiterParts,
   { holders }: Opposition,
   resource: string,
@@ -63,7 +63,7 @@ async function baseOfFirst(
 }
 
 /** The call is changed only where it would leave something else. */
-function written(
+function createRewrite(
   { index, propose }: LocatedTarget,
   look: FileLook,
   text: string,

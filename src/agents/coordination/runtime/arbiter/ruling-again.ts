@@ -4,7 +4,7 @@ import { isCoordinationError } from "../../contracts/errors.ts";
 const RULINGS_MAX = 8;
 
 /** Rules again where another process claimed something between the ruling and its record (S5). */
-export async function rulingAgain<T>(rule: () => Promise<T>): Promise<T> {
+export async function ruleAgainAfterRace<T>(rule: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await rule();

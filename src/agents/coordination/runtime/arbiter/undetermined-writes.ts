@@ -1,7 +1,7 @@
 /** Owns: what happens to a call that may change something which nobody can name. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Arbitration } from "./arbiter-state.ts";
-import { undeterminedReview, undeterminedSentence } from "./conflict-sentence.ts";
+import { createUndeterminedReview, describeUndetermined } from "./conflict-sentence.ts";
 import { canBeAskedAbout, type Participant } from "./participants.ts";
 import type { Undetermined, WriteAnswer, WriteCall } from "./write-call.ts";
 
@@ -14,31 +14,34 @@ interface Undetermining {
 
 /** `undefined`: the call goes on to be ruled on by what can be named. A review is asked for once that is granted. */
 export async function ruleOnUndetermined(
-  it: Arbitration,
+  arbiter: Arbitration,
   { participant, call, isUnplaced }: Undetermining,
 ): Promise<(WriteAnswer & { kind: "refused" | "review" }) | undefined> {
   const undetermined = call.undetermined ?? (isUnplaced ? UNPLACED : undefined);
   if (!undetermined) return undefined;
   const { because, extractor } = undetermined;
   // What another plugin's code could not tell, or nobody can look at, fails closed, whatever the operator says of shell commands.
-  const action = CLOSED.has(because) ? "denied" : actionOf(it, participant);
+  const action = CLOSED.has(because) ? "denied" : actionOf(arbiter, participant);
   // An allowed shell command is what agents do all day; a record of each would bury the rest.
   if (action === "allowed") return undefined;
-  await it.runs.submit(participant.runId, [
+  await arbiter.runs.submit(participant.runId, [
     {
       type: "recordUndetermined",
-      ...{ stepId: participant.stepId, tool: cut(call.tool), because, action },
+      stepId: participant.stepId,
+      tool: cut(call.tool),
+      because,
+      action,
       ...(extractor !== undefined && { extractor: cut(extractor) }),
     },
   ]);
   if (action === "denied")
-    return { kind: "refused", sentence: undeterminedSentence(call.tool, undetermined) };
+    return { kind: "refused", sentence: describeUndetermined(call.tool, undetermined) };
   return {
     kind: "review",
-    ...undeterminedReview(call.tool),
-    timeoutMs: it.conflicts.reviewMs,
+    ...createUndeterminedReview(call.tool),
+    timeoutMs: arbiter.conflicts.reviewMs,
     settle: (answer) => {
-      if (answer === "nobody_to_ask") it.unanswerable.add(participant.session);
+      if (answer === "nobody_to_ask") arbiter.unanswerable.add(participant.session);
       return Promise.resolve();
     },
   };

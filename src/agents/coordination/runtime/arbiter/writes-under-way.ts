@@ -4,7 +4,7 @@
  *
  * The host runs all hooks of one message before the first of its calls, so nobody ever waits for a call of its own session.
  */
-import { covers } from "../../contracts/resource-names.ts";
+import { isCovering } from "../../contracts/resource-names.ts";
 import type { EpochMs, SessionKey } from "../../contracts/ids.ts";
 import type { Participant } from "./participants.ts";
 
@@ -67,14 +67,16 @@ export interface WritesUnderWay {
 
 export function createWritesUnderWay(): WritesUnderWay {
   const calls = new Map<string, CallUnderWay>();
-  const taken = new Set<CallUnderWay>();
+  const takenCalls = new Set<CallUnderWay>();
   /** Their end can still be recorded, but nobody waits for it. */
   const released = new Set<CallUnderWay>();
-  const waiting = listeners();
-  const missed = recentKeys(MISSED_MAX);
-  const live = (now: EpochMs): CallUnderWay[] =>
-    [...calls.values(), ...taken].filter((call) => !released.has(call) && now < call.atMs + UNDER_WAY_MS_MAX);
-  const forget = (call: CallUnderWay): void => {
+  const waiting = createListeners();
+  const missed = createRecentKeys(MISSED_MAX);
+  const listLiveCalls = (now: EpochMs): CallUnderWay[] =>
+    [...calls.values(), ...takenCalls].filter(
+      (call) => !released.has(call) && now < call.atMs + UNDER_WAY_MS_MAX,
+    );
+  const forgetCall = (call: CallUnderWay): void => {
     calls.delete(call.callKey);
     released.delete(call);
   };
@@ -82,10 +84,10 @@ export function createWritesUnderWay(): WritesUnderWay {
     begin: (call) => {
       if (missed.take(call.callKey)) return false;
       const before = calls.get(call.callKey);
-      if (before) forget(before);
+      if (before) forgetCall(before);
       calls.set(call.callKey, call);
       const [oldest] = calls.values();
-      if (calls.size > CALLS_MAX && oldest) forget(oldest);
+      if (calls.size > CALLS_MAX && oldest) forgetCall(oldest);
       return true;
     },
     take: (callKey) => {
@@ -95,27 +97,23 @@ export function createWritesUnderWay(): WritesUnderWay {
         return undefined;
       }
       calls.delete(callKey);
-      taken.add(call);
+      takenCalls.add(call);
       return call;
     },
     end: (call) => {
-      taken.delete(call);
+      takenCalls.delete(call);
       released.delete(call);
       waiting.call();
     },
     ofOthers: (session, resource, now) =>
-      live(now).find(
-        ({ participant, changes }) =>
-          participant.session !== session &&
-          changes.some((change) => covers(change.resource, resource) || covers(resource, change.resource)),
-      ),
+      listLiveCalls(now).find((call) => call.participant.session !== session && isChanging(call, resource)),
     ofOwn: (session, resource, now) =>
-      live(now)
+      listLiveCalls(now)
         .filter(({ participant }) => participant.session === session)
         .flatMap(({ changes }) => changes)
         .findLast((change) => change.resource === resource),
     isUsed: (token, except) =>
-      [...calls.values(), ...taken].some((call) => call !== except && uses(call, token)),
+      [...calls.values(), ...takenCalls].some((call) => call !== except && isClaimUsed(call, token)),
     onFree: waiting.add,
     freed: (tokens) => {
       if (tokens.length === 0) return;
@@ -127,12 +125,19 @@ export function createWritesUnderWay(): WritesUnderWay {
   };
 }
 
-function uses({ changes }: CallUnderWay, token: number): boolean {
+/** True when the call changes the resource, what is above it or what is below it. */
+function isChanging({ changes }: CallUnderWay, resource: string): boolean {
+  return changes.some(
+    (change) => isCovering(change.resource, resource) || isCovering(resource, change.resource),
+  );
+}
+
+function isClaimUsed({ changes }: CallUnderWay, token: number): boolean {
   return changes.some((change) => change.token === token);
 }
 
 /** Called once each, when it is their time. */
-function listeners(): { readonly add: (run: () => void) => () => void; readonly call: () => void } {
+function createListeners(): { readonly add: (run: () => void) => () => void; readonly call: () => void } {
   const waiting = new Set<() => void>();
   return {
     add: (run) => {
@@ -147,7 +152,7 @@ function listeners(): { readonly add: (run: () => void) => () => void; readonly 
   };
 }
 
-function recentKeys(sizeMax: number): { add(key: string): void; take(key: string): boolean } {
+function createRecentKeys(sizeMax: number): { add(key: string): void; take(key: string): boolean } {
   const keys = new Set<string>();
   return {
     add: (key) => {

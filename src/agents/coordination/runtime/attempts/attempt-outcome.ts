@@ -10,8 +10,8 @@ import {
 import { unreachable } from "../../contracts/errors.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import type { ChildEnding } from "../../contracts/observation.ts";
-import { heldBackIn, isNothingElse, withHeldBack } from "../../gates/placeholder.ts";
-import { statedConfidence } from "../../gates/stated-confidence.ts";
+import { findHeldBack, isOnlyPlaceholders, replaceHeldBack } from "../../gates/placeholder.ts";
+import { readStatedConfidence } from "../../gates/stated-confidence.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { outputsFromReply } from "../../plan/read-outputs.ts";
@@ -34,19 +34,19 @@ interface About {
 export async function outcomeOf(
   parts: OutcomeParts,
   { state, step }: { readonly state: OpenCoordination; readonly step: Step },
-  given: ChildEnding,
+  childEnding: ChildEnding,
 ): Promise<Outcome> {
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
-  const ending = { ...given, ...cleanUsage(given.usage) };
+  const ending = { ...childEnding, ...cleanUsage(childEnding.usage) };
   switch (ending.outcome) {
     case "completed":
-      return completion(parts, { state, step }, ending);
+      return draftCompletion(parts, { state, step }, ending);
     case "timed_out":
-      return only({ type: "timeOutStep", ...about, via: "runner" });
+      return createOutcomeOf({ type: "timeOutStep", ...about, via: "runner" });
     case "failed":
-      return failure(about, stepError("child_failed", ending.message ?? "the agent failed"), ending);
+      return createFailure(about, stepError("child_failed", ending.message ?? "the agent failed"), ending);
     case "cancelled":
-      return failure(
+      return createFailure(
         about,
         stepError("child_cancelled", ending.message ?? "the agent was cancelled"),
         ending,
@@ -68,7 +68,7 @@ interface Ended {
 }
 
 /** What the child reported counts; one that reported nothing is taken at its last words. */
-async function completion(
+async function draftCompletion(
   parts: OutcomeParts,
   { state, step }: Ended,
   ending: ChildEnding,
@@ -76,41 +76,49 @@ async function completion(
   const about = { stepId: step.spec.stepId, attempt: step.phase.attempt };
   const { report } = step;
   if (report?.outcome === "failed")
-    return failure(about, stepError("reported_failed", "the agent reported that it could not do it"), ending);
-  const reply = await saidIn(parts, step, ending.reply ?? "");
+    return createFailure(
+      about,
+      stepError("reported_failed", "the agent reported that it could not do it"),
+      ending,
+    );
+  const reply = await readLastWords(parts, step, ending.reply ?? "");
   if (reply === undefined)
-    return failure(about, stepError("result_lost", "what the agent said was held back and is lost"), ending);
-  const stated = statedConfidence(reply);
-  if (report) return completed(about, report.output, { ...ending, stated });
-  const read = await outputsIn(parts, { state, step }, reply);
-  if (read.kind === "unusable") return failure(about, stepError("output_invalid", read.why), ending);
+    return createFailure(
+      about,
+      stepError("result_lost", "what the agent said was held back and is lost"),
+      ending,
+    );
+  const stated = readStatedConfidence(reply);
+  if (report) return createCompletion(about, report.output, { ...ending, stated });
+  const read = await readOutputs(parts, { state, step }, reply);
+  if (read.kind === "unusable") return createFailure(about, stepError("output_invalid", read.why), ending);
   const { ref } = read.content;
-  return { ...completed(about, ref, { ...ending, stated }), contents: [read.content] };
+  return { ...createCompletion(about, ref, { ...ending, stated }), contents: [read.content] };
 }
 
 /** The words of the agent, also where the host has only what stands for them; `undefined` where they are lost. */
-async function saidIn(
+async function readLastWords(
   { content, withheld }: OutcomeParts,
   { withheld: kept, phase }: Step,
   reply: string,
 ): Promise<string | undefined> {
   const session = sessionOf(phase);
-  const said = session
-    ? withHeldBack(reply, (sha256, shown) => withheld.textOf(session, sha256) ?? shown)
+  const withheldWords = session
+    ? replaceHeldBack(reply, (sha256, shown) => withheld.textOf(session, sha256) ?? shown)
     : reply;
-  if (heldBackIn(said) === undefined) return said;
+  if (findHeldBack(withheldWords) === undefined) return withheldWords;
   if (kept?.attempt === phase.attempt) return content.get(kept.text.sha256);
   // What stands for a text of another session is only quoted.
-  return isNothingElse(said) ? undefined : said;
+  return isOnlyPlaceholders(withheldWords) ? undefined : withheldWords;
 }
 
-function completed(
+function createCompletion(
   about: About,
   output: ContentRef,
   { usage, stated }: ChildEnding & { readonly stated: StatedConfidence },
 ): Outcome {
   const used = usage ? { usage } : {};
-  return only({ type: "completeStep", ...about, via: "runner", output, stated, ...used });
+  return createOutcomeOf({ type: "completeStep", ...about, via: "runner", output, stated, ...used });
 }
 
 type RepliedOutputs =
@@ -118,7 +126,7 @@ type RepliedOutputs =
   /** `why` begins with the path. */
   | { readonly kind: "unusable"; readonly why: string };
 
-async function outputsIn(
+async function readOutputs(
   parts: OutcomeParts,
   { state, step }: Ended,
   reply: string,
@@ -132,20 +140,34 @@ async function outputsIn(
   if (read.kind === "unreadable") return { kind: "unusable", why: `${read.path}: ${read.message}` };
   const [problem] = schema ? (await parts.contract()).check(schema, read.outputs) : [];
   if (problem) return { kind: "unusable", why: `${problem.path}: ${problem.message}` };
-  return { kind: "outputs", content: outputContent(parts, read.outputs) };
+  return { kind: "outputs", content: contentFromOutputs(parts, read.outputs) };
 }
 
 /** Outputs as they are kept: other steps may need them as long as the plan runs. */
-export function outputContent({ refOf }: Pick<OutcomeParts, "refOf">, outputs: JsonObject): ContentInput {
+export function contentFromOutputs(
+  { refOf }: Pick<OutcomeParts, "refOf">,
+  outputs: JsonObject,
+): ContentInput {
   const text = JSON.stringify(outputs);
   return { ref: refOf(text), text, keepWhileRunning: true };
 }
 
-export function failure(about: About, error: StepError, { usage }: Pick<ChildEnding, "usage"> = {}): Outcome {
+export function createFailure(
+  about: About,
+  error: StepError,
+  { usage }: Pick<ChildEnding, "usage"> = {},
+): Outcome {
   const cancelled = error.code === "child_cancelled";
-  return only({ type: "failStep", ...about, error, cancelled, via: "runner", ...(usage && { usage }) });
+  return createOutcomeOf({
+    type: "failStep",
+    ...about,
+    error,
+    cancelled,
+    via: "runner",
+    ...(usage && { usage }),
+  });
 }
 
-function only(command: Command): Outcome {
+function createOutcomeOf(command: Command): Outcome {
   return { commands: [command], contents: [] };
 }

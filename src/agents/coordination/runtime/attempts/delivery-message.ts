@@ -1,10 +1,10 @@
 /** Owns: what the owner of a plan is told at its end. What children wrote is quoted as data, bounded, and never an instruction. */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { StepId } from "../../contracts/ids.ts";
-import { verdictOn } from "../../dispatch/settle-plan.ts";
+import { computeVerdict } from "../../dispatch/settle-plan.ts";
 import type { PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import type { Step } from "../../ledger/state.ts";
-import { gaveUpText } from "../held-results/gave-up.ts";
+import { formatUnmetCriteria } from "../held-results/gave-up.ts";
 import type { Json } from "../../plan/step-graph.ts";
 
 /** Steps that did not complete and are named. */
@@ -15,7 +15,7 @@ const OBJECTIVE_CHARS_MAX = 300;
 const TOLD_MAX = 200;
 
 /** The first of the steps whose outputs are the result: those that no other step waits for. */
-export function toldSteps({ plan, steps }: PlannedCoordination): StepId[] {
+export function listDeliveredSteps({ plan, steps }: PlannedCoordination): StepId[] {
   return steps
     .toSeq()
     .filter(({ spec }) => spec.planned && spec.runner !== "owner" && !plan.dependents.has(spec.stepId))
@@ -24,26 +24,28 @@ export function toldSteps({ plan, steps }: PlannedCoordination): StepId[] {
     .toArray();
 }
 
-export function deliveryMessage(
+export function formatDelivery(
   state: PlannedCoordination,
   objectiveText: string,
   outputs: ReadonlyMap<StepId, Json>,
 ): string {
-  const { status, steps, successCriteria } = verdictOn(state);
-  const gaveUp = gaveUpText(successCriteria);
+  const { status, steps, successCriteria } = computeVerdict(state);
+  const gaveUp = formatUnmetCriteria(successCriteria);
   const objective = objectiveText.replace(/\s+/gu, " ").slice(0, OBJECTIVE_CHARS_MAX).toWellFormed();
   const head = [
     `[Coordination] The plan ${state.coordinationId} has ended: ${status}, ${steps.completed} of ${steps.total} steps completed${gaveUp && `; ${gaveUp}`}.`,
     `Objective: ${objective}`,
-    ...unfinished(state),
+    ...listUnfinishedSteps(state),
   ].join("\n");
   const tail = `Details: coordination_status with coordinationId ${JSON.stringify(state.coordinationId)}.`;
-  return [head, ...quoted(outputs, BOUNDS.deliveryCharsMax - head.length - tail.length - 200), tail].join(
-    "\n\n",
-  );
+  return [
+    head,
+    ...quoteOutputs(outputs, BOUNDS.deliveryCharsMax - head.length - tail.length - 200),
+    tail,
+  ].join("\n\n");
 }
 
-function unfinished({ steps }: PlannedCoordination): string[] {
+function listUnfinishedSteps({ steps }: PlannedCoordination): string[] {
   const others = [...steps.values()].filter(
     ({ spec, phase }) => spec.planned && phase.status !== "completed",
   );
@@ -62,7 +64,7 @@ function fateOf({ phase }: Step): string {
   return `${phase.status.replace("_", " ")}${tries}${why}`;
 }
 
-function quoted(outputs: ReadonlyMap<StepId, Json>, room: number): string[] {
+function quoteOutputs(outputs: ReadonlyMap<StepId, Json>, room: number): string[] {
   if (outputs.size === 0) return [];
   const whole: Record<string, Json> = {};
   const left: string[] = [];

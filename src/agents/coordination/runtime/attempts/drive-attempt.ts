@@ -13,19 +13,19 @@ import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { OpenCoordination, Step } from "../../ledger/state.ts";
 import type { AgentRunner, Attempt, Start } from "../../ports/agent-runner.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import { failure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
-import { boundedAnswer, pause } from "../log/bounded-answer.ts";
-import { cancelNested, nestedPlan, withNested } from "./nested-plans.ts";
+import { createFailure, outcomeOf, type Outcome } from "./attempt-outcome.ts";
+import { askWithin, pause } from "../log/bounded-answer.ts";
+import { cancelNested, findNestedPlan, withNested } from "./nested-plans.ts";
 import {
   attemptOf,
-  messageAgain,
-  messageFor,
+  readSentMessage,
+  createMessage,
   orderFor,
-  sessionFor,
+  chooseSession,
   type Message,
 } from "./prepare-attempt.ts";
 import type { Submitted } from "../log/run-log.ts";
-import { runnerFor, type RuntimeParts } from "../environment/runtime-parts.ts";
+import { chooseRunner, type RuntimeParts } from "../environment/runtime-parts.ts";
 
 /** A start that has not answered by then, beyond what the host is given to acknowledge, may have happened. */
 const START_GRACE_MS = 15_000;
@@ -72,7 +72,9 @@ export async function driveAttempt(
   const cancel = parts.clock.wakeAt(begun.step.phase.deadlineAtMs, () => deadline.abort());
   const ended = new AbortController();
   const drive: Drive = {
-    ...{ ...driven, parts, over: over.promise },
+    ...driven,
+    parts,
+    over: over.promise,
     signal: AbortSignal.any([signal, deadline.signal, ended.signal]),
   };
   try {
@@ -87,13 +89,18 @@ export async function driveAttempt(
 }
 
 /** The attempt as the ledger has it now; `undefined` once it is over. */
-async function current({ parts, runId, stepId, attempt: number }: Drive): Promise<Current | undefined> {
+async function readCurrentAttempt({
+  parts,
+  runId,
+  stepId,
+  attempt: number,
+}: Drive): Promise<Current | undefined> {
   const state = await parts.runs.state(runId);
   if (state.kind !== "open") return undefined;
   const step = state.steps.get(stepId);
   if (!step || step.phase.attempt !== number || !isAtWork(step)) return undefined;
   const attempt = attemptOf(state, step);
-  return attempt && { state, step, attempt, runner: runnerFor(parts, step.spec) };
+  return attempt && { state, step, attempt, runner: chooseRunner(parts, step.spec) };
 }
 
 function isAtWork({ phase }: Step): boolean {
@@ -122,15 +129,15 @@ interface Begun {
 
 /** D1: records the dispatch, or finds it recorded. */
 async function begin(drive: Drive): Promise<Begun | undefined> {
-  const known = await current(drive);
-  if (known) return { step: known.step };
+  const current = await readCurrentAttempt(drive);
+  if (current) return { step: current.step };
   const state = await drive.parts.runs.state(drive.runId);
   const step = state.kind === "open" ? state.steps.get(drive.stepId) : undefined;
   if (!step || state.kind !== "open" || step.phase.attempt + 1 !== drive.attempt) return undefined;
-  const message = await messageFor(drive.parts, state, step);
-  const submitted = await submit(drive, dispatching(drive, { state, step, message }), keptOf(message));
+  const message = await createMessage(drive.parts, state, step);
+  const submitted = await submit(drive, draftDispatch(drive, { state, step, message }), keptOf(message));
   if (submitted.kind === "refused" || message.kind === "unfillable") return undefined;
-  const dispatched = await current(drive);
+  const dispatched = await readCurrentAttempt(drive);
   return dispatched && { step: dispatched.step, message: message.text };
 }
 
@@ -139,7 +146,7 @@ function keptOf(message: Message): ContentInput[] {
   return [{ ref: message.ref, text: message.text, keepWhileRunning: true }];
 }
 
-function dispatching(
+function draftDispatch(
   { parts, stepId, attempt }: Drive,
   {
     state,
@@ -151,23 +158,26 @@ function dispatching(
     type: "dispatchStep",
     stepId,
     attempt,
-    targetSession: sessionFor(parts, state, step, attempt),
+    targetSession: chooseSession(parts, state, step, attempt),
     ...(message.kind === "message" && { message: message.ref }),
   };
   if (message.kind === "message") return [dispatch];
-  return [dispatch, ...failure({ stepId, attempt }, stepError("input_unavailable", message.why)).commands];
+  return [
+    dispatch,
+    ...createFailure({ stepId, attempt }, stepError("input_unavailable", message.why)).commands,
+  ];
 }
 
 async function start(drive: Drive, message: string): Promise<void> {
-  const now = await current(drive);
+  const now = await readCurrentAttempt(drive);
   const order = now && (await orderFor(drive.parts, now.state, { step: now.step, message }));
   const { parts, signal } = drive;
   if (!now || !order || signal.aborted) return;
   const waitMs = now.state.created.acknowledgeMs + START_GRACE_MS;
-  const starting = Promise.resolve(order).then((it) => now.runner.start(it));
+  const starting = Promise.resolve(order).then((startOrder) => now.runner.start(startOrder));
   drive.starts.starting = starting;
   const unknown: Start = { kind: "unknown", message: "the runner did not answer in time" };
-  const started = await boundedAnswer({ ...parts, waitMs, signal }, () => starting, unknown);
+  const started = await askWithin({ ...parts, waitMs, signal }, () => starting, unknown);
   void starting.then(
     () => stopIfOver(drive, now),
     () => undefined,
@@ -181,7 +191,7 @@ async function stopIfOver(drive: Drive, { runner, attempt, step }: Current): Pro
   await drive.over;
   try {
     await drive.parts.runs.settled(drive.runId);
-    if (!(await current(drive))) await runner.cancel(attempt);
+    if (!(await readCurrentAttempt(drive))) await runner.cancel(attempt);
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     drive.parts.logger.warn(
@@ -196,7 +206,7 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
   const about = { stepId: drive.stepId, attempt: drive.attempt };
   if (started.kind === "unknown") return;
   if (started.kind === "refused") {
-    await conclude(drive, failure(about, stepError("spawn_refused", started.message)));
+    await conclude(drive, createFailure(about, stepError("spawn_refused", started.message)));
     return;
   }
   if (started.child.childSessionKey !== now.attempt.childSessionKey) {
@@ -207,19 +217,19 @@ async function record(drive: Drive, now: Current, started: Start): Promise<void>
     return;
   }
   const acknowledged: Command = { type: "acknowledgeStep", ...about, ...started.child, via: "runner" };
-  const outcome = started.ending && (await newestOutcome(drive, now, started.ending));
+  const outcome = started.ending && (await readNewestOutcome(drive, now, started.ending));
   const submitted = await submit(drive, [acknowledged, ...(outcome?.commands ?? [])], outcome?.contents);
   // D3: what came too late is recorded, too.
   if (submitted.kind === "refused" && outcome) await conclude(drive, outcome);
 }
 
 /** The agent may have reported while its end was waited for: the newest report counts. */
-async function newestOutcome(drive: Drive, known: Current, ending: ChildEnding): Promise<Outcome> {
+async function readNewestOutcome(drive: Drive, current: Current, ending: ChildEnding): Promise<Outcome> {
   // What it said last may still be on its way to the disk.
-  await drive.parts.withheld.settled(known.attempt.childSessionKey);
-  for (let now = (await current(drive)) ?? known; ;) {
+  await drive.parts.withheld.settled(current.attempt.childSessionKey);
+  for (let now = (await readCurrentAttempt(drive)) ?? current; ;) {
     const outcome = await outcomeOf(drive.parts, now, ending);
-    const latest = await current(drive);
+    const latest = await readCurrentAttempt(drive);
     if (!latest || latest.step.report === now.step.report) return outcome;
     now = latest;
   }
@@ -232,16 +242,16 @@ function conclude(drive: Drive, { commands, contents }: Outcome): Promise<Submit
 /** Until the attempt is over: waits for its end, and asks now and then whether the host still knows of it. */
 async function follow(drive: Drive): Promise<void> {
   const { parts, signal } = drive;
-  const waitForEnd = oneWait(drive);
+  const waitForEnd = createSharedWait(drive);
   let absences = 0;
-  for (let now = await current(drive); now; now = await current(drive)) {
+  for (let now = await readCurrentAttempt(drive); now; now = await readCurrentAttempt(drive)) {
     const askedAtMs = parts.clock.now();
     const seen = await see(drive, now, waitForEnd);
     if (signal.aborted) return;
     absences = seen.kind === "absent" ? absences + 1 : 0;
-    if (seen.kind === "ended") await ended(drive, now, seen);
+    if (seen.kind === "ended") await recordEnd(drive, now, seen);
     else if (absences >= ABSENCES_MIN) {
-      await lost(drive, now);
+      await recordLostChild(drive, now);
       absences = 0;
       // A host that neither takes the start nor knows of it is not asked for it again and again.
       await pause({ ...parts, waitMs: ASK_AGAIN_MS, signal });
@@ -255,7 +265,7 @@ async function follow(drive: Drive): Promise<void> {
 type WaitForEnd = (now: Current) => Promise<Observation>;
 
 /** The runner is asked to wait once, however many heartbeats pass meanwhile. */
-function oneWait({ parts, signal, runId, stepId }: Drive): WaitForEnd {
+function createSharedWait({ parts, signal, runId, stepId }: Drive): WaitForEnd {
   let waiting: Promise<Observation> | undefined;
   const wait = async ({ runner, attempt }: Current): Promise<Observation> => {
     try {
@@ -277,16 +287,19 @@ async function see(drive: Drive, now: Current, waitForEnd: WaitForEnd): Promise<
   const unknown: Observation = { kind: "unknown" };
   if (now.step.phase.status === "running") {
     const beat = { ...parts, waitMs: parts.settings.sweepMs, signal };
-    const seen = ofAttempt(now.attempt, await boundedAnswer(beat, () => waitForEnd(now), unknown));
+    const seen = filterObservation(now.attempt, await askWithin(beat, () => waitForEnd(now), unknown));
     // That an owner was told is known long before it has answered; the deadline ends the waiting.
     if (seen.kind === "ended" || signal.aborted || isDelivery(now.step)) return seen;
   }
-  const asked = { ...parts, waitMs: ANSWER_MS_MAX, signal };
-  return ofAttempt(now.attempt, await boundedAnswer(asked, () => now.runner.observe(now.attempt), unknown));
+  const bounds = { ...parts, waitMs: ANSWER_MS_MAX, signal };
+  return filterObservation(
+    now.attempt,
+    await askWithin(bounds, () => now.runner.observe(now.attempt), unknown),
+  );
 }
 
 /** An answer about another session says nothing. */
-export function ofAttempt({ childSessionKey }: Attempt, seen: Observation): Observation {
+export function filterObservation({ childSessionKey }: Attempt, seen: Observation): Observation {
   const isOther = "childSessionKey" in seen && seen.childSessionKey !== childSessionKey;
   return isOther ? { kind: "unknown" } : seen;
 }
@@ -299,26 +312,26 @@ async function acknowledge(drive: Drive, seen: Observation & { kind: "running" |
   ]);
 }
 
-async function ended(drive: Drive, now: Current, seen: Observation & { kind: "ended" }): Promise<void> {
+async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind: "ended" }): Promise<void> {
   if (now.step.phase.status === "dispatched") {
     await acknowledge(drive, seen);
     return;
   }
-  if (await waitsForPeople(drive, now)) return;
+  if (await isWaitingForPeople(drive, now)) return;
   const around = { ...drive, session: now.attempt.childSessionKey };
   if (seen.outcome !== "completed") await cancelNested(drive.parts, around);
-  const nested = await nestedPlan(drive.parts, around);
+  const nested = await findNestedPlan(drive.parts, around);
   if (nested?.kind === "open" && seen.outcome === "completed") {
     drive.parts.giveBack(drive.runId, drive.stepId);
     await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
     return;
   }
   const ending = nested?.kind === "ended" ? withNested(seen, nested) : seen;
-  await conclude(drive, await newestOutcome(drive, now, ending));
+  await conclude(drive, await readNewestOutcome(drive, now, ending));
 }
 
 /** What its agent asked people, and was not told yet: it goes on with the answer, in its session. */
-async function waitsForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
+async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
   if (!hasAsked(state, attempt.childSessionKey)) return false;
   drive.parts.giveBack(drive.runId, step.spec.stepId);
   await pause({ ...drive.parts, waitMs: ASK_AGAIN_MS, signal: drive.signal });
@@ -334,12 +347,12 @@ function hasAsked({ openQuestions, escalations, tellings }: OpenCoordination, se
 }
 
 /** D2: what the host surely does not know is started again under the same key, or given up where it may be sent only once. */
-async function lost(drive: Drive, { step, state, attempt }: Current): Promise<void> {
+async function recordLostChild(drive: Drive, { step, state, attempt }: Current): Promise<void> {
   const about = { stepId: drive.stepId, attempt: drive.attempt };
   if (step.phase.status === "running") {
     await cancelNested(drive.parts, { ...drive, session: attempt.childSessionKey });
-    const gone = stepError("child_lost", "the host no longer knows the agent's run");
-    await conclude(drive, failure(about, gone));
+    const lostError = stepError("child_lost", "the host no longer knows the agent's run");
+    await conclude(drive, createFailure(about, lostError));
     return;
   }
   if (step.spec.deliveryMode === "best_effort") {
@@ -347,26 +360,26 @@ async function lost(drive: Drive, { step, state, attempt }: Current): Promise<vo
       "spawn_not_confirmed",
       "the host has no record of the start, and it is sent only once",
     );
-    await conclude(drive, failure(about, unconfirmed));
+    await conclude(drive, createFailure(about, unconfirmed));
     return;
   }
-  const message = await messageAgain(drive.parts, state, step);
+  const message = await readSentMessage(drive.parts, state, step);
   if (message.kind === "message") await start(drive, message.text);
-  else await conclude(drive, failure(about, stepError("input_unavailable", message.why)));
+  else await conclude(drive, createFailure(about, stepError("input_unavailable", message.why)));
 }
 
 /** The deadline passed. Of a delivery it is asked once more, because it may have arrived. */
 async function timeOut(drive: Drive): Promise<void> {
-  const now = await current(drive);
+  const now = await readCurrentAttempt(drive);
   if (!now) return;
   const open = { ...drive, signal: new AbortController().signal };
   if (isDelivery(now.step)) {
-    const asked = { ...drive.parts, waitMs: ANSWER_MS_MAX, signal: open.signal };
-    const answer = await boundedAnswer(asked, () => now.runner.observe(now.attempt), { kind: "unknown" });
-    const seen = ofAttempt(now.attempt, answer);
+    const bounds = { ...drive.parts, waitMs: ANSWER_MS_MAX, signal: open.signal };
+    const answer = await askWithin(bounds, () => now.runner.observe(now.attempt), { kind: "unknown" });
+    const seen = filterObservation(now.attempt, answer);
     if (seen.kind === "ended") {
       if (now.step.phase.status === "dispatched") await acknowledge(open, seen);
-      await conclude(open, await newestOutcome(open, now, seen));
+      await conclude(open, await readNewestOutcome(open, now, seen));
       return;
     }
   }

@@ -6,7 +6,7 @@ import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts"
 import type { ChildEnding } from "../../contracts/observation.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
 import type { KnownCoordination, Spent } from "../../ledger/state.ts";
-import { nestedName } from "../../ledger/summary.ts";
+import { nameOfNested } from "../../ledger/summary.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
 type NestedParts = Pick<RuntimeParts, "store" | "runs" | "content">;
@@ -28,15 +28,15 @@ export interface NestedEnd {
   readonly spent: Spent;
 }
 
-export async function nestedPlan(parts: NestedParts, around: Around): Promise<Nested | undefined> {
-  const state = await nestedState(parts, around);
+export async function findNestedPlan(parts: NestedParts, around: Around): Promise<Nested | undefined> {
+  const state = await readNestedState(parts, around);
   if (!state?.plan) return undefined;
   if (state.kind === "open") return { kind: "open" };
-  const told = [...state.steps.values()].find(isDelivery)?.phase;
-  const output = told?.status === "completed" ? told.output : undefined;
+  const deliveryPhase = [...state.steps.values()].find(isDelivery)?.phase;
+  const output = deliveryPhase?.status === "completed" ? deliveryPhase.output : undefined;
   const text = output && (await parts.content.get(output.sha256));
   const { spent } = state.plan;
-  return { kind: "ended", spent, ...(text !== undefined && { reply: repliedIn(text) }) };
+  return { kind: "ended", spent, ...(text !== undefined && { reply: readReply(text) }) };
 }
 
 /** What the child said last counts, and what its plan used is used by its step. */
@@ -48,22 +48,22 @@ export function withNested<E extends ChildEnding>(ending: E, { reply, spent }: N
 
 /** The attempt is over, so nobody waits for what its child submitted. */
 export async function cancelNested(parts: NestedParts, around: Around): Promise<void> {
-  const state = await nestedState(parts, around);
+  const state = await readNestedState(parts, around);
   if (state?.kind !== "open") return;
   await parts.runs.submit(state.coordinationId, [{ type: "cancelCoordination", by: "parent" }]);
 }
 
-async function nestedState(
+async function readNestedState(
   { store, runs }: NestedParts,
   { runId, stepId, session }: Around,
 ): Promise<KnownCoordination | undefined> {
-  const found = await store.find(nestedName(runId, stepId));
+  const found = await store.find(nameOfNested(runId, stepId));
   if (!found) return undefined;
   const state = await runs.state(found.runId);
   return state.kind !== "unopened" && state.created.ownerSession === session ? state : undefined;
 }
 
-function repliedIn(json: string): string {
+function readReply(json: string): string {
   const outputs = JSON.parse(json) as { text?: unknown };
   return typeof outputs.text === "string" ? outputs.text : json;
 }

@@ -8,11 +8,11 @@ import { isDelivery } from "../../ledger/plan-progress.ts";
 import { childOf, sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { fillInput } from "../../plan/fill-input.ts";
 import { instructionOf } from "../../plan/instruction.ts";
-import { referencesIn } from "../../plan/read-bindings.ts";
+import { listReferences } from "../../plan/read-bindings.ts";
 import type { CompiledStep, Json } from "../../plan/step-graph.ts";
 import type { Attempt, Order } from "../../ports/agent-runner.ts";
-import { deliveryMessage, toldSteps } from "./delivery-message.ts";
-import { revisionMessage } from "./revision-message.ts";
+import { formatDelivery, listDeliveredSteps } from "./delivery-message.ts";
+import { formatRevision } from "./revision-message.ts";
 import type { IndexedGraph } from "../log/plan-source.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
@@ -29,61 +29,74 @@ export type Message =
 
 type MessageParts = Pick<RuntimeParts, "plans" | "content" | "refOf" | "runs">;
 
-export async function messageFor(parts: MessageParts, state: OpenCoordination, step: Step): Promise<Message> {
-  const revision = await revisionFor(parts, step);
-  if (revision && keepsSession(step)) return revision;
+export async function createMessage(
+  parts: MessageParts,
+  state: OpenCoordination,
+  step: Step,
+): Promise<Message> {
+  const revision = await createRevision(parts, step);
+  if (revision && isSessionKept(step)) return revision;
   if (!isPlanned(state))
     return { kind: "unfillable", why: "the result of a spawn has nothing to be revised" };
-  if (isDelivery(step)) return said(parts, await deliveryText(parts, state));
-  const instruction = await instructionFor(parts, state, step);
+  if (isDelivery(step)) return createTextMessage(parts, await createDeliveryText(parts, state));
+  const instruction = await createInstruction(parts, state, step);
   if (instruction.kind !== "message" || !revision) return instruction;
-  return { ...said(parts, `${instruction.text}\n\n${revision.text}`), isPassing: true };
+  return { ...createTextMessage(parts, `${instruction.text}\n\n${revision.text}`), isPassing: true };
 }
 
 /** What is to be different this time; the keys of what was not met, and what the result was. */
-async function revisionFor(
+async function createRevision(
   parts: MessageParts,
   { phase, spec }: Step,
 ): Promise<(Message & { readonly kind: "message" }) | undefined> {
   if (phase.status !== "backoff" || !phase.revision) return undefined;
   const { criteria, output } = phase.revision;
-  const before = output && !keepsSession({ spec }) ? await parts.content.get(output.sha256) : undefined;
-  return { ...said(parts, revisionMessage(criteria, before)), isPassing: true };
+  const before = output && !isSessionKept({ spec }) ? await parts.content.get(output.sha256) : undefined;
+  return { ...createTextMessage(parts, formatRevision(criteria, before)), isPassing: true };
 }
 
 /** The host's agents go on in their session; a program is started anew. */
-function keepsSession({ spec }: Pick<Step, "spec">): boolean {
+function isSessionKept({ spec }: Pick<Step, "spec">): boolean {
   return spec.runner === "subagent";
 }
 
-async function instructionFor(parts: MessageParts, state: PlannedCoordination, step: Step): Promise<Message> {
-  const graph = await graphIfKept(parts, state);
+async function createInstruction(
+  parts: MessageParts,
+  state: PlannedCoordination,
+  step: Step,
+): Promise<Message> {
+  const graph = await findKeptGraph(parts, state);
   if (!graph) return { kind: "unfillable", why: "the text of the plan is not kept any more" };
   const compiled = graph.stepOf.get(step.spec.stepId);
   invariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
-  if (compiled.bindings.length === 0) return said(parts, instructionOf(compiled.task, compiled.input));
+  if (compiled.bindings.length === 0)
+    return createTextMessage(parts, instructionOf(compiled.task, compiled.input));
   // Outputs can be read once they are on disk.
   await parts.runs.settled(state.coordinationId);
   const sources = sourcesOf(compiled);
   const outputs = await outputsOf(parts, state, sources);
-  const lost = sources.find((stepId) => hasOutput(state, stepId) && !outputs.has(stepId));
-  if (lost !== undefined) return { kind: "unfillable", why: `what ${lost} came to is not kept any more` };
+  const missingSource = sources.find((stepId) => hasOutput(state, stepId) && !outputs.has(stepId));
+  if (missingSource !== undefined)
+    return { kind: "unfillable", why: `what ${missingSource} came to is not kept any more` };
   const filled = fillInput(compiled, (stepId) => outputs.get(stepId));
   if (filled.kind === "unfillable") return { kind: "unfillable", why: `${filled.path}: ${filled.message}` };
   const isPassing = sources.some((stepId) => !outputs.has(stepId));
-  return { ...said(parts, instructionOf(compiled.task, filled.input)), ...(isPassing && { isPassing }) };
+  return {
+    ...createTextMessage(parts, instructionOf(compiled.task, filled.input)),
+    ...(isPassing && { isPassing }),
+  };
 }
 
 /** From the log, so that an owner is told also where the plan's text is gone. */
-async function deliveryText(parts: MessageParts, state: PlannedCoordination): Promise<string> {
+async function createDeliveryText(parts: MessageParts, state: PlannedCoordination): Promise<string> {
   await parts.runs.settled(state.coordinationId);
-  const outputs = await outputsOf(parts, state, toldSteps(state));
+  const outputs = await outputsOf(parts, state, listDeliveredSteps(state));
   const objective = await parts.content.get(state.created.objective.sha256);
-  return deliveryMessage(state, objective ?? "(not kept)", outputs);
+  return formatDelivery(state, objective ?? "(not kept)", outputs);
 }
 
 /** A plan that an upgrade no longer compiles, or whose text was lost, fails its steps and does not hang. */
-async function graphIfKept(
+async function findKeptGraph(
   { plans }: MessageParts,
   state: PlannedCoordination,
 ): Promise<IndexedGraph | undefined> {
@@ -96,22 +109,25 @@ async function graphIfKept(
 }
 
 /** D2: what is started again under the same key is told the same. */
-export async function messageAgain(
+export async function readSentMessage(
   parts: MessageParts,
   state: OpenCoordination,
   step: Step,
 ): Promise<Message> {
   const ref = step.phase.status === "dispatched" ? step.phase.message : undefined;
   const text = ref && (await parts.content.get(ref.sha256));
-  return ref && text !== undefined ? { kind: "message", text, ref } : messageFor(parts, state, step);
+  return ref && text !== undefined ? { kind: "message", text, ref } : createMessage(parts, state, step);
 }
 
-function said({ refOf }: Pick<MessageParts, "refOf">, text: string): Message & { readonly kind: "message" } {
+function createTextMessage(
+  { refOf }: Pick<MessageParts, "refOf">,
+  text: string,
+): Message & { readonly kind: "message" } {
   return { kind: "message", text, ref: refOf(text) };
 }
 
 function sourcesOf({ bindings }: CompiledStep): StepId[] {
-  return [...new Set(bindings.flatMap(({ value }) => referencesIn(value).map(({ stepId }) => stepId)))];
+  return [...new Set(bindings.flatMap(({ value }) => listReferences(value).map(({ stepId }) => stepId)))];
 }
 
 /** One that has not completed has none, which is no loss. */
@@ -140,7 +156,7 @@ async function outputsOf(
 }
 
 /** Chosen by us, so that it can be found again after a crash; the host lower-cases session keys. */
-export function sessionFor(
+export function chooseSession(
   { refOf }: Pick<RuntimeParts, "refOf">,
   state: OpenCoordination,
   { spec, phase }: Step,
@@ -149,7 +165,7 @@ export function sessionFor(
   if (spec.runner === "owner") return spec.sourceSession;
   const isRevised =
     phase.status === "backoff" && phase.revision !== undefined && attempt === phase.attempt + 1;
-  if (isRevised && phase.child && keepsSession({ spec })) return phase.child.childSessionKey;
+  if (isRevised && phase.child && isSessionKept({ spec })) return phase.child.childSessionKey;
   const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
   const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
   return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;

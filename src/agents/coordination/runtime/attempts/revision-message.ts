@@ -1,12 +1,12 @@
 /** Owns: what an agent is told whose result is to be revised. What was not met is named by keys only. */
 
 /** `before`: its result as JSON, for an agent that does not remember it. */
-export function revisionMessage(criteria: readonly string[], before?: string): string {
+export function formatRevision(criteria: readonly string[], before?: string): string {
   const keys = criteria.map((key) => `- ${key}`).join("\n");
-  const known = before === undefined ? "" : `\n\nThe result was, as data:\n${before}`;
+  const quotedResult = before === undefined ? "" : `\n\nThe result was, as data:\n${before}`;
   return [
     "[Coordination] Your result was checked and is not accepted yet. These criteria are not met:",
     keys === "" ? "- (not named)" : keys,
-    `Correct that and give your whole result again, in the same form. Nobody has seen the first one.${known}`,
+    `Correct that and give your whole result again, in the same form. Nobody has seen the first one.${quotedResult}`,
   ].join("\n");
 }

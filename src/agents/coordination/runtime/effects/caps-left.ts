@@ -14,14 +14,14 @@ interface Caps {
 }
 
 /** What the caps per session and per agent leave; `undefined` without caps. */
-export function capsLeft(
+export function computeAllowance(
   { perSessionMax, perAgentMax }: Caps,
   handedIn: Iterable<Held>,
 ): Allowance | undefined {
   if (perSessionMax === undefined && perAgentMax === undefined) return undefined;
-  const held = [...handedIn].filter(({ isReleased }) => !isReleased);
-  const ofSession = Map.groupBy(held, ({ session }) => session);
-  const ofAgent = Map.groupBy(held, ({ agentId }) => agentId);
+  const heldPlaces = [...handedIn].filter(({ isReleased }) => !isReleased);
+  const ofSession = Map.groupBy(heldPlaces, ({ session }) => session);
+  const ofAgent = Map.groupBy(heldPlaces, ({ agentId }) => agentId);
   return {
     ...(perSessionMax !== undefined && {
       ofSession: (session) => perSessionMax - (ofSession.get(session)?.length ?? 0),

@@ -10,15 +10,15 @@ import {
   type IdempotencyKey,
 } from "../../contracts/ids.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
-import { nextDeadline, planDispatch, planRecovery, type Effect } from "../../dispatch/plan-dispatch.ts";
+import { findNextDeadline, planDispatch, planRecovery, type Effect } from "../../dispatch/plan-dispatch.ts";
 import { type Capacity } from "../../dispatch/capacity.ts";
 import type { RunStep } from "../../dispatch/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
-import { boundedAnswer } from "../log/bounded-answer.ts";
+import { askWithin } from "../log/bounded-answer.ts";
 import { driveAttempt } from "../attempts/drive-attempt.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
-import { capsLeft, type Held } from "./caps-left.ts";
+import { computeAllowance, type Held } from "./caps-left.ts";
 import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
 import { openRuns } from "../log/open-runs.ts";
 import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
@@ -84,31 +84,32 @@ interface Dispatching {
 type Plan = (state: Coordination, now: EpochMs, capacity: Capacity) => Effect[];
 
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
-  const memory = newMemory();
+  const memory = createMemory();
   const watch = (state: Coordination): void => {
-    const due = nextDeadline(state);
+    const due = findNextDeadline(state);
     const { coordinationId: runId } = state;
-    if (due !== undefined) wakeAt(it, { runId, atMs: laterOf(due, addMs(parts.clock.now(), PAUSE_MS_MIN)) });
+    if (due !== undefined)
+      wakeAt(dispatching, { runId, atMs: laterOf(due, addMs(parts.clock.now(), PAUSE_MS_MIN)) });
   };
-  const changed = (state: Coordination): void => {
-    if (state.kind !== "unopened" && state.plan) lookSoon(it, state.coordinationId);
+  const onChanged = (state: Coordination): void => {
+    if (state.kind !== "unopened" && state.plan) lookSoon(dispatching, state.coordinationId);
   };
   const giveBack = (runId: CoordinationId, stepId: string): void => {
     for (const driven of memory.driven.values())
       if (driven.runId === runId && driven.stepId === stepId) release(driven);
-    feed(it);
+    lookAtStarved(dispatching);
   };
-  const halt: EffectParts["halt"] = (key) => haltAttempt(it, key);
+  const halt: EffectParts["halt"] = (key) => haltAttempt(dispatching, key);
   const effectParts: EffectParts = { ...parts, stopping: memory.stopping.signal, watch, giveBack, halt };
-  const it: Dispatching = { parts, memory, effectParts };
-  const endOfRoom = parts.lanes.onRoom(() => feed(it));
+  const dispatching: Dispatching = { parts, memory, effectParts };
+  const endOfRoom = parts.lanes.onRoom(() => lookAtStarved(dispatching));
   return {
     watch,
-    changed,
+    changed: onChanged,
     giveBack,
     start: async () => {
-      await working(memory, sweep(it));
-      await working(memory, logged(it, "recent plans", tellRecentPlans(parts)));
+      await trackWork(memory, sweep(dispatching));
+      await trackWork(memory, logFailures(dispatching, "recent plans", tellRecentPlans(parts)));
     },
     stop: async () => {
       endOfRoom();
@@ -124,10 +125,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 }
 
 /** Looks again at those whose steps found no place. */
-function feed(it: Dispatching): void {
-  const starved = [...it.memory.starved];
-  it.memory.starved.clear();
-  for (const runId of starved) lookSoon(it, runId);
+function lookAtStarved(dispatching: Dispatching): void {
+  const starved = [...dispatching.memory.starved];
+  dispatching.memory.starved.clear();
+  for (const runId of starved) lookSoon(dispatching, runId);
 }
 
 /** Also before it has its place: then it keeps none. */
@@ -136,7 +137,7 @@ function release(driven: Driven): void {
   driven.slot?.release();
 }
 
-function newMemory(): Memory {
+function createMemory(): Memory {
   return {
     wakes: new Map(),
     underway: new Set(),
@@ -150,7 +151,7 @@ function newMemory(): Memory {
 }
 
 /** Remembers work until it is through, for `stop` to wait for. Looks, sweeps and attempts do not reject. */
-async function working(memory: Memory, work: Promise<void>): Promise<void> {
+async function trackWork(memory: Memory, work: Promise<void>): Promise<void> {
   memory.working.add(work);
   await work;
   memory.working.delete(work);
@@ -161,56 +162,56 @@ function isStopped({ stopping }: Memory): boolean {
 }
 
 function wakeAt(
-  it: Dispatching,
+  dispatching: Dispatching,
   { runId, atMs }: { readonly runId: CoordinationId; readonly atMs: EpochMs },
 ): void {
-  const { parts, memory } = it;
+  const { parts, memory } = dispatching;
   memory.wakes.get(runId)?.();
   memory.wakes.delete(runId);
   if (isStopped(memory)) return;
   const wake = (): void => {
     memory.wakes.delete(runId);
-    lookSoon(it, runId);
+    lookSoon(dispatching, runId);
   };
   memory.wakes.set(runId, parts.clock.wakeAt(atMs, wake));
 }
 
 /** Looks once for all changes that come while another look is under way. */
-function lookSoon(it: Dispatching, runId: CoordinationId): void {
-  const { memory } = it;
+function lookSoon(dispatching: Dispatching, runId: CoordinationId): void {
+  const { memory } = dispatching;
   if (isStopped(memory)) return;
   const looking = memory.looking.get(runId);
   if (looking) looking.again = true;
-  else void working(memory, lookUntilQuiet(it, runId));
+  else void trackWork(memory, lookUntilQuiet(dispatching, runId));
 }
 
-async function lookUntilQuiet(it: Dispatching, runId: CoordinationId): Promise<void> {
+async function lookUntilQuiet(dispatching: Dispatching, runId: CoordinationId): Promise<void> {
   const looking = { again: true };
-  it.memory.looking.set(runId, looking);
+  dispatching.memory.looking.set(runId, looking);
   while (looking.again) {
     looking.again = false;
-    await look(it, { runId, plan: planDispatch });
+    await look(dispatching, { runId, plan: planDispatch });
   }
-  it.memory.looking.delete(runId);
+  dispatching.memory.looking.delete(runId);
 }
 
 async function look(
-  it: Dispatching,
+  dispatching: Dispatching,
   { runId, plan }: { readonly runId: CoordinationId; readonly plan: Plan },
 ): Promise<void> {
-  const { parts, memory } = it;
+  const { parts, memory } = dispatching;
   if (isStopped(memory)) return;
   try {
     const state = await parts.runs.state(runId);
     tellPlan(parts, state);
-    const effects = plan(state, parts.clock.now(), capacityOf(it, runId));
-    await Promise.all(effects.map((effect) => act(it, { state, effect })));
+    const effects = plan(state, parts.clock.now(), capacityOf(dispatching, runId));
+    await Promise.all(effects.map((effect) => act(dispatching, { state, effect })));
     const atMs = lookAgainAt(parts, await parts.runs.state(runId));
-    if (atMs !== undefined) wakeAt(it, { runId, atMs });
+    if (atMs !== undefined) wakeAt(dispatching, { runId, atMs });
   } catch (error) {
     const { code, message } = describe(error);
     parts.logger.error({ runId, code }, `could not move the coordination on: ${message}`);
-    wakeAt(it, { runId, atMs: addMs(parts.clock.now(), parts.settings.sweepMs) });
+    wakeAt(dispatching, { runId, atMs: addMs(parts.clock.now(), parts.settings.sweepMs) });
   }
 }
 
@@ -222,7 +223,7 @@ function capacityOf({ parts, memory }: Dispatching, runId: CoordinationId): Capa
     escalation: lanes.room("escalation"),
   };
   if (Object.values(room).includes(0)) memory.starved.add(runId);
-  const allowance = capsLeft(settings, memory.driven.values());
+  const allowance = computeAllowance(settings, memory.driven.values());
   // The end of any attempt may leave a place under a cap.
   if (allowance) memory.starved.add(runId);
   return {
@@ -235,31 +236,38 @@ function capacityOf({ parts, memory }: Dispatching, runId: CoordinationId): Capa
 
 /** Effects of plans that wait for agents are not waited for: other steps go on meanwhile. */
 async function act(
-  it: Dispatching,
+  dispatching: Dispatching,
   { state, effect }: { readonly state: Coordination; readonly effect: Effect },
 ): Promise<void> {
   if (state.kind !== "open") return;
   if (effect.kind === "runStep") {
-    drive(it, { state, effect });
+    drive(dispatching, { state, effect });
     return;
   }
-  const acting = perform(it, { state, effect });
+  const acting = perform(dispatching, { state, effect });
   const { coordinationId } = state;
   if (OWN_TIME.has(effect.kind))
-    void working(it.memory, logged(it, coordinationId, thenLook(it, state, acting)));
+    void trackWork(
+      dispatching.memory,
+      logFailures(dispatching, coordinationId, lookAfter(dispatching, state, acting)),
+    );
   else if (state.plan && TAKES_TIME.has(effect.kind))
-    void working(it.memory, logged(it, coordinationId, acting));
+    void trackWork(dispatching.memory, logFailures(dispatching, coordinationId, acting));
   else await acting;
 }
 
 const TAKES_TIME: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved", "stopStep", "stopStray"]);
 
 /** What it recorded was looked at while it was still under way, and something like it may be next. */
-async function thenLook(it: Dispatching, before: OpenCoordination, acting: Promise<void>): Promise<void> {
+async function lookAfter(
+  dispatching: Dispatching,
+  before: OpenCoordination,
+  acting: Promise<void>,
+): Promise<void> {
   await acting;
   const { coordinationId } = before;
-  const after = await it.parts.runs.state(coordinationId);
-  if (after.nextSequence !== before.nextSequence) lookSoon(it, coordinationId);
+  const after = await dispatching.parts.runs.state(coordinationId);
+  if (after.nextSequence !== before.nextSequence) lookSoon(dispatching, coordinationId);
 }
 
 /** Checks, people and sessions take as long as they take: nothing waits for them. */
@@ -286,15 +294,15 @@ async function haltAttempt({ parts, memory }: Dispatching, attemptKey: Idempoten
   const { over, starting } = memory.driven.get(`${attemptKey}:run`) ?? {};
   over?.abort();
   const waiting = { ...parts, waitMs: START_MS_MAX, signal: memory.stopping.signal };
-  if (starting) await boundedAnswer<unknown>(waiting, () => starting, undefined);
+  if (starting) await askWithin<unknown>(waiting, () => starting, undefined);
 }
 
 /** Takes a place in the lane for as long as the attempt lasts. */
 function drive(
-  it: Dispatching,
+  dispatching: Dispatching,
   { state, effect }: { readonly state: Coordination & { kind: "open" }; readonly effect: RunStep },
 ): void {
-  const { parts, memory, effectParts } = it;
+  const { parts, memory, effectParts } = dispatching;
   const step = state.steps.get(effect.stepId);
   if (!step || memory.driven.has(effect.effectId) || isStopped(memory)) return;
   const { coordinationId: runId } = state;
@@ -302,36 +310,41 @@ function drive(
   const driven: Driven = { runId, stepId: effect.stepId, session, agentId, over: new AbortController() };
   memory.driven.set(effect.effectId, driven);
   const request: LaneRequest = {
-    ...{ lane: effect.lane, priority, readyAtMs: effect.readyAtMs, session, agentId },
+    lane: effect.lane,
+    priority,
+    readyAtMs: effect.readyAtMs,
+    session,
+    agentId,
     criticalPathMs: planned?.criticalPathMs ?? 0,
   };
   const attempt = { runId, stepId: effect.stepId, attempt: effect.attempt, starts: driven };
-  const go = async (): Promise<void> => {
+  const driveUnlessStopped = async (): Promise<void> => {
     if (!driven.over.signal.aborted) await driveAttempt(effectParts, attempt, driven.over.signal);
   };
   // An attempt that an earlier process began is at work already: it takes a place when there is one, and waits for none.
-  const begun = step.phase.attempt === effect.attempt ? go() : undefined;
+  const begun = step.phase.attempt === effect.attempt ? driveUnlessStopped() : undefined;
   const work = async (slot: LaneSlot): Promise<void> => {
     driven.slot = slot;
     if (driven.isReleased) slot.release();
-    await (begun ?? go());
+    await (begun ?? driveUnlessStopped());
   };
-  const running = async (): Promise<void> => {
+  const runInLane = async (): Promise<void> => {
     const [result] = await Promise.all([parts.lanes.run(request, work), begun]);
     memory.driven.delete(effect.effectId);
     // Room may have come back before the refusal was heard of.
     if (result.kind === "full" && parts.lanes.room(effect.lane) === 0) memory.starved.add(runId);
-    else lookSoon(it, runId);
-    if (parts.settings.perSessionMax !== undefined || parts.settings.perAgentMax !== undefined) feed(it);
+    else lookSoon(dispatching, runId);
+    if (parts.settings.perSessionMax !== undefined || parts.settings.perAgentMax !== undefined)
+      lookAtStarved(dispatching);
   };
   // After a failure the next sweep takes the attempt up again.
-  void working(
+  void trackWork(
     memory,
-    logged(it, runId, running()).finally(() => memory.driven.delete(effect.effectId)),
+    logFailures(dispatching, runId, runInLane()).finally(() => memory.driven.delete(effect.effectId)),
   );
 }
 
-async function logged({ parts }: Dispatching, runId: string, work: Promise<void>): Promise<void> {
+async function logFailures({ parts }: Dispatching, runId: string, work: Promise<void>): Promise<void> {
   try {
     await work;
   } catch (error) {
@@ -341,12 +354,12 @@ async function logged({ parts }: Dispatching, runId: string, work: Promise<void>
   }
 }
 
-async function sweep(it: Dispatching): Promise<void> {
-  const { parts, memory } = it;
+async function sweep(dispatching: Dispatching): Promise<void> {
+  const { parts, memory } = dispatching;
   try {
     for await (const runId of openRuns(parts.store)) {
       if (isStopped(memory)) return;
-      await look(it, { runId, plan: recovery(parts) });
+      await look(dispatching, { runId, plan: createRecoveryPlan(parts) });
     }
     await parts.content.deleteBefore(addMs(parts.clock.now(), -parts.settings.contentMs));
   } catch (error) {
@@ -355,12 +368,12 @@ async function sweep(it: Dispatching): Promise<void> {
   }
   if (isStopped(memory)) return;
   memory.cancelSweep = parts.clock.wakeAt(addMs(parts.clock.now(), parts.settings.sweepMs), () => {
-    void working(memory, sweep(it));
+    void trackWork(memory, sweep(dispatching));
   });
 }
 
 /** Spawns that another process admitted count here, too. */
-function recovery(parts: DispatcherParts): Plan {
+function createRecoveryPlan(parts: DispatcherParts): Plan {
   const { gate, onOpen } = parts;
   return (state, now, capacity) => {
     if (state.kind === "open") onOpen(state);

@@ -1,6 +1,6 @@
 /** Owns: when a coordination is looked at again. */
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
-import { nextDeadline } from "../../dispatch/plan-dispatch.ts";
+import { findNextDeadline } from "../../dispatch/plan-dispatch.ts";
 import type { Coordination } from "../../ledger/state.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
@@ -16,13 +16,13 @@ interface LookParts {
 
 /** When to look again: at the state's own deadline; where that has passed, when what it waits for may have changed. */
 export function lookAgainAt({ turns, clock, settings }: LookParts, state: Coordination): EpochMs | undefined {
-  const due = nextDeadline(state);
+  const due = findNextDeadline(state);
   if (state.kind !== "open" || due === undefined) return undefined;
   const now = clock.now();
   if (due > now) return due;
   if (state.openSteps.size > 0 || state.plan) {
     const sweepAt = addMs(now, settings.sweepMs);
-    const next = nextDeadline(state, now);
+    const next = findNextDeadline(state, now);
     return next !== undefined && next < sweepAt ? next : sweepAt;
   }
   const quietSince = turns.quietSince(state.created.ownerSession, now) ?? now;

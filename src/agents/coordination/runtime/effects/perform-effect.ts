@@ -11,12 +11,12 @@ import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import type { AskHost, CloseReview, Effect, StopObserved } from "../../dispatch/plan-dispatch.ts";
 import type { EndCoordination } from "../../dispatch/capacity.ts";
-import { isContinued } from "../../dispatch/plan-dispatch.ts";
+import { isContinuedByUs } from "../../dispatch/plan-dispatch.ts";
 import { ruleOnObservation } from "../../dispatch/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
-import { childName } from "../../ledger/summary.ts";
+import { nameOfChild } from "../../ledger/summary.ts";
 import type { SpawnObserver, SpawnQuery } from "../../ports/spawn-observer.ts";
-import { boundedAnswer } from "../log/bounded-answer.ts";
+import { askWithin } from "../log/bounded-answer.ts";
 import type { OwnerTurns } from "./owner-turns.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
@@ -103,7 +103,8 @@ async function stopChild(
   { stepId, query }: { readonly stepId: StepId; readonly query: SpawnQuery },
 ): Promise<Cancellation> {
   const step = state.kind === "open" ? state.steps.get(stepId) : undefined;
-  const continued = state.kind === "open" && step && isContinued(step) ? attemptOf(state, step) : undefined;
+  const continued =
+    state.kind === "open" && step && isContinuedByUs(step) ? attemptOf(state, step) : undefined;
   if (!continued) return answerOf(parts, () => parts.runner.stop(query), "unreachable");
   await parts.halt(continued.idempotencyKey);
   return answerOf(parts, () => parts.runners.subagent.cancel(continued), "unreachable");
@@ -154,7 +155,7 @@ async function isHeldElsewhere(
   seen: Observation,
 ): Promise<boolean> {
   if (!("childSessionKey" in seen)) return false;
-  const holder = await store.find(childName(seen.childSessionKey));
+  const holder = await store.find(nameOfChild(seen.childSessionKey));
   return holder !== undefined && (holder.runId !== coordinationId || holder.stepId !== stepId);
 }
 
@@ -169,7 +170,7 @@ async function bind(parts: EffectParts, state: Coordination, stepId: StepId): Pr
 }
 
 function answerOf<T>(parts: EffectParts, ask: () => Promise<T>, otherwise: T): Promise<T> {
-  return boundedAnswer({ ...parts, waitMs: HOST_ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
+  return askWithin({ ...parts, waitMs: HOST_ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
 }
 
 function queryFor(
@@ -180,19 +181,19 @@ function queryFor(
   if (state.kind !== "open") return undefined;
   const step = state.steps.get(stepId);
   if (!step || !("dispatchedAtMs" in step.phase)) return undefined;
-  const own = childOf(step.phase)?.childSessionKey;
-  const taken = new Set<SessionKey>(elsewhere);
+  const ownSession = childOf(step.phase)?.childSessionKey;
+  const otherSessions = new Set<SessionKey>(elsewhere);
   for (const other of state.steps.values()) {
     const child = childOf(other.phase);
-    if (child && child.childSessionKey !== own) taken.add(child.childSessionKey);
+    if (child && child.childSessionKey !== ownSession) otherSessions.add(child.childSessionKey);
   }
   const { sourceSession, input } = step.spec;
   return {
     sourceSession,
     input,
     dispatchedAtMs: step.phase.dispatchedAtMs,
-    taken,
-    ...(own && { childSessionKey: own }),
+    taken: otherSessions,
+    ...(ownSession && { childSessionKey: ownSession }),
     hasOpenChildren: openStepsOf(state).some(({ spec }) => spec.parentStepId === stepId),
   };
 }

@@ -3,20 +3,20 @@ import type { Command } from "../../contracts/commands.ts";
 import { unreachable } from "../../contracts/errors.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
 import type { AdmitSteps, PlanEffect, RunStep, StopStep, StopStray } from "../../dispatch/plan-effects.ts";
-import { isPlanned, isToStop, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
+import { isPlanned, mustStop, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { idempotencyKey } from "../../contracts/ids.ts";
 import type { Coordination, Step } from "../../ledger/state.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
-import { admissionFrom } from "../plans/admit-plan-steps.ts";
+import { draftAdmission } from "../plans/admit-plan-steps.ts";
 import { outcomeOf } from "../attempts/attempt-outcome.ts";
-import { boundedAnswer } from "../log/bounded-answer.ts";
-import { ofAttempt } from "../attempts/drive-attempt.ts";
+import { askWithin } from "../log/bounded-answer.ts";
+import { filterObservation } from "../attempts/drive-attempt.ts";
 import { cancelNested } from "../attempts/nested-plans.ts";
 import { judgePlan } from "../held-results/judge-plan.ts";
 import type { EffectParts } from "./perform-effect.ts";
 import { attemptOf } from "../attempts/prepare-attempt.ts";
-import { runnerFor } from "../environment/runtime-parts.ts";
+import { chooseRunner } from "../environment/runtime-parts.ts";
 
 /** An agent that is not stopped by then is out of reach. */
 const CANCEL_MS_MAX = 30_000;
@@ -61,7 +61,7 @@ async function admitSteps(
 ): Promise<void> {
   const { graph } = await parts.plans.graphOf(state);
   const { forkedFrom } = state.created;
-  await submit(parts, state, [await admissionFrom(parts, { graph, from, forkedFrom })]);
+  await submit(parts, state, [await draftAdmission(parts, { graph, from, forkedFrom })]);
 }
 
 /** D1: no agent is stopped for a fact that may still fail to reach the disk. */
@@ -81,23 +81,23 @@ interface Ended {
 
 /** A child that ended before it could be stopped has done its work. */
 async function stopStep(parts: EffectParts, planned: PlannedCoordination, effect: StopStep): Promise<void> {
-  const due = dueToStop(parts, await stateOnDisk(parts, planned), effect);
+  const due = findAttemptToStop(parts, await stateOnDisk(parts, planned), effect);
   if (!due) return;
   const { state, step, running } = due;
   await parts.halt(running.idempotencyKey);
-  await cancelNested(parts, around(state, effect, running));
-  const cancelled = await cancel(parts, running, runnerFor(parts, step.spec));
+  await cancelNested(parts, describePlaceOf(state, effect, running));
+  const cancelled = await cancel(parts, running, chooseRunner(parts, step.spec));
   // Until then the child could submit another.
-  await cancelNested(parts, around(state, effect, running));
+  await cancelNested(parts, describePlaceOf(state, effect, running));
   if (parts.stopping.aborted) return;
   const mayBeDone = cancelled === "already_ended" && step.phase.status === "running";
   if (mayBeDone && (await hasCompleted(parts, { state, step }, running))) return;
-  const error = stepError("child_cancelled", sentenceOn(cancelled));
+  const error = stepError("child_cancelled", describeCancellation(cancelled));
   const { stepId, attempt } = effect;
   await submit(parts, state, [{ type: "failStep", stepId, attempt, error, cancelled: true, via: "runner" }]);
 }
 
-function around(
+function describePlaceOf(
   { coordinationId: runId }: PlannedCoordination,
   { stepId }: StopStep | StopStray,
   { childSessionKey: session }: Attempt,
@@ -105,38 +105,38 @@ function around(
   return { runId, stepId, session };
 }
 
-function dueToStop(
+function findAttemptToStop(
   { clock }: EffectParts,
   state: PlannedCoordination | undefined,
   { stepId, attempt }: StopStep,
 ): (Ended & { readonly running: Attempt }) | undefined {
   const step = state?.plan.running.has(stepId) ? state.steps.get(stepId) : undefined;
-  if (!state || step?.phase.attempt !== attempt || !isToStop(state, step, clock.now())) return undefined;
+  if (!state || step?.phase.attempt !== attempt || !mustStop(state, step, clock.now())) return undefined;
   const running = attemptOf(state, step);
   return running && { state, step, running };
 }
 
 /** Asks, and records it if so. */
 async function hasCompleted(parts: EffectParts, stopped: Ended, attempt: Attempt): Promise<boolean> {
-  const asked = { ...parts, waitMs: ANSWER_MS_MAX, signal: parts.stopping };
-  const runner = runnerFor(parts, stopped.step.spec);
+  const bounds = { ...parts, waitMs: ANSWER_MS_MAX, signal: parts.stopping };
+  const runner = chooseRunner(parts, stopped.step.spec);
   const unknown: Observation = { kind: "unknown" };
-  const seen = ofAttempt(attempt, await boundedAnswer(asked, () => runner.observe(attempt), unknown));
+  const seen = filterObservation(attempt, await askWithin(bounds, () => runner.observe(attempt), unknown));
   if (seen.kind !== "ended" || seen.outcome !== "completed") return false;
-  const { commands, contents } = await outcomeOf(parts, await reported(parts, stopped), seen);
+  const { commands, contents } = await outcomeOf(parts, await readReportedState(parts, stopped), seen);
   await parts.runs.submit(stopped.state.coordinationId, commands, contents);
   return true;
 }
 
 /** The agent may have reported while it was stopped. */
-async function reported(parts: EffectParts, known: Ended): Promise<Ended> {
-  const state = await parts.runs.state(known.state.coordinationId);
-  if (state.kind !== "open" || !isPlanned(state)) return known;
-  const step = state.steps.get(known.step.spec.stepId);
-  return step?.phase.attempt === known.step.phase.attempt ? { state, step } : known;
+async function readReportedState(parts: EffectParts, attempt: Ended): Promise<Ended> {
+  const state = await parts.runs.state(attempt.state.coordinationId);
+  if (state.kind !== "open" || !isPlanned(state)) return attempt;
+  const step = state.steps.get(attempt.step.spec.stepId);
+  return step?.phase.attempt === attempt.step.phase.attempt ? { state, step } : attempt;
 }
 
-function sentenceOn(cancelled: Cancellation): string {
+function describeCancellation(cancelled: Cancellation): string {
   return cancelled === "unreachable"
     ? "cancelled; the agent could not be told and may still be at work"
     : "cancelled before it was done";
@@ -149,20 +149,20 @@ async function stopStray(parts: EffectParts, planned: PlannedCoordination, effec
   const spec = state?.steps.get(stepId)?.spec;
   if (!state || !stray || !spec) return;
   const { dispatchedAtMs, childRunId } = stray;
-  const gone: Attempt = {
+  const stoppedAttempt: Attempt = {
     idempotencyKey: idempotencyKey(state.coordinationId, stepId, attempt),
     agentId: spec.agentId,
     childSessionKey,
     dispatchedAtMs,
     ...(childRunId && { childRunId }),
   };
-  await cancelNested(parts, around(state, effect, gone));
-  const outcome = await cancel(parts, gone, runnerFor(parts, spec));
-  await cancelNested(parts, around(state, effect, gone));
+  await cancelNested(parts, describePlaceOf(state, effect, stoppedAttempt));
+  const outcome = await cancel(parts, stoppedAttempt, chooseRunner(parts, spec));
+  await cancelNested(parts, describePlaceOf(state, effect, stoppedAttempt));
   if (!parts.stopping.aborted) await submit(parts, state, [{ type: "stopChild", childSessionKey, outcome }]);
 }
 
 function cancel(parts: EffectParts, attempt: Attempt, runner: AgentRunner): Promise<Cancellation> {
   const waiting = { ...parts, waitMs: CANCEL_MS_MAX, signal: parts.stopping };
-  return boundedAnswer(waiting, () => runner.cancel(attempt), "unreachable");
+  return askWithin(waiting, () => runner.cancel(attempt), "unreachable");
 }

@@ -53,7 +53,7 @@ export interface PlanParts {
 /** Sessions of the host's own ACP backend are spawned by models only. */
 export type PlanRunner = Exclude<RunnerKind, "acp">;
 
-export function runnerFor(
+export function chooseRunner(
   { runners }: Pick<PlanParts, "runners">,
   { stepId, runner }: StepAdmitted,
 ): AgentRunner {

@@ -33,10 +33,10 @@ interface Texts {
   readonly whole: Map<string, string>;
 }
 
-export function withheldTexts(refOf: (text: string) => ContentRef): WithheldTexts {
+export function createWithheldTexts(refOf: (text: string) => ContentRef): WithheldTexts {
   const sessions = new Map<SessionKey, Texts>();
   const underway = new Map<SessionKey, Promise<unknown>>();
-  const lost = new Set<SessionKey>();
+  const lostSessions = new Set<SessionKey>();
   const textOf = (session: SessionKey, sha256: string): string | undefined => {
     const texts = sessions.get(session);
     return texts?.whole.get(sha256) ?? texts?.pieces.get(sha256);
@@ -52,12 +52,12 @@ export function withheldTexts(refOf: (text: string) => ContentRef): WithheldText
       if (text !== undefined) rememberWhole(textsOf(sessions, session).whole, sha256, text);
     },
     textOf,
-    isLost: (session) => lost.has(session),
+    isLost: (session) => lostSessions.has(session),
     keeping: (session, work) => {
       const before = underway.get(session);
       const mine = Promise.allSettled([before, work]).then(([, kept]) => {
-        if (kept.status === "fulfilled" && kept.value) lost.delete(session);
-        else lost.add(session);
+        if (kept.status === "fulfilled" && kept.value) lostSessions.delete(session);
+        else lostSessions.add(session);
         if (underway.get(session) === mine) underway.delete(session);
       });
       underway.set(session, mine);

@@ -4,8 +4,8 @@ import type { HeldDecision, RunnerKind } from "../../contracts/fact-fields.ts";
 import type { GatesConfig } from "../../contracts/config/gates-config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Gate, StepVerify } from "../../contracts/verification.ts";
-import { agentGate, type AgentGate } from "../../gates/agent-gate.ts";
-import { basisPointsAbove, basisPointsBelow } from "../../gates/stated-confidence.ts";
+import { findAgentGate, type AgentGate } from "../../gates/agent-gate.ts";
+import { convertToBasisPointsUp, convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import type { Admitting } from "../../plan/admission-of.ts";
 import type { GateParts } from "../environment/gate-parts.ts";
 
@@ -21,15 +21,15 @@ export interface Gated {
 /** `undefined` where nothing can hold the result. A plan can ask for more than the operator, never for less. */
 export function gateOf(config: GatesConfig, gated: Gated): Gate | undefined {
   if (!config.enabled || gated.runner === "owner") return undefined;
-  const ofAgent = agentGate(config, gated.agentId);
+  const ofAgent = findAgentGate(config, gated.agentId);
   const { verify = {} } = gated;
   const operators = ofAgent.confidenceThreshold ?? config.confidenceThreshold;
   const isDemanded = ofAgent.requireConfidence ?? config.requireConfidence;
   const checks = checksOf(ofAgent, gated);
   return {
-    threshold: basisPointsAbove(Math.max(operators, verify.confidenceThreshold ?? 0)),
+    threshold: convertToBasisPointsUp(Math.max(operators, verify.confidenceThreshold ?? 0)),
     ...((isDemanded || verify.requireConfidence) && { requireConfidence: true }),
-    ...(checks.length > 0 && checking(config, { checks, verify })),
+    ...(checks.length > 0 && createCheckPart(config, { checks, verify })),
   };
 }
 
@@ -39,13 +39,13 @@ function checksOf({ checks = [] }: AgentGate, { plugins, verify }: Gated): strin
   return [...new Set(named)].slice(0, BOUNDS.checksPerResultMax);
 }
 
-function checking(
+function createCheckPart(
   config: GatesConfig,
   { checks, verify }: { readonly checks: string[]; readonly verify: StepVerify },
 ): Partial<Gate> {
   return {
     checks,
-    criticThreshold: basisPointsAbove(config.criticThreshold),
+    criticThreshold: convertToBasisPointsUp(config.criticThreshold),
     revisionsMax: Math.min(verify.revisionsMax ?? config.revisionsMax, BOUNDS.revisionsMax),
     verifyMs: config.verifyMs,
     ...(config.allowSelfVerification && { allowSelf: true }),
@@ -61,7 +61,7 @@ export function isStrict({ checks = [], requireConfidence }: Gate): boolean {
  * What a session of the host's ACP backend says cannot be kept back, so it must not be spawned where it would have to be: why, in
  * words for the model.
  */
-export function whyUngateable(
+export function explainUngateable(
   gate: Gate | undefined,
   { agentId, runner }: Pick<Gated, "agentId" | "runner">,
 ): string | undefined {
@@ -70,19 +70,19 @@ export function whyUngateable(
 }
 
 /** G2: what its planner doubts is for people to begin; absent where it is sure enough, or says nothing. */
-export function doubtIn(config: GatesConfig, confidence: number | undefined): HeldDecision | undefined {
+export function findDoubt(config: GatesConfig, confidence: number | undefined): HeldDecision | undefined {
   if (!config.enabled || confidence === undefined) return undefined;
-  const measured = basisPointsBelow(confidence);
-  const floor = basisPointsAbove(config.decisionFloor);
+  const measured = convertToBasisPointsDown(confidence);
+  const floor = convertToBasisPointsUp(config.decisionFloor);
   return measured < floor ? { confidence: measured, floor } : undefined;
 }
 
 /** What holds the results of a step of a plan, and whether people are to begin it. */
-export function gatedBy({ gates, pluginGates }: GateParts): Admitting["gated"] {
+export function createGating({ gates, pluginGates }: GateParts): Admitting["gateStep"] {
   return ({ agent: agentId, verify, confidence }, runner) => {
     const plugins = pluginGates.verifiersFor(agentId);
     const gate = gateOf(gates, { agentId, runner, plugins, ...(verify && { verify }) });
-    const decision = doubtIn(gates, confidence);
+    const decision = findDoubt(gates, confidence);
     return { ...(gate && { gate }), ...(decision && { decision }) };
   };
 }

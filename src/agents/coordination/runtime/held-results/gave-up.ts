@@ -5,7 +5,7 @@ import type { CriterionMet } from "../../contracts/verification.ts";
 const NAMED_MAX = 20;
 
 /** As `gave up: speed, tests not met`; empty where the plan did not give up. */
-export function gaveUpText(successCriteria: readonly CriterionMet[] | undefined): string {
+export function formatUnmetCriteria(successCriteria: readonly CriterionMet[] | undefined): string {
   const unmet = (successCriteria ?? []).filter(({ met }) => !met).map(({ key }) => key);
   if (unmet.length === 0) return "";
   const more = unmet.length > NAMED_MAX ? ` and ${unmet.length - NAMED_MAX} more` : "";

@@ -4,7 +4,7 @@ import type { ContentStore } from "../../ports/content-store.ts";
 import type { VerifiedResult } from "../../ports/verifier.ts";
 
 /** `task`: what a plan says; that of a spawn is kept as content. `undefined` where a text that the log names is not kept any more. */
-export async function heldResult(
+export async function readHeldResult(
   { content }: { readonly content: Pick<ContentStore, "get"> },
   { coordinationId }: OpenCoordination,
   {
@@ -15,46 +15,49 @@ export async function heldResult(
   const { spec, phase } = step;
   const session = childOf(phase)?.childSessionKey;
   const { confidence } = phase.stated;
-  const said = await whatItSays(content, step);
-  if (!said) return undefined;
+  const words = await readWords(content, step);
+  if (!words) return undefined;
   const task = plannedTask ?? (await content.get(spec.input.sha256));
   return {
     coordinationId,
-    ...{ stepId: spec.stepId, attempt: phase.attempt, target: phase.target, agentId: spec.agentId },
+    stepId: spec.stepId,
+    attempt: phase.attempt,
+    target: phase.target,
+    agentId: spec.agentId,
     ...(session && { childSessionKey: session }),
     ...(task !== undefined && { task }),
-    ...said,
+    ...words,
     ...(confidence !== undefined && { confidence: confidence / 10_000 }),
   };
 }
 
 /** G1: what is not kept any more, or never was, cannot be checked. */
-async function whatItSays(
+async function readWords(
   content: Pick<ContentStore, "get">,
   { phase, withheld, spec }: Step & { readonly phase: HeldPhase },
 ): Promise<Pick<VerifiedResult, "text" | "outputs"> | undefined> {
-  const own = withheld?.attempt === phase.attempt ? withheld : undefined;
+  const ownWithheld = withheld?.attempt === phase.attempt ? withheld : undefined;
   // Of a spawn nothing is known but what was kept back or reported: without either it was lost.
-  if (!spec.planned && !own && !phase.output) return undefined;
-  const words = own ? await content.get(own.text.sha256) : NOTHING_SAID;
+  if (!spec.planned && !ownWithheld && !phase.output) return undefined;
+  const words = ownWithheld ? await content.get(ownWithheld.text.sha256) : NOTHING_SAID;
   const output = phase.output ? await content.get(phase.output.sha256) : NOTHING_SAID;
-  return words === undefined || output === undefined ? undefined : said(words, output);
+  return words === undefined || output === undefined ? undefined : createWords(words, output);
 }
 
-function said(words: string, output: string): Pick<VerifiedResult, "text" | "outputs"> {
-  const outputs = output === NOTHING_SAID ? undefined : outputsIn(output);
-  return { text: words || (wordsIn(outputs) ?? output), ...(outputs && { outputs }) };
+function createWords(words: string, output: string): Pick<VerifiedResult, "text" | "outputs"> {
+  const outputs = output === NOTHING_SAID ? undefined : parseOutputs(output);
+  return { text: words || (findWords(outputs) ?? output), ...(outputs && { outputs }) };
 }
 
 const NOTHING_SAID = "";
 
 /** An agent that gave no outputs is taken at its last words, which are then kept as `text`. */
-function wordsIn(outputs: Readonly<Record<string, unknown>> | undefined): string | undefined {
+function findWords(outputs: Readonly<Record<string, unknown>> | undefined): string | undefined {
   const text = outputs?.["text"];
   return typeof text === "string" && Object.keys(outputs ?? {}).length === 1 ? text : undefined;
 }
 
-function outputsIn(json: string): Readonly<Record<string, unknown>> | undefined {
+function parseOutputs(json: string): Readonly<Record<string, unknown>> | undefined {
   const value: unknown = JSON.parse(json);
   return typeof value === "object" && value !== null && !Array.isArray(value)
     ? (value as Readonly<Record<string, unknown>>)

@@ -2,9 +2,9 @@
 import type { StepId } from "../../contracts/ids.ts";
 import type { CriterionMet } from "../../contracts/verification.ts";
 import type { PlannedCoordination } from "../../dispatch/plan-rules.ts";
-import { verdictOn } from "../../dispatch/settle-plan.ts";
-import { lookUp } from "../../plan/fill-input.ts";
-import { problemList } from "../../plan/plan-problem.ts";
+import { computeVerdict } from "../../dispatch/settle-plan.ts";
+import { lookUpValue } from "../../plan/fill-input.ts";
+import { createProblemList } from "../../plan/plan-problem.ts";
 import { readBinding } from "../../plan/read-bindings.ts";
 import type { Json } from "../../plan/step-graph.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
@@ -17,16 +17,16 @@ export async function judgePlan(
   state: PlannedCoordination,
 ): Promise<CriterionMet[]> {
   await runs.settled(state.coordinationId);
-  const { steps } = verdictOn(state);
+  const { steps } = computeVerdict(state);
   const isWhole = steps.completed === steps.total;
   const criteria = state.created.plan?.successCriteria ?? [];
   return Promise.all(
     criteria.map(async ({ key, when }): Promise<CriterionMet> => {
       if (when === undefined) return { key, met: isWhole };
-      const binding = readBinding(when, [], problemList());
+      const binding = readBinding(when, [], createProblemList());
       if (binding?.kind !== "reference") return { key, met: false };
       const outputs = await outputsOf({ content }, state, binding.stepId);
-      return { key, met: lookUp(binding, () => outputs) === true };
+      return { key, met: lookUpValue(binding, () => outputs) === true };
     }),
   );
 }

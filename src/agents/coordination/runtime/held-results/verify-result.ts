@@ -13,16 +13,16 @@ import {
   type StepVerify,
   type VerificationFailure,
 } from "../../contracts/verification.ts";
-import { heldStepOf, type HeldStep } from "../../dispatch/decide-held.ts";
+import { findHeldStep, type HeldStep } from "../../dispatch/decide-held.ts";
 import type { VerifyResult } from "../../dispatch/gate-effects.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
-import { basisPointsBelow } from "../../gates/stated-confidence.ts";
+import { convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { CompiledStep } from "../../plan/step-graph.ts";
 import type { CheckAnswer, VerifiedResult } from "../../ports/verifier.ts";
-import { boundedAnswer } from "../log/bounded-answer.ts";
+import { askWithin } from "../log/bounded-answer.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
-import { heldResult } from "./held-result.ts";
+import { readHeldResult } from "./held-result.ts";
 
 export interface VerifyParts extends RuntimeParts {
   /** Aborted when the coordinator stops. */
@@ -37,11 +37,11 @@ export async function verifyResult(
   // What is checked must be on disk, and so must that it is held (D1).
   await parts.runs.settled(coordinationId);
   const state = await parts.runs.state(coordinationId);
-  const step = state.kind === "open" ? heldStepOf(state, stepId) : undefined;
+  const step = state.kind === "open" ? findHeldStep(state, stepId) : undefined;
   if (state.kind !== "open" || step?.phase.attempt !== attempt) return;
-  const task = (await plannedStep(parts, state, stepId))?.task;
-  const result = await heldResult(parts, state, { step, task });
-  if (!result) return nothingToCheck(parts, state, { step, checks });
+  const task = (await findPlannedStep(parts, state, stepId))?.task;
+  const result = await readHeldResult(parts, state, { step, task });
+  if (!result) return recordNothingToCheck(parts, state, { step, checks });
   const untilMs = step.phase.verifyByMs ?? parts.clock.now();
   const over = new AbortController();
   const asking = { parts, state, result, untilMs, over };
@@ -49,7 +49,7 @@ export async function verifyResult(
 }
 
 /** G1: what is not there any more passes no check. */
-async function nothingToCheck(
+async function recordNothingToCheck(
   parts: VerifyParts,
   { coordinationId }: OpenCoordination,
   { step, checks }: { readonly step: HeldStep; readonly checks: readonly string[] },
@@ -94,14 +94,10 @@ async function answerOf(asking: Asking, key: string): Promise<CheckAnswer> {
   const waiting = { ...parts, waitMs: Math.max(1, untilMs - parts.clock.now()), signal };
   const request = { key, result, deadlineAtMs: untilMs, signal };
   try {
-    const answer = await boundedAnswer<CheckAnswer | undefined>(
-      waiting,
-      () => ask(asking, request),
-      undefined,
-    );
+    const answer = await askWithin<CheckAnswer | undefined>(waiting, () => ask(asking, request), undefined);
     if (answer) return answer;
     const isLate = late.signal.aborted || parts.clock.now() >= untilMs;
-    return none(isLate ? "timed_out" : "failed", "no answer");
+    return createNoAnswer(isLate ? "timed_out" : "failed", "no answer");
   } finally {
     cancel();
     late.abort();
@@ -120,7 +116,7 @@ async function ask(
   const { key, result } = request;
   if (key.startsWith("plugin:")) return parts.pluginGates.verify(request);
   const check = await checkNamed(parts, state, { key, result });
-  if (!check) return none("unavailable", "nobody defines this check");
+  if (!check) return createNoAnswer("unavailable", "nobody defines this check");
   return (await parts.verifier()).check({ ...request, check });
 }
 
@@ -131,20 +127,20 @@ async function checkNamed(
   { key, result }: { readonly key: string; readonly result: VerifiedResult },
 ): Promise<Check | undefined> {
   if (Object.hasOwn(parts.gates.verifiers, key)) return parts.gates.verifiers[key];
-  const checks = await statedChecks(parts, state, result);
+  const checks = await readStatedChecks(parts, state, result);
   const stated = Object.hasOwn(checks, key) ? checks[key] : undefined;
   return stated === true ? undefined : stated;
 }
 
-async function statedChecks(
+async function readStatedChecks(
   parts: VerifyParts,
   state: OpenCoordination,
   { stepId }: VerifiedResult,
 ): Promise<NonNullable<StepVerify["checks"]>> {
-  return (await plannedStep(parts, state, stepId))?.verify?.checks ?? {};
+  return (await findPlannedStep(parts, state, stepId))?.verify?.checks ?? {};
 }
 
-async function plannedStep(
+async function findPlannedStep(
   { plans }: VerifyParts,
   state: OpenCoordination,
   stepId: StepId,
@@ -153,7 +149,10 @@ async function plannedStep(
   return isOfPlan ? (await plans.graphOf(state)).stepOf.get(stepId) : undefined;
 }
 
-function none(because: VerificationFailure, message: string): CheckAnswer & { readonly kind: "none" } {
+function createNoAnswer(
+  because: VerificationFailure,
+  message: string,
+): CheckAnswer & { readonly kind: "none" } {
   return { kind: "none", because, message };
 }
 
@@ -163,17 +162,19 @@ const MALFORMED = { kind: "none", because: "malformed", message: "the answer is 
 function commandOf(
   { stepId, attempt, target, agentId }: VerifiedResult,
   key: string,
-  given: CheckAnswer,
+  checkAnswer: CheckAnswer,
 ): Command {
   const about = { stepId, attempt, target };
-  const answer = checkAnswerSchema.safeParse(given).data ?? MALFORMED;
+  const answer = checkAnswerSchema.safeParse(checkAnswer).data ?? MALFORMED;
   if (answer.kind === "none")
     return { type: "recordNoVerdict", ...about, check: key, because: answer.because };
   const { verdict, criteria, confidence } = answer;
   const finding = findingSchema.safeParse({
-    ...{ check: key, agentId: answer.agentId, verdict },
+    check: key,
+    agentId: answer.agentId,
+    verdict,
     ...(criteria.length > 0 && { criteria: [...new Set(criteria)] }),
-    ...(confidence !== undefined && { confidence: basisPointsBelow(confidence) }),
+    ...(confidence !== undefined && { confidence: convertToBasisPointsDown(confidence) }),
     ...(answer.agentId === `agent:${agentId}` && { self: true }),
   });
   return finding.success

@@ -2,8 +2,8 @@
 import type { StatedConfidence } from "../../contracts/commands.ts";
 import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts";
 import type { Gate } from "../../contracts/verification.ts";
-import { withHeldBack } from "../../gates/placeholder.ts";
-import { statedConfidence } from "../../gates/stated-confidence.ts";
+import { replaceHeldBack } from "../../gates/placeholder.ts";
+import { readStatedConfidence } from "../../gates/stated-confidence.ts";
 import { sessionOf, type Step, type WithheldText } from "../../ledger/state.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
@@ -34,17 +34,17 @@ export function createHeldSessions(parts: RuntimeParts): HeldSessions {
   return {
     gated: async (session) => {
       const found = await stepOfChild(parts, session);
-      return found && gatedSession(parts, session, found);
+      return found && readGatedSession(parts, session, found);
     },
     keep: async (session, shown) => {
-      const text = withHeldBack(shown, (sha256, put) => parts.withheld.textOf(session, sha256) ?? put);
+      const text = replaceHeldBack(shown, (sha256, put) => parts.withheld.textOf(session, sha256) ?? put);
       if (text !== shown) await keep(parts, session, text);
       return true;
     },
   };
 }
 
-async function gatedSession(
+async function readGatedSession(
   { content }: Pick<RuntimeParts, "content">,
   session: SessionKey,
   { state: { coordinationId }, step }: StepOfChild,
@@ -53,21 +53,24 @@ async function gatedSession(
   // What an earlier attempt said was refused, whatever became of a later one.
   const isEarlier = sessionOf(step.phase) !== session;
   if (!gate || (isReleased(step) && !isEarlier)) return undefined;
-  const kept = step.withheld && (await keptText(content, step.withheld));
+  const kept = step.withheld && (await readKeptText(content, step.withheld));
   return {
-    ...{ session, coordinationId, stepId, gate },
-    isStrict: isStrict(gate) || isEarlier || keepsEverything(step),
-    ...reportedIn(step),
+    session,
+    coordinationId,
+    stepId,
+    gate,
+    isStrict: isStrict(gate) || isEarlier || isEverythingKept(step),
+    ...readReportedConfidence(step),
     ...(kept && { kept }),
   };
 }
 
-function reportedIn({ report, phase }: Step): Pick<GatedSession, "reported"> {
+function readReportedConfidence({ report, phase }: Step): Pick<GatedSession, "reported"> {
   const confidence = report?.attempt === phase.attempt ? report.confidence : undefined;
   return confidence === undefined ? {} : { reported: { confidence } };
 }
 
-async function keptText(
+async function readKeptText(
   content: Pick<RuntimeParts["content"], "get">,
   { text: { sha256 } }: WithheldText,
 ): Promise<GatedSession["kept"]> {
@@ -76,7 +79,7 @@ async function keptText(
 }
 
 /** Whoever remembers what is held, or was withheld for ever, could be asked for it again. */
-function keepsEverything({ phase, withheld }: Step): boolean {
+function isEverythingKept({ phase, withheld }: Step): boolean {
   return withheld !== undefined || phase.status === "held";
 }
 
@@ -98,8 +101,10 @@ async function keep(parts: RuntimeParts, session: SessionKey, text: string): Pro
     [
       {
         type: "withholdText",
-        ...{ stepId: step.spec.stepId, attempt: step.phase.attempt, text: ref },
-        ...statedConfidence(text),
+        stepId: step.spec.stepId,
+        attempt: step.phase.attempt,
+        text: ref,
+        ...readStatedConfidence(text),
       },
     ],
     [{ ref, text, keepWhileRunning: true }],

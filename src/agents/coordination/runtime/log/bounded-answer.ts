@@ -11,7 +11,7 @@ export interface Waiting {
 }
 
 /** The answer of the world, or `otherwise` when it throws, takes too long or is not waited for any more. */
-export async function boundedAnswer<T>(
+export async function askWithin<T>(
   { clock, logger, waitMs, signal }: Waiting,
   ask: () => Promise<T>,
   otherwise: T,
@@ -36,12 +36,12 @@ export async function boundedAnswer<T>(
 export function pause({ clock, waitMs, signal }: Omit<Waiting, "logger">): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    const done = (): void => {
+    const finish = (): void => {
       cancel();
-      signal.removeEventListener("abort", done);
+      signal.removeEventListener("abort", finish);
       resolve();
     };
-    const cancel = clock.wakeAt(addMs(clock.now(), waitMs), done);
-    signal.addEventListener("abort", done, { once: true });
+    const cancel = clock.wakeAt(addMs(clock.now(), waitMs), finish);
+    signal.addEventListener("abort", finish, { once: true });
   });
 }

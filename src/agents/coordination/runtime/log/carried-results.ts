@@ -15,51 +15,51 @@ export interface ForkSources {
   /** The source as it was before a place, and at least as it began. @throws CoordinationError as `readStoredState` */
   stateAt(place: Place): Promise<Coordination>;
   /** What a fork from there has; `state` where it is known. @throws CoordinationError as `stateAt` */
-  carriedFrom(place: Place, state?: Coordination): Promise<CarriedResults>;
+  readCarriedResults(place: Place, state?: Coordination): Promise<CarriedResults>;
 }
 
 type Place = Pick<ForkedFrom, "coordinationId" | "sequence">;
 
 export function createForkSources({ store }: { readonly store: Pick<LedgerStore, "read"> }): ForkSources {
-  const known = new Map<string, CarriedResults>();
+  const cachedResults = new Map<string, CarriedResults>();
   const stateAt = ({ coordinationId, sequence }: Place): Promise<Coordination> =>
     readStoredState(store, coordinationId, Math.max(sequence, 1));
-  const carriedFrom = async (
+  const readCarriedResults = async (
     place: Place,
-    given?: Coordination,
+    stateAtPlace?: Coordination,
     forks: readonly CoordinationId[] = [],
   ): Promise<CarriedResults> => {
     const { coordinationId } = place;
     if (forks.includes(coordinationId))
       throw new CoordinationError("LEDGER_CORRUPT", `${coordinationId} is a fork of itself`);
     const key = `${place.sequence}:${coordinationId}`;
-    const before = known.get(key);
+    const before = cachedResults.get(key);
     if (before) return before;
-    const state = given ?? (await stateAt(place));
-    const earlier = comesWithMore(state)
-      ? await carriedFrom(state.created.forkedFrom, undefined, [...forks, coordinationId])
+    const state = stateAtPlace ?? (await stateAt(place));
+    const earlier = isAdmittingMore(state)
+      ? await readCarriedResults(state.created.forkedFrom, undefined, [...forks, coordinationId])
       : [];
-    const carried = new Map([...earlier, ...carriedIn(state)]);
-    known.set(key, carried);
-    for (const oldest of known.keys()) {
-      if (known.size <= SOURCES_MAX) break;
-      known.delete(oldest);
+    const carried = new Map([...earlier, ...listCarried(state)]);
+    cachedResults.set(key, carried);
+    for (const oldest of cachedResults.keys()) {
+      if (cachedResults.size <= SOURCES_MAX) break;
+      cachedResults.delete(oldest);
     }
     return carried;
   };
-  return { stateAt, carriedFrom: (place, state) => carriedFrom(place, state) };
+  return { stateAt, readCarriedResults: (place, state) => readCarriedResults(place, state) };
 }
 
 type Fork = KnownCoordination & { readonly created: { readonly forkedFrom: ForkedFrom } };
 
 /** A fork that is itself still being admitted: what it has from its own source is not all there yet. */
-function comesWithMore(state: Coordination): state is Fork {
+function isAdmittingMore(state: Coordination): state is Fork {
   if (state.kind === "unopened" || !state.created.forkedFrom) return false;
   return (state.plan?.admitted ?? 0) < (state.created.plan?.steps ?? 0);
 }
 
 /** Of every step that has completed, also of those that are no steps of the plan: a fork admits none of them. */
-export function carriedIn(state: Coordination): CarriedResults {
+export function listCarried(state: Coordination): CarriedResults {
   if (state.kind === "unopened") return new Map();
   const carried = new Map<StepId, Carried>();
   for (const { spec, phase, lastFactId } of state.steps.values()) {

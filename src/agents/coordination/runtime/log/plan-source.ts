@@ -40,17 +40,21 @@ export function createPlanSource(parts: {
     remember: keep,
     graphOf: async ({ coordinationId, created }) => {
       const sha256 = created.plan?.content.sha256 ?? "";
-      const known = graphs.get(sha256);
-      if (known) return known;
+      const cached = graphs.get(sha256);
+      if (cached) return cached;
       const text = await parts.content.get(sha256);
-      if (text === undefined) throw unusable(coordinationId, "the text of the plan is not kept any more");
+      if (text === undefined)
+        throw createUnusablePlanError(coordinationId, "the text of the plan is not kept any more");
       const checked = checkPlan(JSON.parse(text), { timeoutMs: parts.settings.stepTimeoutMs });
       if (checked.kind === "compiled") return keep(sha256, checked.graph);
-      throw unusable(coordinationId, checked.problems[0]?.message ?? "the plan does not compile");
+      throw createUnusablePlanError(
+        coordinationId,
+        checked.problems[0]?.message ?? "the plan does not compile",
+      );
     },
   };
 }
 
-function unusable(runId: CoordinationId, why: string): CoordinationError {
+function createUnusablePlanError(runId: CoordinationId, why: string): CoordinationError {
   return new CoordinationError("LEDGER_CORRUPT", `${runId}: ${why}`);
 }

@@ -1,7 +1,7 @@
 import { CoordinationError, InvariantViolation } from "../../contracts/errors.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
 import { evolve } from "../../ledger/evolve.ts";
-import { unopened, type Coordination } from "../../ledger/state.ts";
+import { createUnopened, type Coordination } from "../../ledger/state.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 
 const PAGE = 1_000;
@@ -12,7 +12,7 @@ export async function readState(
   runId: CoordinationId,
   to = Number.MAX_SAFE_INTEGER,
 ): Promise<Coordination> {
-  let state: Coordination = unopened(runId);
+  let state: Coordination = createUnopened(runId);
   for (;;) {
     const limit = Math.min(PAGE, to - state.nextSequence);
     const page = limit > 0 ? await store.read(runId, { from: state.nextSequence, limit }) : [];
@@ -22,13 +22,13 @@ export async function readState(
 }
 
 /** As `readState`, of a log that may be damaged. @throws CoordinationError as `LedgerStore.read`, or `LEDGER_CORRUPT` */
-export async function readStoredState(...given: Parameters<typeof readState>): Promise<Coordination> {
+export async function readStoredState(...args: Parameters<typeof readState>): Promise<Coordination> {
   try {
-    return await readState(...given);
+    return await readState(...args);
   } catch (cause) {
     // What is stored obeyed every rule when it was written: a log that breaks one now is damaged.
     if (!(cause instanceof InvariantViolation)) throw cause;
-    const [, runId] = given;
+    const [, runId] = args;
     throw new CoordinationError("LEDGER_CORRUPT", `${runId}: ${cause.message}`, { cause });
   }
 }

@@ -74,12 +74,12 @@ export function createRunLog(parts: RunLogParts): RunLog {
   const entries = new Map<CoordinationId, Entry>();
 
   const load = async (runId: CoordinationId): Promise<Entry> => {
-    for (let known = entries.get(runId); known; known = entries.get(runId)) {
-      if (!known.failed) return touch(entries, runId, known);
+    for (let entry = entries.get(runId); entry; entry = entries.get(runId)) {
+      if (!entry.failed) return touch(entries, runId, entry);
       // Appends that were decided on the failed one may still be under way, and compare-and-set knows only lengths:
       // reading before they have failed too could give them the very length that they expect.
-      await known.durable;
-      if (entries.get(runId) === known) entries.delete(runId);
+      await entry.durable;
+      if (entries.get(runId) === entry) entries.delete(runId);
     }
     const state = await readState(parts.store, runId);
     const raced = entries.get(runId);
@@ -87,14 +87,14 @@ export function createRunLog(parts: RunLogParts): RunLog {
     return touch(entries, runId, { state, durable: Promise.resolve(true), appending: 0, failed: false });
   };
 
-  const attempt = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
+  const tryAppend = async (runId: CoordinationId, batch: Batch): Promise<Submitted | "again"> => {
     const entry = await load(runId);
     // From here to the append nothing awaits: the state cannot change under the decision.
     const decided = decideAll(entry.state, batch.commands, parts.clock);
     const { outcome, state } = decided;
     if (decided.events.length === 0) {
       // What was decided may rest on an append that is still under way and may fail.
-      return (await durable(entry)) ? { ...outcome, state } : "again";
+      return (await isDurable(entry)) ? { ...outcome, state } : "again";
     }
     const appended = append(parts, { runId, batch, decided });
     track(entry, appended, state);
@@ -123,7 +123,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
     submit: async (runId, commands, contents = [], keep = []) => {
       for (let tries = 1; ; tries += 1) {
         try {
-          const submitted = await attempt(runId, { commands, contents, keep });
+          const submitted = await tryAppend(runId, { commands, contents, keep });
           if (submitted !== "again") return submitted;
         } catch (error) {
           if (tries >= attemptsMaxOf(error)) throw error;
@@ -135,7 +135,7 @@ export function createRunLog(parts: RunLogParts): RunLog {
   };
 }
 
-async function durable(entry: Entry): Promise<boolean> {
+async function isDurable(entry: Entry): Promise<boolean> {
   return (await entry.durable) && !entry.failed;
 }
 
@@ -169,7 +169,7 @@ function decideAll(before: Coordination, commands: readonly Command[], clock: Cl
   let stepId: StepId | undefined;
   for (const command of commands) {
     const decision = decide(state, command, now);
-    if (decision.kind === "refused") return refused(before, decision, now);
+    if (decision.kind === "refused") return refuseCommand(before, decision, now);
     stepId = decision.stepId ?? stepId;
     if (decision.kind === "replay") continue;
     const recorded = record(state, decision.facts, now);
@@ -181,7 +181,11 @@ function decideAll(before: Coordination, commands: readonly Command[], clock: Cl
 }
 
 /** None of the commands happened; that one was refused may be a fact itself. */
-function refused(before: Coordination, decision: Decision & { kind: "refused" }, now: EpochMs): Decided {
+function refuseCommand(
+  before: Coordination,
+  decision: Decision & { kind: "refused" },
+  now: EpochMs,
+): Decided {
   const { code, reason, facts = [] } = decision;
   const { events, state } = record(before, facts, now);
   return { outcome: { kind: "refused", code, reason }, events, state };
@@ -222,16 +226,16 @@ async function append(
 function track(entry: Entry, appended: Promise<void>, state: Coordination): void {
   entry.state = state;
   entry.appending += 1;
-  const settled = (ok: boolean): boolean => {
+  const settleAppend = (ok: boolean): boolean => {
     entry.appending -= 1;
     if (!ok) entry.failed = true;
     return ok;
   };
   const before = entry.durable;
   entry.durable = appended.then(
-    async () => settled(true) && (await before),
+    async () => settleAppend(true) && (await before),
     async () => {
-      settled(false);
+      settleAppend(false);
       await before;
       return false;
     },

@@ -1,7 +1,7 @@
 /** Owns: the step that a session works on, or worked on, by what the ledger says of its children (H3). */
 import type { SessionKey } from "../../contracts/ids.ts";
 import type { KnownCoordination, Step } from "../../ledger/state.ts";
-import { childName } from "../../ledger/summary.ts";
+import { nameOfChild } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { RunLog } from "./run-log.ts";
 
@@ -20,7 +20,7 @@ export async function stepOfChild(
   { store, runs }: Parts,
   session: SessionKey,
 ): Promise<StepOfChild | undefined> {
-  const found = await store.find(childName(session));
+  const found = await store.find(nameOfChild(session));
   if (!found?.stepId) return undefined;
   const state = await runs.state(found.runId);
   if (state.kind === "unopened") return undefined;

@@ -4,7 +4,7 @@ import type { AdmitPlanSteps } from "../../contracts/commands.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import { plannedStepsOf } from "../../plan/admission-of.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
-import { gatedBy } from "../held-results/gate-of.ts";
+import { createGating } from "../held-results/gate-of.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
 interface Admission {
@@ -15,14 +15,20 @@ interface Admission {
 }
 
 /** As many as one append takes. */
-export async function admissionFrom(
+export async function draftAdmission(
   parts: RuntimeParts,
   { graph, from, forkedFrom }: Admission,
 ): Promise<AdmitPlanSteps> {
   const { runnerOf, refOf, forks } = parts;
-  const carried = forkedFrom && (await forks.carriedFrom(forkedFrom));
+  const carried = forkedFrom && (await forks.readCarriedResults(forkedFrom));
   const { ownerSession } = graph;
-  const admitting = { ownerSession, runnerOf, refOf, gated: gatedBy(parts), ...(carried && { carried }) };
+  const admitting = {
+    ownerSession,
+    runnerOf,
+    refOf,
+    gateStep: createGating(parts),
+    ...(carried && { carried }),
+  };
   const steps = plannedStepsOf(graph, admitting, { from, to: from + BOUNDS.stepsPerAppendMax });
   return { type: "admitPlanSteps", steps };
 }

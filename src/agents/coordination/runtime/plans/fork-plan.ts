@@ -4,7 +4,7 @@
  *
  * The files that agents wrote are no part of the ledger: they are as they are now.
  */
-import { canonicalJson } from "../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../contracts/canonical-json.ts";
 import { CoordinationError } from "../../contracts/errors.ts";
 import type { ForkedFrom } from "../../contracts/fact-fields.ts";
 import type { CoordinationId, StepId } from "../../contracts/ids.ts";
@@ -39,37 +39,37 @@ export async function forkPlan(
   request: ForkRequest,
   { preview, submit }: PlanRunning,
 ): Promise<PlanForked> {
-  const known = await knownFork(parts, request);
-  if (known) return known;
+  const earlierFork = await findEarlierFork(parts, request);
+  if (earlierFork) return earlierFork;
   const { isPreview } = request;
-  const { state, place } = await sourceAt(parts, request);
+  const { state, place } = await readSourceAt(parts, request);
   await assertWhole(parts, place);
   const plan = await planOf(parts, state);
-  const parted = await partedAt(parts, plan, { state, place });
+  const parted = await splitStepsAt(parts, plan, { state, place });
   const coordinationId = request.coordinationId ?? parts.newCoordinationId();
   const submission: PlanSubmission = {
     plan: planUnderPolicy(
       { plan: { ...plan, coordinationId }, anew: new Set(parted.anew) },
       request.policy ?? {},
-      operatorRules(parts),
+      readOperatorRules(parts),
     ),
     ownerAgent: state.created.ownerAgent,
     forkedFrom: place,
   };
   const submitted = await (isPreview ? preview(submission) : submit(submission));
   // Another one for the same fork may have come first, and taken its source at another place.
-  if (submitted.kind === "refused") return (await knownFork(parts, request)) ?? submitted;
+  if (submitted.kind === "refused") return (await findEarlierFork(parts, request)) ?? submitted;
   const kind = isPreview && submitted.kind === "accepted" ? "preview" : submitted.kind;
   return { kind, coordinationId, from: place, ...parted };
 }
 
-function operatorRules({ gates, settings, escalations }: ForkParts): OperatorRules {
+function readOperatorRules({ gates, settings, escalations }: ForkParts): OperatorRules {
   const { requireDifferentApprover } = escalations;
   return { gates, escalateMs: settings.escalateMs, requireDifferentApprover };
 }
 
 /** D2: what was forked already is told from its own log, whatever is kept of its source, or was configured since. */
-async function knownFork(
+async function findEarlierFork(
   parts: Pick<ForkParts, "refOf" | "runs">,
   request: ForkRequest,
 ): Promise<Forked | undefined> {
@@ -77,35 +77,37 @@ async function knownFork(
   const state = coordinationId && (await parts.runs.state(coordinationId));
   if (!state || state.kind === "unopened") return undefined;
   const { forkedFrom } = state.created;
-  if (forkedFrom?.coordinationId !== source || forkedFrom.policySha256 !== policySha256(parts, request))
+  if (forkedFrom?.coordinationId !== source || forkedFrom.policySha256 !== hashPolicy(parts, request))
     return undefined;
   if (from !== undefined && from !== forkedFrom.sequence) return undefined;
   const ofPlan = [...state.steps.values()].filter((step) => step.spec.planned && !isDelivery(step));
   const idsOf = (steps: readonly Step[]): StepId[] => steps.map(({ spec }) => spec.stepId);
   return {
-    ...{ kind: "replay", coordinationId, from: forkedFrom },
+    kind: "replay",
+    coordinationId,
+    from: forkedFrom,
     carried: idsOf(ofPlan.filter(({ spec }) => spec.carried)),
     anew: idsOf(ofPlan.filter(({ spec }) => !spec.carried)),
   };
 }
 
-function policySha256({ refOf }: Pick<ForkParts, "refOf">, { policy }: ForkRequest): string | undefined {
-  return policy && refOf(canonicalJson(policy)).sha256;
+function hashPolicy({ refOf }: Pick<ForkParts, "refOf">, { policy }: ForkRequest): string | undefined {
+  return policy && refOf(formatCanonicalJson(policy)).sha256;
 }
 
 /** In the order of the plan: what has its result already, and what is to be done. */
-async function partedAt(
+async function splitStepsAt(
   parts: Pick<ForkParts, "content" | "forks">,
   { steps }: CoordinationPlan,
   { state, place }: Source,
 ): Promise<Pick<Forked, "carried" | "anew">> {
   const { coordinationId: source, sequence } = place;
-  const results = await parts.forks.carriedFrom(place, state);
+  const results = await parts.forks.readCarriedResults(place, state);
   const stepIds = steps.map(({ stepId }) => stepId);
   const carried = stepIds.filter((stepId) => results.has(stepId));
   const anew = stepIds.filter((stepId) => !results.has(stepId));
   if (anew.length === 0)
-    throw invalid(
+    throw createInputError(
       `every step of ${source} had completed before ${sequence}: nothing is left to do; fork it at an earlier event`,
     );
   await assertKept(
@@ -123,7 +125,10 @@ interface Source {
   readonly place: ForkedFrom;
 }
 
-async function sourceAt(parts: Pick<ForkParts, "forks" | "refOf">, request: ForkRequest): Promise<Source> {
+async function readSourceAt(
+  parts: Pick<ForkParts, "forks" | "refOf">,
+  request: ForkRequest,
+): Promise<Source> {
   const { source: coordinationId, from } = request;
   const state = await parts.forks.stateAt({ coordinationId, sequence: from ?? Number.MAX_SAFE_INTEGER });
   if (state.kind === "unopened")
@@ -133,10 +138,10 @@ async function sourceAt(parts: Pick<ForkParts, "forks" | "refOf">, request: Fork
     );
   const { nextSequence } = state;
   if (from !== undefined && from > nextSequence)
-    throw invalid(
+    throw createInputError(
       `from: the log of ${coordinationId} has ${nextSequence} events, so ${nextSequence} is the last place`,
     );
-  const policy = policySha256(parts, request);
+  const policy = hashPolicy(parts, request);
   const place = { coordinationId, sequence: from ?? nextSequence, ...(policy && { policySha256: policy }) };
   return { state, place };
 }
@@ -148,10 +153,10 @@ async function assertWhole(
 ): Promise<void> {
   const damage = await store.damage(coordinationId, { before });
   if (!damage) return;
-  const what = damage.problem.replace("event_", "");
+  const damageKind = damage.problem.replace("event_", "");
   throw new CoordinationError(
     "LEDGER_CORRUPT",
-    `the log of ${coordinationId} cannot be forked: event ${damage.sequence} is ${what}`,
+    `the log of ${coordinationId} cannot be forked: event ${damage.sequence} is ${damageKind}`,
   );
 }
 
@@ -161,17 +166,17 @@ async function planOf(
   { created, coordinationId }: KnownCoordination,
 ): Promise<CoordinationPlan> {
   if (!created.plan)
-    throw invalid(
+    throw createInputError(
       `${coordinationId} runs no plan: its agents spawned by themselves, and their sessions cannot go back to an earlier state`,
     );
   if (created.parent)
-    throw invalid(
+    throw createInputError(
       `${coordinationId} was submitted by the agent of step ${created.parent.stepId} of ${created.parent.coordinationId}, and a fork of it would be told to nobody; fork that plan`,
     );
   const text = await content.get(created.plan.content.sha256);
   const parsed = text === undefined ? undefined : parsePlan(JSON.parse(text));
   if (parsed?.ok) return parsed.value;
-  throw invalid(
+  throw createInputError(
     parsed
       ? `the plan of ${coordinationId} is none for this release; run it anew with \`plan run\``
       : `the text of the plan of ${coordinationId} is not kept any more; run it anew with \`plan run\``,
@@ -184,21 +189,21 @@ async function assertKept(
   source: CoordinationId,
   outputs: ReadonlyMap<StepId, string | undefined>,
 ): Promise<void> {
-  const lost: StepId[] = [];
+  const lostSteps: StepId[] = [];
   const kept = [...outputs].flatMap(([stepId, sha256]) => (sha256 ? [{ stepId, sha256 }] : []));
   for (let at = 0; at < kept.length; at += TEXTS_MAX) {
     const some = kept.slice(at, at + TEXTS_MAX);
     const texts = await content.getMany([...new Set(some.map(({ sha256 }) => sha256))]);
-    lost.push(...some.filter(({ sha256 }) => !texts.has(sha256)).map(({ stepId }) => stepId));
+    lostSteps.push(...some.filter(({ sha256 }) => !texts.has(sha256)).map(({ stepId }) => stepId));
   }
-  if (lost.length === 0) return;
-  const named = lost.slice(0, NAMED_MAX).join(", ");
-  const more = lost.length > NAMED_MAX ? `, and ${lost.length - NAMED_MAX} more` : "";
-  throw invalid(
+  if (lostSteps.length === 0) return;
+  const named = lostSteps.slice(0, NAMED_MAX).join(", ");
+  const more = lostSteps.length > NAMED_MAX ? `, and ${lostSteps.length - NAMED_MAX} more` : "";
+  throw createInputError(
     `what these steps of ${source} came to is not kept any more: ${named}${more}; fork it before they completed, so that they run again`,
   );
 }
 
-function invalid(why: string): CoordinationError {
+function createInputError(why: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", why);
 }

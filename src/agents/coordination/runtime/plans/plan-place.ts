@@ -8,10 +8,10 @@ import type { FactPayloads } from "../../contracts/facts.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
 import { sessionOf, type OpenCoordination, type Spent, type Step } from "../../ledger/state.ts";
-import { nestedName } from "../../ledger/summary.ts";
+import { nameOfNested } from "../../ledger/summary.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
-import { nestedPlan } from "../attempts/nested-plans.ts";
+import { findNestedPlan } from "../attempts/nested-plans.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
@@ -30,25 +30,25 @@ export async function placeOf(parts: Parts, graph: StepGraph): Promise<PlanPlace
   const { state, step, isAtWork } = around;
   if (!isAtWork)
     return step.spec.planned
-      ? nowhere(
+      ? createNowhere(
           "NESTED_LATE",
           "the step that this session worked on is over; nothing it plans would be heard",
         )
       : { kind: "alone" };
   const parent = { coordinationId: state.coordinationId, stepId: step.spec.stepId };
   if ((await depthOf(parts, parent)) >= BOUNDS.planNestingMax)
-    return nowhere(
+    return createNowhere(
       "NESTED_TOO_DEEP",
       `plans nest at most ${BOUNDS.planNestingMax} deep; do the work in this session`,
     );
   if (await hasAnother(parts, parent, graph))
-    return nowhere(
+    return createNowhere(
       "NESTED_OPEN",
       "this session has submitted a plan that still runs; wait for its result, or cancel it",
     );
-  const left = leftAround(state, step);
+  const left = computeBudgetLeft(state, step);
   if (COUNTED.some((name) => (left[name] ?? 1) < 1))
-    return nowhere(
+    return createNowhere(
       "NESTED_BUDGET",
       "nothing is left of the budget of the plan around it; do the work in this session",
     );
@@ -56,7 +56,10 @@ export async function placeOf(parts: Parts, graph: StepGraph): Promise<PlanPlace
 }
 
 /** A budget within another one: no more than either allows. */
-export function within(budget: SpendingLimit | undefined, left: SpendingLimit): SpendingLimit | undefined {
+export function limitBudget(
+  budget: SpendingLimit | undefined,
+  left: SpendingLimit,
+): SpendingLimit | undefined {
   const cut: SpendingLimit = { ...budget };
   for (const name of COUNTED) {
     const most = Math.min(cut[name] ?? Infinity, left[name] ?? Infinity);
@@ -67,7 +70,7 @@ export function within(budget: SpendingLimit | undefined, left: SpendingLimit): 
 
 const COUNTED = ["spawns", "tokens", "costMicroUsd"] as const;
 
-function nowhere(code: PlanProblem["code"], message: string): PlanPlace {
+function createNowhere(code: PlanProblem["code"], message: string): PlanPlace {
   return { kind: "nowhere", problem: { path: "ownerSession", code, message } };
 }
 
@@ -109,16 +112,16 @@ async function hasAnother(
   { coordinationId: runId, stepId }: Parent,
   { ownerSession: session, coordinationId }: StepGraph,
 ): Promise<boolean> {
-  const nested = await nestedPlan(parts, { runId, stepId, session });
+  const nested = await findNestedPlan(parts, { runId, stepId, session });
   if (nested?.kind !== "open") return false;
-  const found = await parts.store.find(nestedName(runId, stepId));
+  const found = await parts.store.find(nameOfNested(runId, stepId));
   return found?.runId !== coordinationId;
 }
 
 const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
 /** What the budgets of the step and of its plan leave. */
-function leftAround(state: OpenCoordination, { spec, spent = NOTHING }: Step): SpendingLimit {
+function computeBudgetLeft(state: OpenCoordination, { spec, spent = NOTHING }: Step): SpendingLimit {
   const ofStep = leftOf(spec.planned?.budget, spent);
   if (!isPlanned(state)) return ofStep;
   const { spent: used, allowedFrom } = state.plan;
@@ -127,7 +130,7 @@ function leftAround(state: OpenCoordination, { spec, spent = NOTHING }: Step): S
     tokens: used.tokens - allowedFrom.tokens,
     costMicroUsd: used.costMicroUsd - allowedFrom.costMicroUsd,
   };
-  return within(ofStep, leftOf(state.created.plan?.budget, sinceAllowed)) ?? {};
+  return limitBudget(ofStep, leftOf(state.created.plan?.budget, sinceAllowed)) ?? {};
 }
 
 function leftOf(budget: SpendingLimit | undefined, used: Spent): SpendingLimit {

@@ -30,22 +30,25 @@ export async function planDecided(
   const { coordinationId, ownerSession, confidence, steps } = graph;
   if (!parts.hooks?.hasAny("decide")) return { kind: "allowed" };
   if ((await parts.runs.state(coordinationId)).kind !== "unopened") return { kind: "allowed" };
-  const said = await ask(parts, {
+  const answer = await ask(parts, {
     kind: "plan",
-    ...{ agentId: ownerAgent, sourceSession: ownerSession, coordinationId, steps: steps.length },
+    agentId: ownerAgent,
+    sourceSession: ownerSession,
+    coordinationId,
+    steps: steps.length,
     agents: [...new Set(steps.map(({ agent }) => agent))],
     ...(confidence !== undefined && { confidence }),
   });
-  if (said?.action === "deny")
+  if (answer?.action === "deny")
     return {
       kind: "denied",
-      problem: { path: "(root)", code: "DENIED_BY_PLUGIN", message: said.reason },
+      problem: { path: "(root)", code: "DENIED_BY_PLUGIN", message: answer.reason },
     };
-  return { kind: "allowed", ...(said?.confidence !== undefined && { confidence: said.confidence }) };
+  return { kind: "allowed", ...(answer?.confidence !== undefined && { confidence: answer.confidence }) };
 }
 
 /** How sure those are who decided: its planner, and the plugins that allowed it. */
-export function leastSure(a: number | undefined, b: number | undefined): number | undefined {
+export function takeLowerConfidence(a: number | undefined, b: number | undefined): number | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return Math.min(a, b);
 }

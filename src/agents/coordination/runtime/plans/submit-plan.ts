@@ -10,12 +10,12 @@ import type { Compilation } from "../../plan/compile-plan.ts";
 import type { PlanProblem } from "../../plan/plan-problem.ts";
 import type { StepGraph } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import { sameValue } from "../../replay/same-value.ts";
+import { isSameValue } from "../../replay/same-value.ts";
 import { forkPlan, type ForkParts } from "./fork-plan.ts";
-import { doubtIn } from "../held-results/gate-of.ts";
+import { findDoubt } from "../held-results/gate-of.ts";
 import { questionPolicyOf } from "../questions/question-policy.ts";
-import { admissionFrom } from "./admit-plan-steps.ts";
-import { placeOf, within, type PlanPlace } from "./plan-place.ts";
+import { draftAdmission } from "./admit-plan-steps.ts";
+import { placeOf, limitBudget, type PlanPlace } from "./plan-place.ts";
 import type {
   CoordinationRequest,
   PlanRequests,
@@ -23,7 +23,7 @@ import type {
   PlanSubmitted,
   RequestAnswer,
 } from "./plan-requests.ts";
-import { leastSure, planDecided } from "./plugin-decision.ts";
+import { takeLowerConfidence, planDecided } from "./plugin-decision.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { takeReport } from "./take-report.ts";
 
@@ -55,25 +55,25 @@ async function submitPlan(parts: RuntimeParts, submission: PlanSubmission): Prom
   const { coordinationId, objective } = graph;
   const aim: ContentInput = { ref: parts.refOf(objective), text: objective, keepWhileRunning: true };
   parts.plans.remember(plan.ref.sha256, graph);
-  const confidence = leastSure(graph.confidence, decided.confidence);
+  const confidence = takeLowerConfidence(graph.confidence, decided.confidence);
   const { forkedFrom } = submission;
-  const admission = await admissionFrom(parts, { graph, from: 0, forkedFrom });
-  const keep = await keptFrom(parts, graph, forkedFrom);
-  const open = opening(parts, { submission, graph, plan, place, confidence });
+  const admission = await draftAdmission(parts, { graph, from: 0, forkedFrom });
+  const keep = await listKeptContents(parts, graph, forkedFrom);
+  const open = draftOpening(parts, { submission, graph, plan, place, confidence });
   const submitted = await parts.runs.submit(coordinationId, [open, admission], [plan, aim], keep);
-  if (submitted.kind === "refused") return taken(submitted.state, { graph, plan, forkedFrom });
+  if (submitted.kind === "refused") return checkIdIsFree(submitted.state, { graph, plan, forkedFrom });
   if (place.kind === "inside") parts.giveBack(place.parent.coordinationId, place.parent.stepId);
   return { kind: "accepted", coordinationId, steps: graph.steps.length };
 }
 
 /** The results that a fork has from its source, from its first append on: not all of its steps may be admitted by it. */
-async function keptFrom(
+async function listKeptContents(
   { forks }: RuntimeParts,
   { steps }: StepGraph,
   forkedFrom: ForkedFrom | undefined,
 ): Promise<string[]> {
   if (!forkedFrom) return [];
-  const carried = await forks.carriedFrom(forkedFrom);
+  const carried = await forks.readCarriedResults(forkedFrom);
   return [...new Set(steps.flatMap(({ stepId }) => carried.get(stepId)?.output?.sha256 ?? []))];
 }
 
@@ -81,7 +81,7 @@ async function keptFrom(
 function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
   const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
-  const problems = [...unauthorized(submission, checked.graph), ...unusableChecks(parts, submission)];
+  const problems = [...checkOwner(submission, checked.graph), ...checkVerifiers(parts, submission)];
   return problems.length > 0 ? { kind: "refused", problems } : checked;
 }
 
@@ -96,7 +96,7 @@ async function previewPlan(parts: RuntimeParts, submission: PlanSubmission): Pro
   const state = await parts.runs.state(coordinationId);
   return state.kind === "unopened"
     ? { kind: "accepted", coordinationId, steps: steps.length }
-    : taken(state, { graph, plan: textOf(parts, submission), forkedFrom: submission.forkedFrom });
+    : checkIdIsFree(state, { graph, plan: textOf(parts, submission), forkedFrom: submission.forkedFrom });
 }
 
 function textOf({ refOf }: RuntimeParts, { plan }: PlanSubmission): ContentInput {
@@ -105,14 +105,14 @@ function textOf({ refOf }: RuntimeParts, { plan }: PlanSubmission): ContentInput
 }
 
 /** H3: what the submitter may not do. */
-function unauthorized(submission: PlanSubmission, { ownerSession }: StepGraph): PlanProblem[] {
+function checkOwner(submission: PlanSubmission, { ownerSession }: StepGraph): PlanProblem[] {
   const { submittedBy } = submission;
-  if (submittedBy === undefined || ownerSession === submittedBy) return forbiddenAgents(submission);
-  return [problem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
+  if (submittedBy === undefined || ownerSession === submittedBy) return checkAgents(submission);
+  return [createProblem("ownerSession", "OWNER_MISMATCH", "a session can only submit plans of its own")];
 }
 
 /** A check that nobody defines would hold its step until people let it through; one of the operator's key would not be asked. */
-function unusableChecks({ gates }: RuntimeParts, { plan }: PlanSubmission): PlanProblem[] {
+function checkVerifiers({ gates }: RuntimeParts, { plan }: PlanSubmission): PlanProblem[] {
   const parsed = parsePlan(plan);
   const steps = parsed.ok ? parsed.value.steps : [];
   return steps
@@ -131,23 +131,29 @@ function unusableChecks({ gates }: RuntimeParts, { plan }: PlanSubmission): Plan
 }
 
 /** H3: a plan gives its submitter no agents that it could not spawn. */
-function forbiddenAgents({ plan, mayRun }: PlanSubmission): PlanProblem[] {
+function checkAgents({ plan, mayRun }: PlanSubmission): PlanProblem[] {
   if (!mayRun) return [];
   const parsed = parsePlan(plan);
   const steps = parsed.ok ? parsed.value.steps : [];
-  const message = (agent: AgentId): string =>
+  const formatForbiddenAgent = (agent: AgentId): string =>
     `this agent may not use ${JSON.stringify(agent)}; use one that it may spawn, or let the operator allow it (subagents.allowAgents)`;
   return steps
     .flatMap(({ agent }, index): PlanProblem[] =>
       mayRun(agent)
         ? []
-        : [{ path: `steps[${index}].agent`, code: "AGENT_NOT_ALLOWED", message: message(agent) }],
+        : [
+            {
+              path: `steps[${index}].agent`,
+              code: "AGENT_NOT_ALLOWED",
+              message: formatForbiddenAgent(agent),
+            },
+          ],
     )
     .slice(0, BOUNDS.planProblemsMax);
 }
 
 /** The same plan under the same id is the same submission. */
-function taken(
+function checkIdIsFree(
   state: Coordination,
   {
     graph,
@@ -156,14 +162,15 @@ function taken(
   }: Pick<Opening, "graph" | "plan"> & { readonly forkedFrom: ForkedFrom | undefined },
 ): PlanSubmitted {
   const { coordinationId } = graph;
-  const known = state.kind === "unopened" ? undefined : state.created;
-  const isSame = known?.plan?.content.sha256 === plan.ref.sha256 && sameValue(known.forkedFrom, forkedFrom);
+  const existing = state.kind === "unopened" ? undefined : state.created;
+  const isSame =
+    existing?.plan?.content.sha256 === plan.ref.sha256 && isSameValue(existing.forkedFrom, forkedFrom);
   if (isSame) return { kind: "replay", coordinationId, steps: graph.steps.length };
   const sentence = `there is another coordination ${JSON.stringify(coordinationId)}; choose another id`;
-  return { kind: "refused", problems: [problem("coordinationId", "COORDINATION_TAKEN", sentence)] };
+  return { kind: "refused", problems: [createProblem("coordinationId", "COORDINATION_TAKEN", sentence)] };
 }
 
-function problem(path: string, code: PlanProblem["code"], message: string): PlanProblem {
+function createProblem(path: string, code: PlanProblem["code"], message: string): PlanProblem {
   return { path, code, message };
 }
 
@@ -176,13 +183,13 @@ interface Opening {
   readonly confidence: number | undefined;
 }
 
-function opening(parts: RuntimeParts, given: Opening): Command {
-  const { submission, graph, plan, place, confidence } = given;
+function draftOpening(parts: RuntimeParts, draft: Opening): Command {
+  const { submission, graph, plan, place, confidence } = draft;
   const { settings, clock, refOf } = parts;
   const now = clock.now();
   const { coordinationId, ownerSession, objective, deadlineMs, failurePolicy } = graph;
-  const budget = place.kind === "inside" ? within(graph.budget, place.left) : graph.budget;
-  const decision = doubtIn(parts.gates, confidence);
+  const budget = place.kind === "inside" ? limitBudget(graph.budget, place.left) : graph.budget;
+  const decision = findDoubt(parts.gates, confidence);
   const { successCriteria } = graph;
   const origin = refOf(`${coordinationId}:${now}`).sha256;
   const { forkedFrom } = submission;

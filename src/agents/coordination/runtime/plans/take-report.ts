@@ -1,15 +1,15 @@
 /** Owns: a child's own report about the step that it works on. Which step that is says the ledger, never the child (H3). */
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
-import { basisPointsBelow } from "../../gates/stated-confidence.ts";
+import { convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import { isPlanned } from "../../dispatch/plan-rules.ts";
 import { sessionOf, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import { isJsonObject, type JsonObject } from "../../plan/step-graph.ts";
 import type { OutputProblem } from "../../ports/output-contract.ts";
-import { outputContent } from "../attempts/attempt-outcome.ts";
+import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
 import type { Report, ReportAnswer } from "./plan-requests.ts";
-import { sessionFor } from "../attempts/prepare-attempt.ts";
+import { chooseSession } from "../attempts/prepare-attempt.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { stepOfChild } from "../log/step-of-child.ts";
 
@@ -20,9 +20,9 @@ export async function takeReport(
 ): Promise<ReportAnswer> {
   const about = await openStepOf(parts, childSessionKey);
   if (!about) return { kind: "refused", reason: "this session works on no step of a coordination" };
-  const checked = await checkedOutputs(parts, about, report);
+  const checked = await checkOutputs(parts, about, report);
   if (checked.kind === "invalid") return checked;
-  const content = outputContent(parts, checked.outputs);
+  const content = contentFromOutputs(parts, checked.outputs);
   const { coordinationId } = about.state;
   const { stepId } = about.step.spec;
   const { outcome, confidence } = report;
@@ -31,10 +31,11 @@ export async function takeReport(
     [
       {
         type: "reportStep",
-        ...{ stepId, outcome },
-        attempt: attemptIn(parts, about, childSessionKey),
+        stepId,
+        outcome,
+        attempt: readAttempt(parts, about, childSessionKey),
         output: content.ref,
-        ...(confidence !== undefined && { confidence: basisPointsBelow(confidence) }),
+        ...(confidence !== undefined && { confidence: convertToBasisPointsDown(confidence) }),
       },
     ],
     [content],
@@ -57,7 +58,7 @@ type Checked =
   | { readonly kind: "valid"; readonly outputs: JsonObject }
   | { readonly kind: "invalid"; readonly problems: readonly OutputProblem[] };
 
-async function checkedOutputs(
+async function checkOutputs(
   { plans, contract }: RuntimeParts,
   { state, step }: About,
   { outcome, outputs }: Report,
@@ -76,10 +77,10 @@ async function checkedOutputs(
 }
 
 /** D3: which attempt a session belongs to; every attempt of a plan's step has a session of its own. */
-function attemptIn(parts: RuntimeParts, { state, step }: About, childSessionKey: SessionKey): number {
+function readAttempt(parts: RuntimeParts, { state, step }: About, childSessionKey: SessionKey): number {
   const { attempt } = step.phase;
   if (!isPlanned(state) || !step.spec.planned || sessionOf(step.phase) === childSessionKey) return attempt;
   for (let earlier = attempt; earlier >= 1; earlier -= 1)
-    if (sessionFor(parts, state, step, earlier) === childSessionKey) return earlier;
+    if (chooseSession(parts, state, step, earlier) === childSessionKey) return earlier;
   return Math.max(1, attempt - 1);
 }

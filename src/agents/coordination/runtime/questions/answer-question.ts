@@ -4,17 +4,17 @@ import type { Command } from "../../contracts/commands.ts";
 import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import type { Coordination, Escalation, OpenCoordination } from "../../ledger/state.ts";
-import { childName, traceName } from "../../ledger/summary.ts";
+import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import type { Json, JsonObject } from "../../plan/step-graph.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
 import { isJsonObject } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
-import { outputContent } from "../attempts/attempt-outcome.ts";
+import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import type { QuestionWaits } from "./question-waits.ts";
 import {
   questionIdOf,
-  questionNamed,
+  parseQuestionId,
   type AnswerRequest,
   type Asked,
   type AskRequest,
@@ -25,7 +25,7 @@ import {
 import { questionPolicyOf } from "./question-policy.ts";
 import { writeQuestion } from "./question-text.ts";
 import { answerSentence } from "./telling-message.ts";
-import { textProblem } from "./text-problem.ts";
+import { findTextProblem } from "./text-problem.ts";
 
 export interface QuestionParts extends RuntimeParts {
   readonly newCoordinationId: () => CoordinationId;
@@ -40,17 +40,17 @@ export function createQuestionRequests(parts: QuestionParts): QuestionRequests {
       return answered;
     },
     ask: (request) => ask(parts, request),
-    outcome: (questionId, waitMs, signal) => outcome(parts, { questionId, waitMs, signal }),
+    outcome: (questionId, waitMs, signal) => awaitAnswer(parts, { questionId, waitMs, signal }),
   };
 }
 
 async function answer(parts: QuestionParts, request: AnswerRequest): Promise<QuestionAnswered> {
-  const named = questionNamed(request.questionId);
+  const named = parseQuestionId(request.questionId);
   const state = named && (await parts.runs.latest(named.coordinationId));
-  const question = state && questionIn(state, named.escalationId);
-  if (!question || state.kind === "unopened") return notFound(request.questionId);
+  const question = state && findQuestion(state, named.escalationId);
+  if (!question || state.kind === "unopened") return refuseUnknownQuestion(request.questionId);
   return state.kind === "ended"
-    ? closedWith(state, question)
+    ? refuseClosedQuestion(state, question)
     : answerOpen(parts, { state, question, request });
 }
 
@@ -59,27 +59,34 @@ const LOGGED_CHARS_MAX = 300;
 /** Not every answer that does not count is in the ledger: an ended log takes no more, and some are stopped before it. */
 function tellLog(
   { logger }: QuestionParts,
-  { questionId, answer: given, by, through }: AnswerRequest,
+  { questionId, answer: answerGiven, by, through }: AnswerRequest,
   refusal: (QuestionAnswered & { kind: "refused" })["code"],
 ): void {
   const id = by.id?.slice(0, LOGGED_CHARS_MAX);
-  const fields = { question: questionId.slice(0, LOGGED_CHARS_MAX), answer: given, by: by.kind };
+  const fields = { question: questionId.slice(0, LOGGED_CHARS_MAX), answer: answerGiven, by: by.kind };
   logger.warn({ ...fields, ...(id !== undefined && { id }), through, refusal }, "an answer did not count");
 }
 
-async function answerOpen(parts: QuestionParts, asked: AskedNow): Promise<QuestionAnswered> {
-  const text = await contentOf(parts, asked);
+async function answerOpen(parts: QuestionParts, pending: AskedNow): Promise<QuestionAnswered> {
+  const text = await contentOf(parts, pending);
   if (text.kind === "refused") return text;
-  const { coordinationId } = asked.state;
-  const { escalationId } = asked.question;
-  const { answer: kind, by, through, questionId } = asked.request;
-  const given = text.content ? { text: text.content.ref } : {};
-  const command: Command = { type: "answerEscalation", escalationId, answer: kind, by, through, ...given };
+  const { coordinationId } = pending.state;
+  const { escalationId } = pending.question;
+  const { answer: kind, by, through, questionId } = pending.request;
+  const answerText = text.content ? { text: text.content.ref } : {};
+  const command: Command = {
+    type: "answerEscalation",
+    escalationId,
+    answer: kind,
+    by,
+    through,
+    ...answerText,
+  };
   const submitted = await parts.runs.submit(coordinationId, [command], text.content ? [text.content] : []);
   parts.watch(submitted.state);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
-  const closed = questionIn(submitted.state, escalationId)?.closed;
+  const closed = findQuestion(submitted.state, escalationId)?.closed;
   return { kind: "accepted", questionId, resolution: closed?.resolution ?? "answered" };
 }
 
@@ -89,15 +96,18 @@ interface AskedNow {
   readonly request: AnswerRequest;
 }
 
-function questionIn(state: Coordination, escalationId: string): Escalation | undefined {
+function findQuestion(state: Coordination, escalationId: string): Escalation | undefined {
   return state.kind === "unopened" ? undefined : state.escalations.get(escalationId);
 }
 
-function notFound(questionId: string): QuestionAnswered {
+function refuseUnknownQuestion(questionId: string): QuestionAnswered {
   return { kind: "refused", code: "NOT_FOUND", reason: `there is no question ${JSON.stringify(questionId)}` };
 }
 
-function closedWith(state: Coordination & { kind: "ended" }, { closed }: Escalation): QuestionAnswered {
+function refuseClosedQuestion(
+  state: Coordination & { kind: "ended" },
+  { closed }: Escalation,
+): QuestionAnswered {
   const reason = `the question is closed already: ${closed?.resolution ?? "cancelled"}; its coordination has ended as ${state.status}, so that this answer changes nothing`;
   return { kind: "refused", code: "QUESTION_CLOSED", reason };
 }
@@ -109,9 +119,13 @@ type AnswerText =
 /** What replaces a result meets its contract as the result itself would have to. */
 async function contentOf(
   parts: QuestionParts,
-  asked: { readonly state: OpenCoordination; readonly question: Escalation; readonly request: AnswerRequest },
+  pending: {
+    readonly state: OpenCoordination;
+    readonly question: Escalation;
+    readonly request: AnswerRequest;
+  },
 ): Promise<AnswerText> {
-  const { text, answer: kind } = asked.request;
+  const { text, answer: kind } = pending.request;
   if (text === undefined) return { kind: "text" };
   if (text.length > BOUNDS.answerCharsMax || text.trim() === "")
     return {
@@ -119,15 +133,15 @@ async function contentOf(
       code: "TEXT_TOO_LONG",
       reason: `an answer has 1 to ${BOUNDS.answerCharsMax} characters`,
     };
-  const outputs = outputsIn(text);
+  const outputs = parseOutputsOrWrap(text);
   const problem =
-    (kind === "answer" ? await textProblem(parts, asked.question, text) : undefined) ??
-    (isAboutResult(asked.question) ? await contractProblem(parts, asked, outputs) : undefined);
+    (kind === "answer" ? await findTextProblem(parts, pending.question, text) : undefined) ??
+    (isAboutResult(pending.question) ? await findContractProblem(parts, pending, outputs) : undefined);
   if (problem) return { kind: "refused", code: "ANSWER_REFUSED", reason: problem };
-  return { kind: "text", content: outputContent(parts, outputs) };
+  return { kind: "text", content: contentFromOutputs(parts, outputs) };
 }
 
-function outputsIn(text: string): JsonObject {
+function parseOutputsOrWrap(text: string): JsonObject {
   try {
     const value = JSON.parse(text) as Json;
     if (isJsonObject(value) && isWithinOutputBounds(value)) return value;
@@ -137,7 +151,7 @@ function outputsIn(text: string): JsonObject {
   return { text };
 }
 
-async function contractProblem(
+async function findContractProblem(
   { plans, contract }: QuestionParts,
   { state, question }: { readonly state: OpenCoordination; readonly question: Escalation },
   outputs: JsonObject,
@@ -161,12 +175,16 @@ async function ask(parts: QuestionParts, request: AskRequest): Promise<Asked> {
   const place = await placeOf(parts, request);
   const command: Command = {
     type: "askPeople",
-    ...{ askedBy, kind, question: content.ref, hasDefault: otherwise !== undefined },
+    askedBy,
+    kind,
+    question: content.ref,
+    hasDefault: otherwise !== undefined,
     openMax: parts.escalations.openMax,
     ...(place.stepId && { stepId: place.stepId }),
     ...(answerMs !== undefined && { answerMs }),
   };
-  const commands = place.kind === "new" ? [opening(parts, request, content), command] : [command];
+  const commands =
+    place.kind === "new" ? [draftOpeningOfQuestion(parts, request, content), command] : [command];
   const submitted = await parts.runs.submit(place.runId, commands, [content]);
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
@@ -196,7 +214,7 @@ const QUESTIONS_TRACE = "questions";
 
 async function placeOf(parts: QuestionParts, { askedBy, traceId }: AskRequest): Promise<Place> {
   const traces = traceId ? [traceId, QUESTIONS_TRACE] : [QUESTIONS_TRACE];
-  const names = [childName(askedBy), ...traces.map((trace) => traceName(askedBy, trace))];
+  const names = [nameOfChild(askedBy), ...traces.map((trace) => formatTraceName(askedBy, trace))];
   for (const name of names) {
     const found = await parts.store.find(name);
     if (!found || (await parts.runs.state(found.runId)).kind !== "open") continue;
@@ -206,7 +224,7 @@ async function placeOf(parts: QuestionParts, { askedBy, traceId }: AskRequest): 
 }
 
 /** A question of a session that coordinates nothing yet. */
-function opening(
+function draftOpeningOfQuestion(
   parts: QuestionParts,
   { askedBy, agentId, traceId }: AskRequest,
   { ref }: ContentInput,
@@ -229,7 +247,7 @@ function opening(
 const TOLD_BEFORE = "You were told the answer in this session.";
 
 /** What is told here is not told again as a turn. */
-async function outcome(
+async function awaitAnswer(
   parts: QuestionParts,
   {
     questionId,
@@ -237,7 +255,7 @@ async function outcome(
     signal,
   }: { readonly questionId: string; readonly waitMs: number; readonly signal: AbortSignal | undefined },
 ): Promise<QuestionOutcome> {
-  const named = questionNamed(questionId);
+  const named = parseQuestionId(questionId);
   if (!named) return { kind: "open" };
   const { coordinationId, escalationId } = named;
   const tellingId = `answer:${escalationId}`;
@@ -245,11 +263,11 @@ async function outcome(
   try {
     const untilMs = addMs(parts.clock.now(), waitMs);
     await parts.waits.until(
-      async () => questionIn(await parts.runs.latest(coordinationId), escalationId)?.closed !== undefined,
+      async () => findQuestion(await parts.runs.latest(coordinationId), escalationId)?.closed !== undefined,
       { untilMs, ...(signal && { signal }) },
     );
     const state = await parts.runs.latest(coordinationId);
-    const question = questionIn(state, escalationId);
+    const question = findQuestion(state, escalationId);
     if (!question?.closed) return { kind: "open" };
     const { resolution } = question.closed;
     if (signal?.aborted) return { kind: "open" };

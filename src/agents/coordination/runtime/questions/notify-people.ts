@@ -2,15 +2,15 @@
  * Owns: telling people of an open question through a channel, and recording what became of that. After a crash the same notice may
  * go out again under the same id; one that was given up is not tried again, and the log shows it.
  */
-import { answersTo } from "../../escalation/rule-on-answer.ts";
+import { listAnswers } from "../../escalation/rule-on-answer.ts";
 import type { NotifyPeople } from "../../dispatch/gate-effects.ts";
-import { unsentNotices } from "../../escalation/notices.ts";
+import { listUnsentNotices } from "../../escalation/notices.ts";
 import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
-import { boundedAnswer } from "../log/bounded-answer.ts";
+import { askWithin } from "../log/bounded-answer.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { questionIdOf } from "./question-requests.ts";
-import { plainName, plainText } from "./plain-text.ts";
+import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
 
 export interface NotifyParts extends RuntimeParts {
@@ -25,13 +25,13 @@ export async function notifyPeople(
   // D1: nobody is told of a question that may not reach the disk.
   await parts.runs.settled(coordinationId);
   const state = await parts.runs.state(coordinationId);
-  const asked = state.kind === "open" ? state.escalations.get(escalationId) : undefined;
-  if (state.kind !== "open" || !asked || asked.closed) return;
-  if (!unsentNotices(asked).some((unsent) => unsent.notice === notice)) return;
-  const question = await questionOf(parts, state, asked);
+  const escalation = state.kind === "open" ? state.escalations.get(escalationId) : undefined;
+  if (state.kind !== "open" || !escalation || escalation.closed) return;
+  if (!listUnsentNotices(escalation).some((unsent) => unsent.notice === notice)) return;
+  const question = await questionOf(parts, state, escalation);
   const noticeId = `${question.questionId}:${notice}`;
   const to = parts.channelOf(channel);
-  const outcome = await told(parts, to, { noticeId, question, notice, signal: parts.stopping });
+  const outcome = await notifyChannel(parts, to, { noticeId, question, notice, signal: parts.stopping });
   if (parts.stopping.aborted) return;
   if (outcome.kind === "failed")
     parts.logger.warn(
@@ -41,7 +41,9 @@ export async function notifyPeople(
   const submitted = await parts.runs.submit(coordinationId, [
     {
       type: "recordNotice",
-      ...{ escalationId, notice, channel },
+      escalationId,
+      notice,
+      channel,
       outcome: outcome.kind,
       tries: Math.max(1, outcome.tries),
     },
@@ -50,35 +52,49 @@ export async function notifyPeople(
 }
 
 /** A channel that throws, or that says nothing until the question is over, has told nobody. */
-function told(
+function notifyChannel(
   parts: NotifyParts,
   to: HumanChannel | undefined,
   notice: ChannelNotice,
 ): Promise<NoticeOutcome> {
-  const failed = (message: string): NoticeOutcome => ({ kind: "failed", tries: 1, message });
-  if (!to) return Promise.resolve(failed("there is no such channel"));
+  const createFailedNotice = (message: string): NoticeOutcome => ({ kind: "failed", tries: 1, message });
+  if (!to) return Promise.resolve(createFailedNotice("there is no such channel"));
   const waitMs = Math.max(1, notice.question.deadlineAtMs - parts.clock.now());
   const waiting = { ...parts, waitMs, signal: parts.stopping };
-  return boundedAnswer(waiting, () => to.notify(notice), failed("the channel gave no answer"));
+  return askWithin(waiting, () => to.notify(notice), createFailedNotice("the channel gave no answer"));
 }
 
 export async function questionOf(
   parts: Pick<RuntimeParts, "content">,
   { coordinationId, created }: OpenCoordination,
-  asked: Escalation,
+  escalation: Escalation,
 ): Promise<Question> {
-  const { escalationId, cause, kind, stepId, askedBy, deadlineAtMs, onExpiry = "deny", confidence } = asked;
-  const text = await readQuestion(parts, asked);
+  const {
+    escalationId,
+    cause,
+    kind,
+    stepId,
+    askedBy,
+    deadlineAtMs,
+    onExpiry = "deny",
+    confidence,
+  } = escalation;
+  const text = await readQuestion(parts, escalation);
   return {
     questionId: questionIdOf(coordinationId, escalationId),
-    ...{ coordinationId, escalationId, cause, kind, deadlineAtMs, onExpiry },
-    title: titleOf(asked),
+    coordinationId,
+    escalationId,
+    cause,
+    kind,
+    deadlineAtMs,
+    onExpiry,
+    title: titleOf(escalation),
     ownerSession: created.ownerSession,
     ...(stepId && { stepId }),
     ...(askedBy && { askedBy }),
-    ...(text && { text: plainText(text.question) }),
-    ...(text?.options && { options: text.options.map(plainText) }),
-    answers: answersTo(asked),
+    ...(text && { text: removeUnseen(text.question) }),
+    ...(text?.options && { options: text.options.map(removeUnseen) }),
+    answers: listAnswers(escalation),
     ...(confidence && {
       confidence: {
         floor: confidence.floor / 10_000,
@@ -94,25 +110,25 @@ export function titleOf({
   stepId,
   confidence,
 }: Pick<Escalation, "cause" | "stepId" | "confidence">): string {
-  const what = stepId === undefined ? "the coordination" : `step ${plainName(stepId)}`;
+  const subject = stepId === undefined ? "the coordination" : `step ${quoteUnlessPlain(stepId)}`;
   switch (cause) {
     case "confidence":
       if ((confidence?.of ?? "decision") === "decision")
-        return `Its planner is not sure that ${what} should begin. Let it begin?`;
+        return `Its planner is not sure that ${subject} should begin. Let it begin?`;
       return confidence?.of === "verdict"
-        ? `A check of the result of ${what} is not sure of its verdict. Let the result count?`
-        : `The agent is not sure of the result of ${what}. Let it count?`;
+        ? `A check of the result of ${subject} is not sure of its verdict. Let the result count?`
+        : `The agent is not sure of the result of ${subject}. Let it count?`;
     case "verifier":
-      return `The result of ${what} could not be verified. Let it count?`;
+      return `The result of ${subject} could not be verified. Let it count?`;
     case "conflict":
-      return `A write of ${what} is contested. Let it happen?`;
+      return `A write of ${subject} is contested. Let it happen?`;
     case "retries_exhausted":
-      return `The last attempt at ${what} failed. Try once more?`;
+      return `The last attempt at ${subject} failed. Try once more?`;
     case "deadline":
-      return `The last attempt at ${what} ran out of time. Try once more?`;
+      return `The last attempt at ${subject} ran out of time. Try once more?`;
     case "budget":
-      return `The budget of ${what} is spent. Go on?`;
+      return `The budget of ${subject} is spent. Go on?`;
     case "agent":
-      return `The agent of ${what} asks.`;
+      return `The agent of ${subject} asks.`;
   }
 }

@@ -3,11 +3,11 @@
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 /** Without what cannot be seen, or moves what can be; line breaks stay. */
-export function plainText(text: string): string {
+export function removeUnseen(text: string): string {
   return text.replace(UNSEEN, (character) => (character === "\n" || character === "\t" ? character : ""));
 }
 
 /** In quotes, where it is more than a plain name. */
-export function plainName(name: string): string {
-  return /^[\w.:@-]+$/u.test(name) ? name : JSON.stringify(plainText(name).replace(/\s+/gu, " "));
+export function quoteUnlessPlain(name: string): string {
+  return /^[\w.:@-]+$/u.test(name) ? name : JSON.stringify(removeUnseen(name).replace(/\s+/gu, " "));
 }

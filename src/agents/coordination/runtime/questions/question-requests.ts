@@ -10,7 +10,7 @@ export function questionIdOf(coordinationId: CoordinationId, escalationId: strin
 }
 
 /** `undefined` for what names no question. Coordination ids may hold colons, ids of questions do not. */
-export function questionNamed(
+export function parseQuestionId(
   questionId: string,
 ): { readonly coordinationId: CoordinationId; readonly escalationId: string } | undefined {
   const at = questionId.lastIndexOf(":");

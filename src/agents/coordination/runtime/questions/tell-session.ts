@@ -10,9 +10,9 @@ import type { Observation } from "../../contracts/observation.ts";
 import type { TellSession } from "../../dispatch/gate-effects.ts";
 import type { OpenCoordination, Telling } from "../../ledger/state.ts";
 import type { Order, Start } from "../../ports/agent-runner.ts";
-import { boundedAnswer, pause } from "../log/bounded-answer.ts";
+import { askWithin, pause } from "../log/bounded-answer.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
-import { tellingMessage } from "./telling-message.ts";
+import { formatTelling } from "./telling-message.ts";
 
 /** From then on nobody waits to hear it. */
 const TELL_MS = 600_000;
@@ -34,7 +34,7 @@ export async function tellSession(
   const state = await parts.runs.state(coordinationId);
   const telling = state.kind === "open" ? state.tellings.get(tellingId) : undefined;
   if (state.kind !== "open" || !telling || parts.isTold(coordinationId, tellingId)) return;
-  const delivery = await told(parts, state, telling);
+  const delivery = await deliverTelling(parts, state, telling);
   if (parts.stopping.aborted || !delivery) return;
   const submitted = await parts.runs.submit(coordinationId, [{ type: "recordTelling", tellingId, delivery }]);
   parts.watch(submitted.state);
@@ -43,7 +43,7 @@ export async function tellSession(
 type Delivery = FactPayloads["session.told"]["delivery"];
 
 /** `undefined` when the process stops before it is known. */
-async function told(
+async function deliverTelling(
   parts: TellParts,
   state: OpenCoordination,
   telling: Telling,
@@ -73,11 +73,11 @@ function start(parts: TellParts, order: Order): Promise<Start> {
 }
 
 function answer<T>(parts: TellParts, ask: () => Promise<T>, otherwise: T): Promise<T> {
-  return boundedAnswer({ ...parts, waitMs: ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
+  return askWithin({ ...parts, waitMs: ANSWER_MS_MAX, signal: parts.stopping }, ask, otherwise);
 }
 
 /** The same telling has the same key, also after a restart. */
-export function tellingKey(coordinationId: CoordinationId, tellingId: string): IdempotencyKey {
+export function keyOfTelling(coordinationId: CoordinationId, tellingId: string): IdempotencyKey {
   return `${coordinationId}:${tellingId}${TOLD}` as IdempotencyKey;
 }
 
@@ -90,7 +90,7 @@ export function isTellingKey(runId: string): boolean {
 
 async function orderFor(parts: TellParts, state: OpenCoordination, telling: Telling): Promise<Order> {
   const { coordinationId, created } = state;
-  const key = tellingKey(coordinationId, telling.tellingId);
+  const key = keyOfTelling(coordinationId, telling.tellingId);
   const hash = parts.refOf(key).sha256;
   return {
     idempotencyKey: key,
@@ -109,7 +109,7 @@ async function orderFor(parts: TellParts, state: OpenCoordination, telling: Tell
       trace: {},
     },
     lane: "control",
-    message: await tellingMessage(parts, state, telling),
+    message: await formatTelling(parts, state, telling),
     deadlineAtMs: addMs(telling.sinceMs, TELL_MS),
     traceparent: `00-${hash.slice(0, 32)}-${hash.slice(32, 48)}-01`,
   };

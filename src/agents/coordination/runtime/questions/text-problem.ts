@@ -4,7 +4,7 @@
  */
 import type { Escalation } from "../../ledger/state.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
-import { plainText } from "./plain-text.ts";
+import { removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
 
 /** What people write for a yes or a no, and JSON that stands for nothing else. */
@@ -23,26 +23,26 @@ interface ProblemParts {
 }
 
 /** Returns one sentence for whoever answered; `undefined` where the text is an answer, or its question is closed anyway. */
-export async function textProblem(
+export async function findTextProblem(
   parts: ProblemParts,
   question: Escalation,
   text: string,
 ): Promise<string | undefined> {
   if (question.closed) return undefined;
   const options = (await readQuestion(parts, question))?.options ?? [];
-  if (options.length > 0) return optionProblem(options, text);
-  return question.answers?.includes("approve") ? rulingProblem(text) : undefined;
+  if (options.length > 0) return findOptionProblem(options, text);
+  return question.answers?.includes("approve") ? findRulingProblem(text) : undefined;
 }
 
-function optionProblem(options: readonly string[], text: string): string | undefined {
-  const given = text.trim();
+function findOptionProblem(options: readonly string[], text: string): string | undefined {
+  const answer = text.trim();
   // People are shown an option without what cannot be seen.
-  if (options.some((option) => option === text || plainText(option).trim() === given)) return undefined;
-  const offered = options.map((option) => JSON.stringify(plainText(option))).join(", ");
+  if (options.some((option) => option === text || removeUnseen(option).trim() === answer)) return undefined;
+  const offered = options.map((option) => JSON.stringify(removeUnseen(option))).join(", ");
   return `the question takes exactly one of ${offered}, spelt so; deny it where none of them is right`;
 }
 
-function rulingProblem(text: string): string | undefined {
+function findRulingProblem(text: string): string | undefined {
   const word = text
     .trim()
     .replace(/[.!]+$/u, "")

@@ -15,10 +15,10 @@ import type { AgentId, CoordinationId, SessionKey, StepId } from "../../contract
 import type { RefusalCode } from "../../dispatch/decision.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import type { Coordination } from "../../ledger/state.ts";
-import { childName, traceName } from "../../ledger/summary.ts";
+import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import type { Found, LedgerStore } from "../../ports/ledger-store.ts";
-import { whyUngateable } from "../held-results/gate-of.ts";
+import { explainUngateable } from "../held-results/gate-of.ts";
 import type { RunLog, Submitted } from "../log/run-log.ts";
 
 /** A coordination may end between finding it and joining it; then a new one is opened. */
@@ -64,7 +64,7 @@ export interface AdmitParts {
 
 /** @throws CoordinationError when the ledger could not record the intent; nothing was recorded then. */
 export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Promise<Admission> {
-  const refused = ungateable(parts, request);
+  const refused = refuseUngateable(parts, request);
   if (refused) return refused;
   for (let tries = 1; ; tries += 1) {
     const home = await findHome(parts, request);
@@ -75,11 +75,11 @@ export async function admitSpawn(parts: AdmitParts, request: SpawnRequest): Prom
   }
 }
 
-function ungateable(
+function refuseUngateable(
   { gateOf }: AdmitParts,
   { spawn }: SpawnRequest,
 ): (Admission & { kind: "refused" }) | undefined {
-  const reason = whyUngateable(gateOf(spawn), spawn);
+  const reason = explainUngateable(gateOf(spawn), spawn);
   return reason === undefined ? undefined : { kind: "refused", code: "UNGATEABLE", reason };
 }
 
@@ -96,11 +96,11 @@ type Home =
   | { readonly kind: "opened"; readonly submitted: Submitted };
 
 async function findHome(parts: AdmitParts, request: SpawnRequest): Promise<Home> {
-  const parent = await openHolder(parts, childName(request.sourceSession));
+  const parent = await openHolder(parts, nameOfChild(request.sourceSession));
   if (parent?.open)
     return { kind: "join", runId: parent.runId, ...(parent.stepId && { parentStepId: parent.stepId }) };
   const trace = traceOf(request);
-  return inTurn(parts.opening, trace, async () => {
+  return runInTurn(parts.opening, trace, async () => {
     const earlier = await openHolder(parts, trace);
     if (earlier?.open) return { kind: "join", runId: earlier.runId };
     return { kind: "opened", submitted: await open(parts, request, (earlier ?? parent)?.runId) };
@@ -117,7 +117,7 @@ async function openHolder(
 }
 
 /** Runs `work` after all earlier work of the same name; joining happens outside, so that it is not serial. */
-async function inTurn<T>(
+async function runInTurn<T>(
   turns: Map<string, Promise<unknown>>,
   name: string,
   work: () => Promise<T>,
@@ -133,13 +133,13 @@ async function inTurn<T>(
 }
 
 function traceOf({ sourceSession, traceId, spawn }: SpawnRequest): string {
-  return traceName(sourceSession, traceId ?? spawn.call.runId ?? "none");
+  return formatTraceName(sourceSession, traceId ?? spawn.call.runId ?? "none");
 }
 
 function join(parts: AdmitParts, request: SpawnRequest, home: Home & { kind: "join" }): Promise<Submitted> {
   return parts.runs.submit(
     home.runId,
-    [admission(parts, request, home.parentStepId)],
+    [draftAdmissionOfSpawn(parts, request, home.parentStepId)],
     contentsOf(parts, [request.input]),
   );
 }
@@ -147,12 +147,12 @@ function join(parts: AdmitParts, request: SpawnRequest, home: Home & { kind: "jo
 function open(parts: AdmitParts, request: SpawnRequest, causalRef?: CoordinationId): Promise<Submitted> {
   return parts.runs.submit(
     parts.newCoordinationId(),
-    [opening(parts, request, causalRef), admission(parts, request)],
+    [draftOpening(parts, request, causalRef), draftAdmissionOfSpawn(parts, request)],
     contentsOf(parts, [request.input, request.objective]),
   );
 }
 
-function opening(
+function draftOpening(
   { settings, questions }: AdmitParts,
   request: SpawnRequest,
   causalRef?: CoordinationId,
@@ -178,7 +178,7 @@ function opening(
   };
 }
 
-function admission(
+function draftAdmissionOfSpawn(
   { settings, gateOf }: AdmitParts,
   request: SpawnRequest,
   parentStepId?: StepId,

@@ -117,15 +117,15 @@ function rule({ limits, openCount, open }: Gate, session: SessionKey, mayWait: b
 function admit(gate: Gate, session: SessionKey): SpawnEntry {
   take(gate, session);
   let isOurs = true;
-  const handOver = (to: () => void): void => {
+  const handOverPlace = (to: () => void): void => {
     if (!isOurs) return;
     isOurs = false;
     to();
   };
   return {
     kind: "admitted",
-    bind: (stepKey) => handOver(() => bind(gate, stepKey, session)),
-    leave: () => handOver(() => giveBack(gate, session)),
+    bind: (stepKey) => handOverPlace(() => bind(gate, stepKey, session)),
+    leave: () => handOverPlace(() => giveBack(gate, session)),
   };
 }
 

@@ -73,23 +73,23 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
   const { graph, settings, derivesFrom, length } = deriving;
   let run = begun;
   let limit = PAGE;
-  let asked: string | undefined;
+  let askedNode: string | undefined;
   while (run.nextSequence < length) {
     const wanted = Math.min(limit, length - run.nextSequence);
     const events = await store.read(run.runId, { from: run.nextSequence, limit: wanted });
     const recorded = { events, isAll: run.nextSequence + events.length >= length };
-    const parts = { graph, settings, derivesFrom, ...(asked !== undefined && { asked }) };
+    const parts = { graph, settings, derivesFrom, ...(askedNode !== undefined && { asked: askedNode }) };
     const part: Replayed = copied(run, derivesFrom, recorded) ?? replayed(run, parts, recorded);
     ({ run } = part);
-    if (part.then.kind === "diverged") return { run, difference: told(part.then.divergence) };
+    if (part.then.kind === "diverged") return { run, difference: describeDivergence(part.then.divergence) };
     if (part.then.kind === "over") return { run };
-    if (part.then.kind === "ask") asked = part.then.effect.id;
+    if (part.then.kind === "ask") askedNode = part.then.effect.id;
     else limit = part.events.length > 0 ? PAGE : limit * 2;
   }
   return { run };
 }
 
-function told({
+function describeDivergence({
   event,
   point,
 }: (Replayed["then"] & { readonly kind: "diverged" })["divergence"]): NonNullable<CheckedRun["difference"]> {

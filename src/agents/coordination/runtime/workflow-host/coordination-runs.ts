@@ -9,7 +9,8 @@ import { isoTimestamp, type CoordinationId, type StepId } from "../../contracts/
 import type { RunEvent } from "../../contracts/run-event.ts";
 import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";
 import type { WorkflowStatus } from "../../contracts/workflows/workflow-summary.ts";
-import { questionOf, WORKFLOW_IDS } from "../../openwop/project.ts";
+import { WORKFLOW_IDS } from "../../openwop/project.ts";
+import { questionOf } from "../../openwop/project-questions.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { CoordinationView, QuestionView, StepView } from "../log/coordination-view.ts";
 import type { Coordinator } from "../coordinator.ts";
@@ -40,9 +41,9 @@ const ORCHESTRATOR = "orchestrator";
 
 const ENDS: ReadonlySet<string> = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
-export function coordinationRuns(parts: CoordinationRunsParts): OtherRuns {
+export function createCoordinationRuns(parts: CoordinationRunsParts): OtherRuns {
   /** R1 */
-  const own = async <T>(
+  const withOwnRun = async <T>(
     { tenant }: Caller,
     runId: string,
     work: (opening: Opening) => Promise<Answered<T>>,
@@ -52,28 +53,31 @@ export function coordinationRuns(parts: CoordinationRunsParts): OtherRuns {
     return first?.type === "coordination.created" ? work(first) : undefined;
   };
   return {
-    snapshot: (caller, runId) => own(caller, runId, async (opening) => snapshot(parts, opening)),
-    events: (caller, runId, range) => own(caller, runId, async ({ runId: id }) => page(parts, id, range)),
+    snapshot: (caller, runId) => withOwnRun(caller, runId, async (opening) => readSnapshot(parts, opening)),
+    events: (caller, runId, range) =>
+      withOwnRun(caller, runId, async ({ runId: id }) => page(parts, id, range)),
     ancestry: (caller, runId) =>
-      own(caller, runId, ({ payload: { parent } }) => {
+      withOwnRun(caller, runId, ({ payload: { parent } }) => {
         const hostId = parts.hostId();
         const above = parent && { runId: parent.coordinationId, hostId, cause: "core.dispatch" };
-        return Promise.resolve(done({ runId, hostId, parent: above ?? null }));
+        return Promise.resolve(createDone({ runId, hostId, parent: above ?? null }));
       }),
-    cancel: (caller, runId) => own(caller, runId, async ({ runId: id }) => cancel(parts, id)),
+    cancel: (caller, runId) => withOwnRun(caller, runId, async ({ runId: id }) => cancel(parts, id)),
     resolve: (caller, runId, nodeId, value) =>
-      own(caller, runId, async ({ runId: id }) => resolve(parts, { caller, runId: id, nodeId, value })),
+      withOwnRun(caller, runId, async ({ runId: id }) =>
+        resolve(parts, { caller, runId: id, nodeId, value }),
+      ),
     watch: parts.watch,
   };
 }
 
 type Opening = RunEvent & { readonly type: "coordination.created" };
 
-function done<T>(value: T): Answered<T> {
+function createDone<T>(value: T): Answered<T> {
   return { kind: "done", value };
 }
 
-function noRun(runId: string): HostRefusal {
+function refuseUnknownRun(runId: string): HostRefusal {
   return refuse("not_found", `there is no run ${runId}`);
 }
 
@@ -85,22 +89,22 @@ async function page(
 ): Promise<Answered<EventPage>> {
   const events = await read(runId, { from, limit });
   const last = events.at(-1);
-  if (last) return done({ events, isComplete: events.length < limit && ENDS.has(last.type) });
+  if (last) return createDone({ events, isComplete: events.length < limit && ENDS.has(last.type) });
   const view = await coordinator.view(runId);
-  return done({ events, isComplete: view !== undefined && view.status !== "running" });
+  return createDone({ events, isComplete: view !== undefined && view.status !== "running" });
 }
 
-async function snapshot(
+async function readSnapshot(
   parts: CoordinationRunsParts,
   { runId, payload }: Opening,
 ): Promise<Answered<RunSnapshot>> {
   const view = await parts.coordinator.view(runId);
-  if (!view) return noRun(runId);
+  if (!view) return refuseUnknownRun(runId);
   const { parent, ownerAgent } = payload;
   const status = statusOf(view);
   const question = openQuestions(view)[0];
   const endedAt = view.endedAtMs === undefined ? undefined : isoTimestamp(view.endedAtMs);
-  return done({
+  return createDone({
     runId,
     workflowId: WORKFLOW_IDS[payload.origin],
     status,
@@ -112,7 +116,7 @@ async function snapshot(
     variables: {},
     ...(status === "failed" && { error: errorOf(view) }),
     runOrchestrator: { agentId: `agent:${ownerAgent}` },
-    nodeStates: Object.fromEntries(view.steps.map((step) => [step.stepId, nodeState(step)])),
+    nodeStates: Object.fromEntries(view.steps.map((step) => [step.stepId, formatNodeState(step)])),
     ...(parent && { parentRunId: parent.coordinationId, parentNodeId: parent.stepId }),
     ...(question && { interrupt: interruptOf(view, question) }),
     eventLogSchemaVersion: 1,
@@ -151,8 +155,13 @@ function nodeOf({ stepId }: QuestionView): string {
 function interruptOf({ coordinationId }: CoordinationView, question: QuestionView) {
   const { escalationId, kind, deadlineAtMs } = question;
   return {
-    ...{ interruptId: escalationId, runId: coordinationId, nodeId: nodeOf(question), kind },
-    ...{ key: escalationId, data: questionOf(question), expiresAt: isoTimestamp(deadlineAtMs) },
+    interruptId: escalationId,
+    runId: coordinationId,
+    nodeId: nodeOf(question),
+    kind,
+    key: escalationId,
+    data: questionOf(question),
+    expiresAt: isoTimestamp(deadlineAtMs),
   };
 }
 
@@ -162,18 +171,18 @@ function errorOf({ status, steps }: CoordinationView) {
 }
 
 /** The message of a step's error may quote what an agent said. */
-function nodeState({ status, attempt, agentId, error }: StepView) {
+function formatNodeState({ status, attempt, agentId, error }: StepView) {
   return { status, attempt, agentId: `agent:${agentId}`, ...(error && { error: { code: error.code } }) };
 }
 
 async function cancel({ coordinator }: CoordinationRunsParts, coordinationId: CoordinationId) {
   const answered = await coordinator.cancel({ coordinationId, by: "operator" });
   const view = await coordinator.view(coordinationId);
-  if (!view) return noRun(coordinationId);
+  if (!view) return refuseUnknownRun(coordinationId);
   const status = statusOf(view);
-  if (view.status !== "running") return done({ runId: coordinationId, status });
+  if (view.status !== "running") return createDone({ runId: coordinationId, status });
   if (answered.kind === "refused") return refuse("forbidden", answered.reason);
-  return done({ runId: coordinationId, status: "cancelling" as const });
+  return createDone({ runId: coordinationId, status: "cancelling" as const });
 }
 
 interface Resolving {
@@ -188,15 +197,15 @@ async function resolve(
   { caller, runId, nodeId, value }: Resolving,
 ): Promise<Answered<ResolvedInterrupt>> {
   const view = await coordinator.view(runId);
-  const asked = view?.escalations.filter((question) => nodeOf(question) === nodeId) ?? [];
+  const questions = view?.escalations.filter((question) => nodeOf(question) === nodeId) ?? [];
   const [question] = view ? openQuestions(view).filter((each) => nodeOf(each) === nodeId) : [];
-  if (asked.length === 0) return refuse("interrupt_not_found", `node ${nodeId} of the run asks nobody`);
+  if (questions.length === 0) return refuse("interrupt_not_found", `node ${nodeId} of the run asks nobody`);
   if (!question) return refuse("interrupt_already_resolved", `what node ${nodeId} asked is settled already`);
   const { escalationId, kind } = question;
-  const given = answerToQuestion({ kind, escalationId }, value);
-  if ("refused" in given) return refuse("validation_error", given.refused);
+  const answer = answerToQuestion({ kind, escalationId }, value);
+  if ("refused" in answer) return refuse("validation_error", answer.refused);
   const answered = await coordinator.answer({
-    ...given,
+    ...answer,
     questionId: `${runId}:${escalationId}`,
     by: { kind: "operator", id: `openwop:${caller.tenant}:${caller.principal}`.slice(0, BOUNDS.idCharsMax) },
     through: "gateway",
@@ -205,7 +214,7 @@ async function resolve(
     return refuse(REFUSALS[answered.code] ?? "validation_error", answered.reason);
   const after = await coordinator.view(runId);
   const status = after ? statusOf(after) : "running";
-  return done({ runId, nodeId, interruptId: escalationId, status });
+  return createDone({ runId, nodeId, interruptId: escalationId, status });
 }
 
 const REFUSALS: Readonly<Record<string, HostRefusal["code"]>> = {

@@ -15,11 +15,11 @@ interface Asked {
 
 /** An approval is ruled on with an action, a clarification answered in words or rejected; words may replace what is approved. */
 export function answerToQuestion({ kind, escalationId }: Asked, value: unknown): QuestionAnswer {
-  if (isRecord(value) && isGiven(value, "answers")) return words(value, escalationId);
-  return kind === "approval" ? ruling(value) : rejection(value, escalationId);
+  if (isRecord(value) && isGiven(value, "answers")) return readWords(value, escalationId);
+  return kind === "approval" ? readRuling(value) : readRejection(value, escalationId);
 }
 
-function words(value: Values, escalationId: string): QuestionAnswer {
+function readWords(value: Values, escalationId: string): QuestionAnswer {
   if (isGiven(value, "action") || isGiven(value, "decision"))
     return { refused: "an answer has either answers or an action, and not both" };
   const read = readClarification([{ id: escalationId, question: escalationId }], value);
@@ -27,7 +27,7 @@ function words(value: Values, escalationId: string): QuestionAnswer {
   return { answer: "answer", text: textOf(read.answers[escalationId]) };
 }
 
-function ruling(value: unknown): QuestionAnswer {
+function readRuling(value: unknown): QuestionAnswer {
   const read = readAction(value, ["accept", "reject", "edit-accept"]);
   if (!read.ok) return { refused: read.message };
   const { editedArtifactData }: Values = isRecord(value) ? value : {};
@@ -43,7 +43,7 @@ function ruling(value: unknown): QuestionAnswer {
   }
 }
 
-function rejection(value: unknown, escalationId: string): QuestionAnswer {
+function readRejection(value: unknown, escalationId: string): QuestionAnswer {
   const read = readAction(value, ["reject"]);
   if (read.ok) return { answer: "deny" };
   const usage = `{answers: {${JSON.stringify(escalationId)}: <answer>}}`;

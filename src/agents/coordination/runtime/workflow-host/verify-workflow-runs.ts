@@ -26,7 +26,7 @@ type Store = Pick<WorkflowStore, "list" | "read" | "entry">;
 /** `onProgress` hears of every run that was checked. */
 export async function verifyWorkflowRuns(
   store: Store,
-  onProgress: (done: Omit<RunsVerification, "problems">) => void = () => undefined,
+  onProgress: (progress: Omit<RunsVerification, "problems">) => void = () => undefined,
 ): Promise<RunsVerification> {
   const problems: StoredProblem[] = [];
   let workflowRuns = 0;
@@ -64,7 +64,7 @@ async function verifyOnce(store: Store, entry: WorkflowEntry): Promise<StoredPro
     const kind = isUnreadable ? "event_unreadable" : "fold_failed";
     return [...check.problems, { kind, message, runId, sequence: check.run?.nextSequence ?? 0 }];
   }
-  return [...check.problems, ...wrongLength(check, entry), ...wrongSummary(check, entry)];
+  return [...check.problems, ...checkLength(check, entry), ...checkSummary(check, entry)];
 }
 
 async function readAll(store: Store, { runId }: WorkflowEntry, check: Check): Promise<void> {
@@ -78,7 +78,7 @@ async function readAll(store: Store, { runId }: WorkflowEntry, check: Check): Pr
   }
 }
 
-function wrongLength({ run }: Check, { runId, length }: WorkflowEntry): StoredProblem[] {
+function checkLength({ run }: Check, { runId, length }: WorkflowEntry): StoredProblem[] {
   const sequence = run?.nextSequence ?? 0;
   if (sequence === length) return [];
   const message = `the log has ${sequence} events, its run counts ${length}`;
@@ -102,21 +102,22 @@ async function checkTaken(
   { entry: { origin }, problems }: Check,
   page: readonly WorkflowEvent[],
 ): Promise<void> {
-  const taken = origin?.mode === "branch" ? page.filter(({ sequence }) => sequence < origin.fromSeq) : [];
-  const [first] = taken;
+  const takenEvents =
+    origin?.mode === "branch" ? page.filter(({ sequence }) => sequence < origin.fromSeq) : [];
+  const [first] = takenEvents;
   if (!origin || !first) return;
-  const range = { from: first.sequence, limit: taken.length };
+  const range = { from: first.sequence, limit: takenEvents.length };
   const source = await store.read(origin.sourceRunId, range).catch(() => []);
   for (const [index, { runId: _, ...event }] of source.entries()) {
-    const { runId = "", ...own } = taken[index] ?? {};
-    if (sameValue(own, event)) continue;
+    const { runId = "", ...ownFields } = takenEvents[index] ?? {};
+    if (sameValue(ownFields, event)) continue;
     const message = `event ${event.sequence} is not that of its source ${origin.sourceRunId}`;
     problems.push({ kind: "event_forged", message, runId, sequence: event.sequence });
   }
 }
 
 /** The driver is whoever was at it last, which the log does not tell. */
-function wrongSummary({ run }: Check, { runId, summary }: WorkflowEntry): StoredProblem[] {
+function checkSummary({ run }: Check, { runId, summary }: WorkflowEntry): StoredProblem[] {
   return run && sameValue(summarizeRun(run, summary.driver), summary)
     ? []
     : [{ kind: "index_differs", message: "the summary is not what the log folds to", runId }];

@@ -14,7 +14,10 @@ export function suspension({ run, own }: NodeView, asked: NewInterrupt): Workflo
       type: "node.suspended",
       nodeId,
       payload: {
-        ...{ nodeId, interruptId, kind, key },
+        nodeId,
+        interruptId,
+        kind,
+        key,
         ...(reason !== undefined && { reason }),
         ...(agentId !== undefined && { agentId }),
         ...(threshold !== undefined && { threshold }),
@@ -25,7 +28,9 @@ export function suspension({ run, own }: NodeView, asked: NewInterrupt): Workflo
       type: "interrupt.requested",
       nodeId,
       payload: {
-        ...{ kind, key, data: { ...data } },
+        kind,
+        key,
+        data: { ...data },
         ...(timeoutMs !== undefined && { timeoutMs }),
         ...(resumeSchema && { resumeSchema: { ...resumeSchema } }),
       },

@@ -87,7 +87,8 @@ function workersOf(run: WorkflowRun): readonly Values[] {
     handoff
       ? [
           {
-            ...{ worker: handoff.workerId, status: handoff.childStatus ?? handoff.phase },
+            worker: handoff.workerId,
+            status: handoff.childStatus ?? handoff.phase,
             ...(handoff.gaveUp && { goalSatisfied: false }),
           },
         ]

@@ -156,7 +156,9 @@ function asking(view: NodeView, invocation: Invocation) {
   const callsLeft = Math.max(0, AGENT_BOUNDS.toolCallsMax - callsMade(invocation));
   return agentEffect(view, invocation, {
     ...asksOf(invocation),
-    ...{ kind: "ask_agent", messages: messagesOf(invocation), callsLeft },
+    kind: "ask_agent",
+    messages: messagesOf(invocation),
+    callsLeft,
   });
 }
 
@@ -222,7 +224,9 @@ function calling(view: NodeView, invocation: Invocation, call: AskedCall): NodeS
     };
   const payload = {
     agentId: invocation.started.agentId,
-    ...{ toolName: call.toolName, callId: call.callId, argsHash: call.argsHash },
+    toolName: call.toolName,
+    callId: call.callId,
+    argsHash: call.argsHash,
     principal: view.run.started.owner.principal,
     transport: tool.transport,
   };
@@ -269,7 +273,10 @@ function keeping(view: NodeView, invocation: Invocation): NodeStep | undefined {
   const { agentId } = invocation.started;
   const memoryId = memoryIdOf(call);
   const payload = {
-    ...{ memoryRef: scope, memoryId, nodeId: view.own.nodeId, agentId },
+    memoryRef: scope,
+    memoryId,
+    nodeId: view.own.nodeId,
+    agentId,
     ...(note.tags.length > 0 && { tags: note.tags }),
   };
   return {

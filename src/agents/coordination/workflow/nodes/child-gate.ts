@@ -195,7 +195,8 @@ function agreed(
   const { editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
   const values = isEdited(answer) ? editedArtifactData : artifactData;
   return merged(view, handoff, {
-    ...{ place, values: isRecord(values) ? values : {} },
+    place,
+    values: isRecord(values) ? values : {},
     ...(isAttestation(attestation) && { attestation }),
   });
 }

@@ -89,7 +89,10 @@ function escalated(
     nodeId: own.nodeId,
     causationId: cause,
     payload: {
-      ...{ confidence, floor: settings.confidenceFloor, escalationKind: "escalate", workerId },
+      confidence,
+      floor: settings.confidenceFloor,
+      escalationKind: "escalate",
+      workerId,
       parentRunId: identityOf(run),
     },
   };
@@ -107,7 +110,8 @@ function question(
     reason: holds[0]?.kind ?? "approval-required",
     ...(doubted && { agentId: doubted.agentId, threshold, observed: doubted.confidence }),
     data: {
-      ...{ artifactId: childRunId, artifactType: SUBRUN_ARTIFACT },
+      artifactId: childRunId,
+      artifactType: SUBRUN_ARTIFACT,
       title: `Merge what ${workerId} produced?`,
       description: holds.map((hold) => saying(hold, threshold)).join(" "),
       ...shown(outputMapping, judged),

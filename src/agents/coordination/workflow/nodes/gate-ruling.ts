@@ -65,7 +65,8 @@ interface Stated {
 
 function recorded({ agentId, verdict, criteria, confidence }: Stated): RecordedVerdict {
   return {
-    ...{ agentId, verdict },
+    agentId,
+    verdict,
     ...(criteria.length > 0 && { criteria: [...criteria] }),
     ...(confidence !== undefined && { confidence }),
   };

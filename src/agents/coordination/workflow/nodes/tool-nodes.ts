@@ -2,7 +2,7 @@
  * Owns: nodes that call a tool over MCP, or another agent over A2A. The call is in the log before it is made; what comes
  * back is untrusted, and no authority.
  */
-import { canonicalJson } from "../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../contracts/canonical-json.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   agentIdOf,
@@ -60,7 +60,7 @@ function calling(
 
 /** RFC 0064: what a call is known by where its arguments are not to be seen. */
 function hashOf({ settings }: NodeView, inputs: Values): { readonly argsHash?: string } {
-  const argsHash = settings.sha256?.(canonicalJson(inputs));
+  const argsHash = settings.sha256?.(formatCanonicalJson(inputs));
   return argsHash === undefined ? {} : { argsHash };
 }
 
@@ -158,7 +158,9 @@ function returned(
     type: "agent.toolReturned",
     ...(causationId && { causationId }),
     payload: {
-      ...{ ...callOf(view, name), ...told, status: isOk ? "ok" : statusOf(outcome) },
+      ...callOf(view, name),
+      ...told,
+      status: isOk ? "ok" : statusOf(outcome),
       ...(outcome.durationMs !== undefined && { durationMs: outcome.durationMs }),
     },
   });

@@ -6,7 +6,7 @@ import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
 import {
   isContentType,
   WORKSPACE_CONTENT_TYPE,
-  workspacePathProblem,
+  findWorkspacePathProblem,
 } from "../../contracts/workflows/workspace.ts";
 import { SUPERVISOR } from "../state/graph.ts";
 import type { GraphNode } from "../state/node-graph.ts";
@@ -33,7 +33,9 @@ export const workspaceWrite: NodeType = {
     return {
       kind: "act",
       effect: {
-        ...{ kind: "write_workspace", id: `${nodeId}:${executions}:write`, nodeId },
+        kind: "write_workspace",
+        id: `${nodeId}:${executions}:write`,
+        nodeId,
         path: String(path),
         content: { contentType: String(contentType), text: textOf(content) },
         ...(isVersion(ifVersion) && { ifVersion }),
@@ -63,7 +65,9 @@ export const workspaceRead: NodeType = {
     return {
       kind: "act",
       effect: {
-        ...{ kind: "read_workspace", id: `${nodeId}:${executions}:read`, nodeId },
+        kind: "read_workspace",
+        id: `${nodeId}:${executions}:read`,
+        nodeId,
         sequence: snapshotOf(view),
         paths: isText(path) ? [path] : paths.filter(isText),
       },
@@ -106,12 +110,12 @@ function isAbsentOr(value: unknown, isRight: (value: unknown) => boolean): boole
 }
 
 function pathProblems(id: GraphNode["node"]["id"], path: unknown): string[] {
-  const problem = typeof path === "string" ? workspacePathProblem(path) : undefined;
+  const problem = typeof path === "string" ? findWorkspacePathProblem(path) : undefined;
   return problem === undefined ? [] : [`path of node ${id}: ${problem}`];
 }
 
 function pathProblem(path: unknown): NodeError | undefined {
-  const message = typeof path === "string" ? workspacePathProblem(path) : "there is no path to write to";
+  const message = typeof path === "string" ? findWorkspacePathProblem(path) : "there is no path to write to";
   return message === undefined ? undefined : { code: "workspace_path_invalid", message };
 }
 

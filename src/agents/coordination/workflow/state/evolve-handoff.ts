@@ -134,7 +134,9 @@ function reviewed(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }: No
   const put = (review: Review): WorkflowRun => ({ ...run, reviews: run.reviews.set(key, review) });
   if (event.type === "agent.verified")
     return put({
-      ...{ nodeId, workerId, isMerged: false },
+      nodeId,
+      workerId,
+      isMerged: false,
       ...(childRunId !== undefined && { childRunId }),
       ...(verdict && { verdict }),
     });
@@ -151,7 +153,9 @@ export function evolveAnswer(run: WorkflowRun, nodeId: string, answer: Answer): 
   const known = run.reviews.get(key);
   const isSame = known?.childRunId === handoff.childRunId;
   const review: Review = {
-    ...{ nodeId, workerId: handoff.workerId, isMerged: false },
+    nodeId,
+    workerId: handoff.workerId,
+    isMerged: false,
     ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
     ...(isSame && known),
     ruling: isAgreed(answer) ? "accepted" : "rejected",

@@ -1,7 +1,7 @@
 /** Owns: what a workflow run is, folded from its events. */
 import type { Map as ImmutableMap } from "immutable";
 import type { CoordinationId, EpochMs, EventId } from "../../contracts/ids.ts";
-import { eventIdIn, type RunOrigin } from "../../contracts/workflows/run-origin.ts";
+import { findEventId, type RunOrigin } from "../../contracts/workflows/run-origin.ts";
 import type {
   DrainPolicy,
   InterruptKind,
@@ -204,7 +204,7 @@ export function eventIdOf(
   { runId, origin }: Pick<WorkflowRun, "runId" | "origin">,
   sequence: number,
 ): EventId {
-  return eventIdIn(runId, origin, sequence);
+  return findEventId(runId, origin, sequence);
 }
 
 /** A fork that has not yet taken all it takes from its source: nothing is planned for it, and nobody may ask it for anything. */

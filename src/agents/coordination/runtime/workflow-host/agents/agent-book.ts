@@ -59,14 +59,14 @@ export function createAgentBook(
       return [agent.manifest.agentId, { agent, text, sha256: parts.sha256(text), isStored: false }];
     }),
   );
-  const it: Book = { ...parts, runs, entries, known: new Map(), workflows: new Map() };
+  const book: Book = { ...parts, runs, entries, known: new Map(), workflows: new Map() };
   return {
     installed: sorted,
     find: (agentId) => entries.get(agentId)?.agent,
-    problemOf: (pin) => problemOf(it, pin),
-    pin: (graph) => pin(it, graph),
-    load: (sha256) => load(it, sha256),
-    workflowOf: (agentId) => workflowOf(it, agentId),
+    problemOf: (pin) => problemOf(book, pin),
+    pin: (graph) => pin(book, graph),
+    load: (sha256) => loadAgent(book, sha256),
+    workflowOf: (agentId) => workflowOf(book, agentId),
   };
 }
 
@@ -78,7 +78,7 @@ function problemOf({ entries }: Book, { agentId, version, channel }: AgentPin): 
 }
 
 /** The agents that the nodes of a graph name, of those types that an agent may execute. */
-export function agentPins({ nodes }: NodeGraph): AgentPin[] {
+export function listAgentPins({ nodes }: NodeGraph): AgentPin[] {
   return [...nodes.values()].flatMap(({ node: { typeId, agent, config } }) => {
     const named = agent?.agentId ?? config["agentId"];
     if (!mayInvoke(typeId) || typeof named !== "string") return [];
@@ -95,7 +95,7 @@ export function agentPins({ nodes }: NodeGraph): AgentPin[] {
 
 async function pin({ entries, store }: Book, graph: NodeGraph): Promise<Readonly<Record<string, string>>> {
   const pins: Record<string, string> = {};
-  for (const { agentId } of agentPins(graph)) {
+  for (const { agentId } of listAgentPins(graph)) {
     const entry = entries.get(agentId);
     if (!entry) continue;
     const { sha256, text } = entry;
@@ -106,22 +106,22 @@ async function pin({ entries, store }: Book, graph: NodeGraph): Promise<Readonly
   return pins;
 }
 
-async function load(it: Book, sha256: string): Promise<InstalledAgent | undefined> {
-  const known = it.known.get(sha256);
-  if (known) return known;
-  const text = await it.store.definition(sha256);
+async function loadAgent(book: Book, sha256: string): Promise<InstalledAgent | undefined> {
+  const cachedAgent = book.known.get(sha256);
+  if (cachedAgent) return cachedAgent;
+  const text = await book.store.definition(sha256);
   const parsed = text === undefined ? undefined : readInstalledAgent(JSON.parse(text));
   if (!parsed?.ok) return undefined;
-  if (it.known.size >= KNOWN_MAX) it.known.clear();
-  it.known.set(sha256, parsed.value);
+  if (book.known.size >= KNOWN_MAX) book.known.clear();
+  book.known.set(sha256, parsed.value);
   return parsed.value;
 }
 
-function workflowOf(it: Book, agentId: string): RunnableWorkflow | undefined {
-  const entry = it.entries.get(agentId);
+function workflowOf(book: Book, agentId: string): RunnableWorkflow | undefined {
+  const entry = book.entries.get(agentId);
   if (!entry) return undefined;
-  const known = it.workflows.get(agentId);
-  if (known) return known;
+  const cachedWorkflow = book.workflows.get(agentId);
+  if (cachedWorkflow) return cachedWorkflow;
   const { packVersion, manifest } = entry.agent;
   const definition = workflowDefinitionSchema.parse({
     id: workflowIdOf(agentId),
@@ -129,7 +129,7 @@ function workflowOf(it: Book, agentId: string): RunnableWorkflow | undefined {
     version: packVersion,
     nodes: [{ id: "agent", typeId: AGENT, agent: { agentId }, outputRole: "primary" }],
   });
-  const { workflow } = it.runs.compile(definition);
-  if (workflow) it.workflows.set(agentId, workflow);
+  const { workflow } = book.runs.compile(definition);
+  if (workflow) book.workflows.set(agentId, workflow);
   return workflow;
 }

@@ -22,8 +22,8 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
 import { MOCK_TOOL, mockOf } from "./agent-mocks.ts";
-import { redacted } from "../records/memory-writes.ts";
-import { gateTool, lacking, type GateParts } from "./tool-gate.ts";
+import { maskText } from "../records/memory-writes.ts";
+import { findToolDenial, findLackingScopes, type GateParts } from "./tool-gate.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export interface CallParts extends GateParts, Pick<WorkflowHostParts, "tools" | "clock" | "secrets"> {
@@ -37,7 +37,7 @@ export interface Calling {
   readonly trace: TraceContext;
   readonly parent: CallingRun;
   /** Of the agent's own memory, newest first. */
-  readonly readMemory: (asked: {
+  readonly readMemory: (query: {
     readonly tag?: string;
     readonly limit?: number;
   }) => Promise<readonly Values[]>;
@@ -45,54 +45,55 @@ export interface Calling {
 
 type Returned = (AgentOutcome & { readonly kind: "agent_tool_returned" })["returned"];
 
-export async function callAgentTool(parts: CallParts, asked: Calling): Promise<AgentOutcome> {
-  const gated = gate(parts, asked);
+export async function callAgentTool(parts: CallParts, toolCall: Calling): Promise<AgentOutcome> {
+  const gated = refuseTool(parts, toolCall);
   if (gated) return { kind: "agent_tool_returned", returned: gated };
   const begunAt = parts.clock.now();
-  const returned = await call(parts, asked);
+  const returned = await runTool(parts, toolCall);
   const durationMs = Math.max(0, parts.clock.now() - begunAt);
   return { kind: "agent_tool_returned", returned: { ...returned, durationMs } };
 }
 
 /** Why the call is not made; it has not begun then. */
-function gate(parts: CallParts, { run, effect: { call, tool } }: Calling): Returned | undefined {
+function refuseTool(parts: CallParts, { run, effect: { call, tool } }: Calling): Returned | undefined {
   const mock = mockToolOf(run, tool);
-  const denied = lacking(mock?.requiredScopes ?? [], run.started.scopes, call.toolName);
+  const denied = findLackingScopes(mock?.requiredScopes ?? [], run.started.scopes, call.toolName);
   if (denied) return denied;
   // What is simulated empties a bucket of this run's alone: others' calls of the tool are not denied for it.
   const bucket = mock?.isExhausted ? { server: run.runId, tool: call.toolName } : {};
   const gated = { toolName: call.toolName, tool: mock ? bucket : tool };
-  if (mock?.isExhausted) while (!gateTool(parts, run, gated));
-  return gateTool(parts, run, gated);
+  if (mock?.isExhausted) while (!findToolDenial(parts, run, gated));
+  return findToolDenial(parts, run, gated);
 }
 
 function mockToolOf({ started }: WorkflowRun, { id, tool }: BoundTool): MockTool | undefined {
   return tool === MOCK_TOOL ? mockOf(started.configurable)?.tools.find(({ name }) => name === id) : undefined;
 }
 
-async function call(parts: CallParts, asked: Calling): Promise<Returned> {
-  const { tool, call: made } = asked.effect;
-  if (tool.transport === "mcp") return callServer(parts, asked);
-  const mock = mockToolOf(asked.run, tool);
-  if (mock) return mock.fails ? failed("tool_failed", "the tool failed") : answered(parts, "done");
+async function runTool(parts: CallParts, toolCall: Calling): Promise<Returned> {
+  const { tool, call: made } = toolCall.effect;
+  if (tool.transport === "mcp") return callServer(parts, toolCall);
+  const mock = mockToolOf(toolCall.run, tool);
+  if (mock)
+    return mock.fails ? createToolError("tool_failed", "the tool failed") : createToolAnswer(parts, "done");
   switch (made.toolName) {
     case MEMORY_READ:
-      return readNotes(parts, asked);
+      return readNotes(parts, toolCall);
     case MEMORY_WRITE:
       return admitNote(made.args);
     case HANDOFF:
-      return admitHandoff(parts, asked);
+      return admitHandoff(parts, toolCall);
     default:
-      return failed("not_configured", "this host has no such tool");
+      return createToolError("not_configured", "this host has no such tool");
   }
 }
 
-function failed(code: string, message: string): Returned {
+function createToolError(code: string, message: string): Returned {
   return { status: "error", error: { code, message } };
 }
 
-function answered({ secrets }: CallParts, text: string): Returned {
-  const clean = redacted(text.toWellFormed(), secrets);
+function createToolAnswer({ secrets }: CallParts, text: string): Returned {
+  const clean = maskText(text.toWellFormed(), secrets);
   const most = AGENT_BOUNDS.toolResultCharsMax;
   const isCut = clean.length > most;
   const outcome = { text: clean.slice(0, most), contentTrust: "untrusted", ...(isCut && { isCut }) };
@@ -108,18 +109,24 @@ async function callServer(
   const { tool, call: made } = effect;
   const url = urlOf(parts, tool);
   const { tool: name = "" } = tool;
-  if (url === undefined) return failed("not_configured", "the tool's server is not configured any more");
+  if (url === undefined)
+    return createToolError("not_configured", "the tool's server is not configured any more");
   const answer = await (
     await parts.tools()
   ).callMcp({
-    ...{ url, tool: name, args: made.args, signal, parent, ...trace },
+    url,
+    tool: name,
+    args: made.args,
+    signal,
+    parent,
+    ...trace,
     callId: callIdOf(run.runId, made.callId),
   });
-  if (answer.kind !== "answered") return failed(answer.errorCode ?? answer.code, answer.message);
+  if (answer.kind !== "answered") return createToolError(answer.errorCode ?? answer.code, answer.message);
   const text = answer.text === "" ? JSON.stringify(answer.structured ?? answer.content) : answer.text;
-  if (answer.ok) return answered(parts, text);
-  const why = redacted(text.toWellFormed(), parts.secrets).slice(0, FAILURE_CHARS_MAX);
-  return failed("tool_failed", why === "" ? "the tool says that it failed" : why);
+  if (answer.ok) return createToolAnswer(parts, text);
+  const why = maskText(text.toWellFormed(), parts.secrets).slice(0, FAILURE_CHARS_MAX);
+  return createToolError("tool_failed", why === "" ? "the tool says that it failed" : why);
 }
 
 function urlOf({ agentHost: { mcpServers } }: CallParts, { server = "" }: BoundTool): string | undefined {
@@ -139,23 +146,24 @@ async function readNotes(parts: CallParts, { effect, readMemory }: Calling): Pro
     limit: typeof limit === "number" && limit >= 1 ? Math.min(Math.floor(limit), NOTES_MAX) : NOTES_MAX,
   });
   const notes = entries.map(({ content, tags, createdAt }) => ({ content, tags, createdAt }));
-  return answered(parts, JSON.stringify(notes));
+  return createToolAnswer(parts, JSON.stringify(notes));
 }
 
 /** It is written with the event that tells of it, which follows. */
 function admitNote(args: Values): Returned {
   const note = noteIn(args);
-  if (!note) return failed("memory_content_missing", "there is no content to keep");
+  if (!note) return createToolError("memory_content_missing", "there is no content to keep");
   const bytes = new TextEncoder().encode(note.content).length;
   if (bytes > WORKFLOW_BOUNDS.memoryEntryBytesMax)
-    return failed("memory_entry_too_large", "the content is larger than an entry may be");
+    return createToolError("memory_entry_too_large", "the content is larger than an entry may be");
   return { status: "ok", outcome: { text: "kept" } };
 }
 
 function admitHandoff({ agentBook }: CallParts, { effect }: Calling): Returned {
-  const asked = handoffIn(effect.call.args);
-  if (!asked || !agentBook.find(asked.toAgentId))
-    return failed("agent_not_installed", "there is no agent of that name");
-  if (asked.toAgentId === effect.agentId) return failed("handoff_to_self", "you are that agent yourself");
+  const handoff = handoffIn(effect.call.args);
+  if (!handoff || !agentBook.find(handoff.toAgentId))
+    return createToolError("agent_not_installed", "there is no agent of that name");
+  if (handoff.toAgentId === effect.agentId)
+    return createToolError("handoff_to_self", "you are that agent yourself");
   return { status: "ok", outcome: { text: "handed over" } };
 }

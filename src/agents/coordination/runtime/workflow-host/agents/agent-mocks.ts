@@ -15,20 +15,23 @@ export function mockOf(configurable: Values | undefined): AgentMock | undefined 
 /** Marks a tool that only its mock run has. */
 export const MOCK_TOOL = "mock";
 
-export function mockTools({ tools }: AgentMock): BoundTool[] {
+export function listMockTools({ tools }: AgentMock): BoundTool[] {
   return tools.map(({ name: id }) => ({
-    ...{ id, call: id, transport: "native", tool: MOCK_TOOL },
+    id,
+    call: id,
+    transport: "native",
+    tool: MOCK_TOOL,
     parameters: { type: "object" },
   }));
 }
 
 /** `turn`: from 1. */
-export function mockAnswer(
+export function createMockAnswer(
   { script, confidence }: AgentMock,
   { returnSchema }: InstalledAgent,
   turn: number,
 ): ChatAnswer {
-  const said = {
+  const scriptedAnswer = {
     kind: "answered",
     finishReason: "stop",
     model: "mock",
@@ -36,9 +39,12 @@ export function mockAnswer(
     usage: {},
   } as const;
   const entry = script[turn - 1];
-  if (entry?.refuse) return { ...said, text: "", refusal: "refused" };
-  if (entry?.call) return { ...said, text: entry.say ?? "", toolCalls: [entry.call] };
-  if (entry?.say !== undefined) return { ...said, text: entry.say };
+  if (entry?.refuse) return { ...scriptedAnswer, text: "", refusal: "refused" };
+  if (entry?.call) return { ...scriptedAnswer, text: entry.say ?? "", toolCalls: [entry.call] };
+  if (entry?.say !== undefined) return { ...scriptedAnswer, text: entry.say };
   const result = returnSchema ? sampleOf(returnSchema) : "done";
-  return { ...said, text: JSON.stringify({ result, ...(confidence !== undefined && { confidence }) }) };
+  return {
+    ...scriptedAnswer,
+    text: JSON.stringify({ result, ...(confidence !== undefined && { confidence }) }),
+  };
 }

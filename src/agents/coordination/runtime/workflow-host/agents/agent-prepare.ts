@@ -14,8 +14,8 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { isRecord, type Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
 import type { AgentHostParts } from "../records/agent-parts.ts";
-import { mockOf, mockTools } from "./agent-mocks.ts";
-import { shortened } from "../models/model-request.ts";
+import { mockOf, listMockTools } from "./agent-mocks.ts";
+import { shortenName } from "../models/model-request.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export interface PrepareParts extends Pick<
@@ -36,20 +36,22 @@ export interface Preparing {
 type Prepared = AgentOutcome & { readonly kind: "agent_prepared" };
 type Refusal = NonNullable<Prepared["refusal"]>;
 
-export async function prepareAgent(parts: PrepareParts, asked: Preparing): Promise<Prepared> {
-  const agent = await parts.agentBook.load(asked.effect.manifest);
-  if (!agent) return unknown(asked);
-  const mock = parts.settings.allowsMocks ? mockOf(asked.run.started.configurable) : undefined;
-  const ai = optionsOf(asked.run.started.configurable ?? {});
+export async function prepareAgent(parts: PrepareParts, preparing: Preparing): Promise<Prepared> {
+  const agent = await parts.agentBook.load(preparing.effect.manifest);
+  if (!agent) return failForUnknownAgent(preparing);
+  const mock = parts.settings.allowsMocks ? mockOf(preparing.run.started.configurable) : undefined;
+  const ai = optionsOf(preparing.run.started.configurable ?? {});
   const model = mock ? MOCK_MODEL : await resolveModel(parts, agent, ai);
-  const task = await checkTask(parts, agent, { task: asked.effect.task, mock });
+  const task = await checkTask(parts, agent, { task: preparing.effect.task, mock });
   const bound = {
-    ...(await boundOf(parts, asked, { agent, mock })),
-    ...{ task: task.task, ...model.resolved, ...samplingOf(ai) },
+    ...(await boundOf(parts, preparing, { agent, mock })),
+    task: task.task,
+    ...model.resolved,
+    ...samplingOf(ai),
   };
   const refusal = task.refusal ?? model.refusal;
-  const started = startedOf(asked, agent, bound);
-  const prompt = promptOf(asked, agent);
+  const started = startedOf(preparing, agent, bound);
+  const prompt = promptOf(preparing, agent);
   return { kind: "agent_prepared", started, prompt, bound, ...(refusal && { refusal }) };
 }
 
@@ -63,15 +65,17 @@ type Bound = Prepared["bound"];
 /** Steps 3, 4 and 7: its tools, its memory, its threshold. */
 async function boundOf(
   parts: PrepareParts,
-  asked: Preparing,
+  preparing: Preparing,
   { agent, mock }: Playing,
 ): Promise<Omit<Bound, "task">> {
-  const { invocationId, agentId, memoryRef = `agent:${agentId}` } = asked.effect;
+  const { invocationId, agentId, memoryRef = `agent:${agentId}` } = preparing.effect;
   const hasMemory = agent.manifest.memoryShape?.longTerm === true;
-  const own = await surfaceOf(parts, asked, { agent, hasMemory });
+  const agentSurface = await surfaceOf(parts, preparing, { agent, hasMemory });
   return {
-    ...{ invocationId, agentId, tools: [...own, ...(mock ? mockTools(mock) : [])] },
-    threshold: thresholdOf(parts, agent, asked.run),
+    invocationId,
+    agentId,
+    tools: [...agentSurface, ...(mock ? listMockTools(mock) : [])],
+    threshold: thresholdOf(parts, agent, preparing.run),
     ...(hasMemory && { memoryScope: memoryRef }),
   };
 }
@@ -90,7 +94,11 @@ function startedOf(
 ): Prepared["started"] {
   const { invocationId, agentId, source } = effect;
   return {
-    ...{ invocationId, agentId, source, manifest: effect.manifest, modelClass: manifest.modelClass },
+    invocationId,
+    agentId,
+    source,
+    manifest: effect.manifest,
+    modelClass: manifest.modelClass,
     ...(model !== undefined && { resolvedModel: model }),
     ...(provider !== undefined && { resolvedProvider: provider }),
     toolSurfaceCount: tools.length,
@@ -99,7 +107,7 @@ function startedOf(
 }
 
 /** The run has the agent's hash, and the ledger has lost what is behind it. */
-function unknown({ effect }: Preparing): Prepared {
+function failForUnknownAgent({ effect }: Preparing): Prepared {
   const { invocationId, agentId, source, nodeId, manifest } = effect;
   const reason = "the agent cannot be read";
   return {
@@ -107,7 +115,10 @@ function unknown({ effect }: Preparing): Prepared {
     started: { invocationId, agentId, source, manifest },
     bound: { invocationId, agentId, tools: [], task: null, threshold: 1 },
     prompt: {
-      ...{ nodeId, kind: "system", agentId, resolved: null },
+      nodeId,
+      kind: "system",
+      agentId,
+      resolved: null,
       chain: [{ layer: "agent-intrinsic", applied: false, reason }],
     },
     refusal: { code: "agent_not_installed", message: reason },
@@ -125,18 +136,21 @@ interface AiOptions {
 /** `configurable.ai.*`, nested or with dots; what the protocol has beside it comes second. */
 function optionsOf(configurable: Values): AiOptions {
   const nested = isRecord(configurable["ai"]) ? configurable["ai"] : {};
-  const of = (key: string): unknown => nested[key] ?? configurable[`ai.${key}`] ?? configurable[key];
-  const text = (key: string) => {
-    const value = of(key);
-    return typeof value === "string" && value !== "" ? { [key]: shortened(value) } : {};
+  const readOption = (key: string): unknown => nested[key] ?? configurable[`ai.${key}`] ?? configurable[key];
+  const readTextOption = (key: string) => {
+    const value = readOption(key);
+    return typeof value === "string" && value !== "" ? { [key]: shortenName(value) } : {};
   };
   const number = (key: string, max: number) => {
-    const value = of(key);
+    const value = readOption(key);
     return typeof value === "number" && value >= 0 && value <= max ? { [key]: value } : {};
   };
   return {
-    ...{ ...text("model"), ...text("provider"), ...text("modelClass") },
-    ...{ ...number("temperature", 2), ...number("maxTokens", AGENT_BOUNDS.tokensMax) },
+    ...readTextOption("model"),
+    ...readTextOption("provider"),
+    ...readTextOption("modelClass"),
+    ...number("temperature", 2),
+    ...number("maxTokens", AGENT_BOUNDS.tokensMax),
   };
 }
 
@@ -157,8 +171,8 @@ async function resolveModel(
   const ofClass = Object.hasOwn(modelClasses, modelClass) ? modelClasses[modelClass] : undefined;
   const model = named ?? ofClass;
   const target = (await chat()).target?.({ ...(model !== undefined && { model }) });
-  if (!target) return { resolved: { ...(model !== undefined && { model: inside(provider, model) }) } };
-  const resolved = { model: shortened(target.model), provider: shortened(target.provider) };
+  if (!target) return { resolved: { ...(model !== undefined && { model: addProvider(provider, model) }) } };
+  const resolved = { model: shortenName(target.model), provider: shortenName(target.provider) };
   if (provider === undefined || provider === target.provider) return { resolved };
   return {
     resolved,
@@ -167,8 +181,8 @@ async function resolveModel(
 }
 
 /** Hosts that route to several providers name a model by both. */
-function inside(provider: string | undefined, model: string): string {
-  return provider === undefined || model.includes("/") ? model : shortened(`${provider}/${model}`);
+function addProvider(provider: string | undefined, model: string): string {
+  return provider === undefined || model.includes("/") ? model : shortenName(`${provider}/${model}`);
 }
 
 /** Step 7: the run, the manifest, the host. */
@@ -177,8 +191,9 @@ function thresholdOf(
   { manifest }: InstalledAgent,
   { started }: WorkflowRun,
 ): number {
-  const asked = started.configurable?.["escalationThreshold"];
-  if (typeof asked === "number" && asked >= 0 && asked <= 1) return asked;
+  const statedThreshold = started.configurable?.["escalationThreshold"];
+  if (typeof statedThreshold === "number" && statedThreshold >= 0 && statedThreshold <= 1)
+    return statedThreshold;
   return manifest.confidence?.defaultThreshold ?? settings.escalationThreshold;
 }
 
@@ -194,9 +209,12 @@ function promptOf({ effect }: Preparing, agent: InstalledAgent): WorkflowPayload
   const resolved = `prompt:${template}${version}`.slice(0, WORKFLOW_BOUNDS.nameCharsMax);
   const none = "no candidate at this layer";
   const later = "superseded by the agent's own prompt";
-  const override = promptRefText(promptOverrides?.system);
+  const override = formatPromptRef(promptOverrides?.system);
   return {
-    ...{ nodeId, kind: "system", agentId, resolved },
+    nodeId,
+    kind: "system",
+    agentId,
+    resolved,
     chain: [
       { layer: "node", applied: false, reason: none },
       { layer: "agent-intrinsic", source: resolved, applied: true },
@@ -219,7 +237,7 @@ function promptOf({ effect }: Preparing, agent: InstalledAgent): WorkflowPayload
 
 type PromptRef = NonNullable<NonNullable<InstalledAgent["manifest"]["promptOverrides"]>["system"]>;
 
-function promptRefText(ref: PromptRef | undefined): string | undefined {
+function formatPromptRef(ref: PromptRef | undefined): string | undefined {
   if (ref === undefined) return undefined;
   const text =
     typeof ref === "string"
@@ -246,29 +264,29 @@ async function checkTask(
   if (problems.length === 0) return { task };
   const inner = innerTask(task);
   if (inner !== undefined && check(inner).length === 0) return { task: inner };
-  const told = problems.map(({ path, message }) => `${path}: ${message}`);
-  const message = `the task is not what the agent's task schema asks for: ${told.join("; ")}`;
+  const details = problems.map(({ path, message }) => `${path}: ${message}`);
+  const message = `the task is not what the agent's task schema asks for: ${details.join("; ")}`;
   return { task, refusal: { code: "handoff_task_schema_violation", message: message.slice(0, 2_000) } };
 }
 
 /** Step 3: what the allowlist names and the host has. Without an allowlist an agent has no tools. */
 async function surfaceOf(
   parts: PrepareParts,
-  asked: Preparing,
+  preparing: Preparing,
   { agent, hasMemory }: { readonly agent: InstalledAgent; readonly hasMemory: boolean },
 ): Promise<BoundTool[]> {
   const allowed = [...new Set(agent.manifest.toolAllowlist ?? [])];
-  const offered = allowed.some((id) => id.startsWith(MCP)) ? await listAll(parts, asked) : [];
+  const offered = allowed.some((id) => id.startsWith(MCP)) ? await listAll(parts, preparing) : [];
   const surface: BoundTool[] = [];
-  const taken = new Set<string>();
+  const takenNames = new Set<string>();
   let chars = 0;
   for (const id of allowed) {
-    const tool = nativeTool(id, hasMemory) ?? mcpTool(id, offered);
+    const tool = findNativeTool(id, hasMemory) ?? findMcpTool(id, offered);
     const size = tool ? JSON.stringify(tool).length : 0;
     const fits = size <= AGENT_BOUNDS.toolCharsMax && chars + size <= AGENT_BOUNDS.toolsCharsMax;
     if (!tool || !fits || surface.length >= AGENT_BOUNDS.toolsMax) continue;
-    const call = callNameOf(id, taken);
-    taken.add(call);
+    const call = callNameOf(id, takenNames);
+    takenNames.add(call);
     chars += size;
     surface.push({ ...tool, id, call });
   }
@@ -278,7 +296,7 @@ async function surfaceOf(
 const MCP = "mcp:";
 type Found = Omit<BoundTool, "id" | "call">;
 
-function nativeTool(id: string, hasMemory: boolean): Found | undefined {
+function findNativeTool(id: string, hasMemory: boolean): Found | undefined {
   const native = NATIVE_TOOLS.find((tool) => tool.id === id && (hasMemory || !tool.needsMemory));
   return (
     native && { transport: "native", description: native.description, parameters: { ...native.parameters } }
@@ -294,18 +312,21 @@ interface Offered {
 const DESCRIPTION_CHARS_MAX = 2_000;
 
 /** `mcp:<tool>`, or `mcp:<server>.<tool>` and `mcp:<server>/<tool>`. */
-function mcpTool(id: string, offered: readonly Offered[]): Found | undefined {
-  const found = id.startsWith(MCP) ? meant(id.slice(MCP.length), offered) : undefined;
+function findMcpTool(id: string, offered: readonly Offered[]): Found | undefined {
+  const found = id.startsWith(MCP) ? findOfferedTool(id.slice(MCP.length), offered) : undefined;
   if (!found) return undefined;
   const { server, tool } = found;
   return {
-    ...{ transport: "mcp", server, tool: shortened(tool.name), parameters: { ...tool.inputSchema } },
+    transport: "mcp",
+    server,
+    tool: shortenName(tool.name),
+    parameters: { ...tool.inputSchema },
     ...(tool.description !== undefined && { description: tool.description.slice(0, DESCRIPTION_CHARS_MAX) }),
   };
 }
 
 /** That of the first server that has it. A server that is named, or that may have it, is not stood in for by another one. */
-function meant(
+function findOfferedTool(
   wanted: string,
   offered: readonly Offered[],
 ): { readonly server: string; readonly tool: McpTool } | undefined {

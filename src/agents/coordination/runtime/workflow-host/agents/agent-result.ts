@@ -24,71 +24,80 @@ export function readResult(
   schema: Values | undefined,
   { text, finish }: Said,
 ): AgentResult {
-  if (text.trim() === "") return unusable("agent_answer_empty", "the agent's model said nothing");
+  if (text.trim() === "") return createUnusableResult("agent_answer_empty", "the agent's model said nothing");
   const { answerCharsMax } = AGENT_BOUNDS;
   if (text.length > answerCharsMax)
-    return unusable(
+    return createUnusableResult(
       "agent_answer_too_large",
       `the agent's answer is longer than ${answerCharsMax} characters`,
     );
   if (finish === "length")
-    return unusable("agent_answer_incomplete", "the agent's answer was cut off where its length is bounded");
-  const json = jsonIn(text);
-  return schema ? bySchema(contract, schema, json) : { kind: "result", final: freely(text, json?.value) };
+    return createUnusableResult(
+      "agent_answer_incomplete",
+      "the agent's answer was cut off where its length is bounded",
+    );
+  const json = parseFencedJson(text);
+  return schema
+    ? readResultBySchema(contract, schema, json)
+    : { kind: "result", final: readFreeResult(text, json?.value) };
 }
 
-function unusable(code: string, message: string): AgentResult {
+function createUnusableResult(code: string, message: string): AgentResult {
   return { kind: "unusable", error: { code, message } };
 }
 
-function freely(text: string, value: unknown): Final {
+function readFreeResult(text: string, value: unknown): Final {
   if (!isRecord(value)) return { result: value ?? text };
-  const enveloped = envelopeIn(value);
-  return enveloped ?? { result: value, ...confidenceIn(value) };
+  const enveloped = readEnvelope(value);
+  return enveloped ?? { result: value, ...readConfidence(value) };
 }
 
-function bySchema(
+function readResultBySchema(
   contract: OutputContract,
   schema: Values,
   json: { readonly value: unknown } | undefined,
 ): AgentResult {
   const invalid = "handoff_return_schema_violation";
-  if (!json) return unusable(invalid, "the agent's answer is no JSON, and its return schema asks for that");
-  const candidates = candidatesIn(json.value);
+  if (!json)
+    return createUnusableResult(
+      invalid,
+      "the agent's answer is no JSON, and its return schema asks for that",
+    );
+  const candidates = listCandidates(json.value);
   const problemsOf = (result: unknown) => contract.check(schema, result);
   const found = candidates.find(({ result }) => problemsOf(result).length === 0);
   if (found) return { kind: "result", final: { ...found, schemaValidated: true } };
-  const told = problemsOf(candidates[0]?.result).map(({ path, message }) => `${path}: ${message}`);
-  const message = `the agent's answer is not what its return schema asks for: ${told.join("; ")}`;
-  return unusable(invalid, message.slice(0, 2_000));
+  const details = problemsOf(candidates[0]?.result).map(({ path, message }) => `${path}: ${message}`);
+  const message = `the agent's answer is not what its return schema asks for: ${details.join("; ")}`;
+  return createUnusableResult(invalid, message.slice(0, 2_000));
 }
 
 /** In an envelope, as it is, or with the confidence beside what the schema describes. */
-function candidatesIn(value: unknown): Final[] {
+function listCandidates(value: unknown): Final[] {
   if (!isRecord(value)) return [{ result: value }];
-  const enveloped = envelopeIn(value);
-  const sure = confidenceIn(value);
+  const enveloped = readEnvelope(value);
+  const statedConfidence = readConfidence(value);
   const { confidence: _, ...rest } = value;
   return [
     ...(enveloped ? [enveloped] : []),
-    { result: value, ...sure },
-    ...(sure.confidence === undefined ? [] : [{ result: rest, ...sure }]),
+    { result: value, ...statedConfidence },
+    ...(statedConfidence.confidence === undefined ? [] : [{ result: rest, ...statedConfidence }]),
   ];
 }
 
-function envelopeIn(value: Values): Final | undefined {
+function readEnvelope(value: Values): Final | undefined {
   const isEnvelope = Object.keys(value).every((key) => key === "result" || key === "confidence");
-  return isEnvelope && "result" in value ? { result: value["result"], ...confidenceIn(value) } : undefined;
+  return isEnvelope && "result" in value ? { result: value["result"], ...readConfidence(value) } : undefined;
 }
 
-function confidenceIn({ confidence }: Values): { readonly confidence?: number } {
+function readConfidence({ confidence }: Values): { readonly confidence?: number } {
   return typeof confidence === "number" && confidence >= 0 && confidence <= 1 ? { confidence } : {};
 }
 
 const FENCED = /^\s*```(?:json)?\s*\n([\s\S]*?)\n\s*```\s*$/;
 
 /** The whole text, or what stands in a fence; words around it make it a text. */
-function jsonIn(text: string): { readonly value: unknown } | undefined {
+function parseFencedJson(text: string): { readonly value: unknown } | undefined {
   const bare = FENCED.exec(text)?.[1] ?? text;
   if (!/^\s*[[{"\d\-tfn]/.test(bare)) return undefined;
   try {

@@ -1,9 +1,9 @@
 /** Owns: one turn of an agent's model: what it is asked, and what its answer is: calls of tools, a result, or nothing usable. */
 import { AGENT_BOUNDS, type InstalledAgent } from "../../../contracts/workflows/agent-manifest.ts";
-import { canonicalJson } from "../../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../../contracts/canonical-json.ts";
 import type { AskedCall, BoundTool } from "../../../contracts/workflows/agent-events.ts";
 import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
-import { llmCacheKeyText } from "../../../openwop/llm-cache-key.ts";
+import { createLlmCacheKeyText } from "../../../openwop/llm-cache-key.ts";
 import type {
   ChatAnswer,
   ChatCallAsked,
@@ -23,11 +23,11 @@ import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.t
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { isRecord, type Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
-import { mockAnswer, mockOf } from "./agent-mocks.ts";
+import { createMockAnswer, mockOf } from "./agent-mocks.ts";
 import { readResult } from "./agent-result.ts";
 import { systemOf } from "./agent-rules.ts";
-import { redacted, redactedValue } from "../records/memory-writes.ts";
-import { shortened } from "../models/model-request.ts";
+import { maskText, maskValue } from "../records/memory-writes.ts";
+import { shortenName } from "../models/model-request.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
@@ -45,21 +45,32 @@ export interface Turning {
 type Bound = WorkflowPayloads["coordination.agent_bound"];
 type Turned = AgentOutcome & { readonly kind: "agent_turned" };
 
-export async function turnAgent(parts: TurnParts, asked: Turning): Promise<EffectOutcome> {
-  const { effect, run } = asked;
+export async function turnAgent(parts: TurnParts, turning: Turning): Promise<EffectOutcome> {
+  const { effect, run } = turning;
   const agent = await parts.agentBook.load(effect.manifest);
   const bound = run.nodes.get(effect.nodeId)?.invocation?.bound;
   if (!agent || !bound)
     return { kind: "failed", error: { code: "agent_not_installed", message: "the agent cannot be read" } };
   const request = requestOf(agent, bound, effect);
-  const answer = await ask(parts, asked, { agent, bound, request });
-  const digest = digestOf(parts, request, answeringIn(bound, answer));
+  const answer = await ask(parts, turning, { agent, bound, request });
+  const digest = digestOf(parts, request, readAnsweringModel(bound, answer));
   if (answer.kind !== "answered") return failureOf(answer, digest && { asked: digest });
-  const told = toldOf(answer, digest);
+  const modelEvent = modelEventOf(answer, digest);
   if (answer.refusal !== undefined || answer.finishReason === "content-filter")
-    return { kind: "model_refused", ...told };
-  const said = await saidIn(parts, { agent, bound, answer, callsLeft: effect.callsLeft, turn: effect.turn });
-  return { kind: "agent_turned", ...told, ...said, reasoning: verbosityOff(run) ? "" : said.reasoning };
+    return { kind: "model_refused", ...modelEvent };
+  const answeredTurn = await readAnsweredTurn(parts, {
+    agent,
+    bound,
+    answer,
+    callsLeft: effect.callsLeft,
+    turn: effect.turn,
+  });
+  return {
+    kind: "agent_turned",
+    ...modelEvent,
+    ...answeredTurn,
+    reasoning: isVerbosityOff(run) ? "" : answeredTurn.reasoning,
+  };
 }
 
 interface Ready {
@@ -74,7 +85,7 @@ async function ask(
   { agent, bound, request }: Ready,
 ): Promise<ChatAnswer | OutboundFailure> {
   const mock = bound.provider === "mock" ? mockOf(run.started.configurable) : undefined;
-  if (mock) return mockAnswer(mock, agent, effect.turn);
+  if (mock) return createMockAnswer(mock, agent, effect.turn);
   const traced = { ...request, signal, ...(traceparent !== undefined && { traceparent }) };
   return (await chat()).complete(traced);
 }
@@ -85,12 +96,12 @@ interface Named {
 }
 
 /** The model that was bound goes before the one that says that it answered. */
-function answeringIn({ provider, model }: Bound, answer: ChatAnswer | OutboundFailure): Named {
-  const said: Named = answer.kind === "answered" ? answer : {};
-  return { provider: provider ?? said.provider, model: model ?? said.model };
+function readAnsweringModel({ provider, model }: Bound, answer: ChatAnswer | OutboundFailure): Named {
+  const namedAnswer: Named = answer.kind === "answered" ? answer : {};
+  return { provider: provider ?? namedAnswer.provider, model: model ?? namedAnswer.model };
 }
 
-function verbosityOff({ started }: WorkflowRun): boolean {
+function isVerbosityOff({ started }: WorkflowRun): boolean {
   return started.configurable?.["reasoningVerbosity"] === "off";
 }
 
@@ -100,20 +111,21 @@ function requestOf(agent: InstalledAgent, bound: Bound, { messages }: Turning["e
   const { model, temperature, maxTokens, tools } = bound;
   return {
     system: systemOf(agent, bound),
-    messages: messages.map(chatMessage),
+    messages: messages.map(chatMessageFromAgent),
     maxTokens: Math.min(maxTokens ?? AGENT_BOUNDS.answerTokensMax, AGENT_BOUNDS.tokensMax),
     ...(model !== undefined && { model }),
     ...(temperature !== undefined && { temperature }),
     ...(tools.length > 0 && {
       tools: tools.map(({ call: name, description, parameters }) => ({
-        ...{ name, parameters },
+        name,
+        parameters,
         ...(description !== undefined && { description }),
       })),
     }),
   };
 }
 
-function chatMessage(message: AgentMessage): ChatMessage {
+function chatMessageFromAgent(message: AgentMessage): ChatMessage {
   switch (message.role) {
     case "user":
       return message;
@@ -133,9 +145,10 @@ function digestOf(
   { provider, model }: Named,
 ): ModelAsked | undefined {
   if (provider === undefined || model === undefined) return undefined;
-  const named = { provider: shortened(provider), model: shortened(model) };
-  const made = llmCacheKeyText({
-    ...{ ...named, maxOutputTokens: maxTokens },
+  const named = { provider: shortenName(provider), model: shortenName(model) };
+  const made = createLlmCacheKeyText({
+    ...named,
+    maxOutputTokens: maxTokens,
     messages: [{ role: "system", content: system }, ...messages],
     ...(tools && { tools }),
     ...(temperature !== undefined && { temperature }),
@@ -143,9 +156,9 @@ function digestOf(
   return made.ok ? { ...named, digest: sha256(made.text) } : undefined;
 }
 
-function toldOf({ usage, provider, model }: ChatAnswer, asked: ModelAsked | undefined) {
-  const told = { ...usage, provider: shortened(provider) };
-  return { model: shortened(model), usage: told as Values, ...(asked && { asked }) };
+function modelEventOf({ usage, provider, model }: ChatAnswer, modelAsked: ModelAsked | undefined) {
+  const modelEvent = { ...usage, provider: shortenName(provider) };
+  return { model: shortenName(model), usage: modelEvent as Values, ...(modelAsked && { asked: modelAsked }) };
 }
 
 const CALLS_PER_TURN_MAX = 32;
@@ -162,11 +175,11 @@ interface Answered {
 
 type Said = Pick<Turned, "turn" | "reasoning" | "refusal">;
 
-async function saidIn(parts: TurnParts, answered: Answered): Promise<Said> {
+async function readAnsweredTurn(parts: TurnParts, answered: Answered): Promise<Said> {
   const { answer, agent } = answered;
   const { usage, toolCalls = [], reasoning = "" } = answer;
   const tokens = (usage.inputTokens ?? 0) + (usage.outputTokens ?? 0);
-  const clean = (text: string): string => redacted(text.toWellFormed(), parts.secrets);
+  const clean = (text: string): string => maskText(text.toWellFormed(), parts.secrets);
   const text = clean(answer.text);
   const thought = clean(reasoning).slice(0, AGENT_BOUNDS.answerCharsMax);
   if (toolCalls.length > 0) {
@@ -201,16 +214,17 @@ function callOf(
   { call, at }: CallPlace,
 ): AskedCall {
   const tool = toolCalled(bound.tools, call.name);
-  const given = call.args && redactedValue(call.args, secrets);
-  const isReadable = given !== undefined && JSON.stringify(given).length <= AGENT_BOUNDS.argsCharsMax;
-  const args: Values = isReadable ? given : {};
+  const maskedArgs = call.args && maskValue(call.args, secrets);
+  const isReadable =
+    maskedArgs !== undefined && JSON.stringify(maskedArgs).length <= AGENT_BOUNDS.argsCharsMax;
+  const args: Values = isReadable ? maskedArgs : {};
   const problem = problemOf(tool, { isReadable, isLeft: at < callsLeft });
   return {
     callId: `${bound.invocationId}:${turn}:${at}`,
-    toolName: tool?.id ?? shortened(call.name.toWellFormed()),
-    call: tool?.call ?? shortened(call.name.toWellFormed()),
+    toolName: tool?.id ?? shortenName(call.name.toWellFormed()),
+    call: tool?.call ?? shortenName(call.name.toWellFormed()),
     args,
-    argsHash: sha256(canonicalJson(withoutSecrets(args))),
+    argsHash: sha256(formatCanonicalJson(withoutSecrets(args))),
     ...(problem !== undefined && { problem }),
   };
 }

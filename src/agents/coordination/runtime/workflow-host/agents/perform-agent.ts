@@ -6,7 +6,7 @@ import type { Values } from "../../../workflow/state/values.ts";
 import { callAgentTool, type CallParts } from "./agent-call.ts";
 import { prepareAgent, type PrepareParts } from "./agent-prepare.ts";
 import { turnAgent, type TurnParts } from "./agent-turn.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 
 export type AgentParts = CallParts & PrepareParts & TurnParts;
 
@@ -17,13 +17,13 @@ export interface AgentAct {
   readonly parent: () => CallingRun;
   readonly readMemory: (
     scope: string,
-    asked: { readonly tag?: string; readonly limit?: number },
+    query: { readonly tag?: string; readonly limit?: number },
   ) => Promise<readonly Values[]>;
 }
 
 export async function performAgent(
   parts: AgentParts,
-  { run }: KnownRun,
+  { run }: LoadedRun,
   act: AgentAct,
 ): Promise<EffectOutcome> {
   const { effect, signal, trace } = act;
@@ -34,9 +34,9 @@ export async function performAgent(
       return turnAgent(parts, { run, effect, signal, trace });
     case "call_agent_tool": {
       const scope = run.nodes.get(effect.nodeId)?.invocation?.bound?.memoryScope;
-      const readMemory: Parameters<typeof callAgentTool>[1]["readMemory"] = (asked) =>
-        scope === undefined ? Promise.resolve([]) : act.readMemory(scope, asked);
-      return callAgentTool(parts, { ...{ run, effect, signal, trace, readMemory }, parent: act.parent() });
+      const readMemory: Parameters<typeof callAgentTool>[1]["readMemory"] = (query) =>
+        scope === undefined ? Promise.resolve([]) : act.readMemory(scope, query);
+      return callAgentTool(parts, { run, effect, signal, trace, readMemory, parent: act.parent() });
     }
   }
 }

@@ -22,22 +22,24 @@ type Host = Pick<WorkflowHost, "create" | "snapshot" | "watch">;
 
 export async function runAgent(
   host: Host,
-  { caller, asked: { agentId, source, ...asked }, signal }: Asking,
+  { caller, asked: { agentId, source, ...agentRun }, signal }: Asking,
 ): Promise<Answered<AgentRun>> {
   const created = await host.create(caller, {
-    ...{ workflowId: "", agent: { agentId, source }, transport: "rest" },
-    ...asked,
+    workflowId: "",
+    agent: { agentId, source },
+    transport: "rest",
+    ...agentRun,
   });
   if (created.kind === "refused") return created;
   const { runId } = created.value;
-  const snapshot = await settledRun(host, runId, { caller, signal });
+  const snapshot = await awaitSettledRun(host, runId, { caller, signal });
   return snapshot.kind === "refused"
     ? snapshot
     : { kind: "done", value: { runId, snapshot: snapshot.value } };
 }
 
 /** Resolves when the run has ended or waits for people, and where `signal` aborts. */
-export async function settledRun(
+export async function awaitSettledRun(
   host: Pick<Host, "snapshot" | "watch">,
   runId: string,
   { caller, signal }: Pick<Asking, "caller" | "signal">,

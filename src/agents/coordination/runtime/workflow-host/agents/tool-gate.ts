@@ -25,25 +25,25 @@ export interface Denied {
 }
 
 /** Why the call is not made, or nothing: it counts then. */
-export function gateTool(
+export function findToolDenial(
   { agentHost, toolRates }: GateParts,
   { started: { scopes, owner } }: WorkflowRun,
   { toolName, tool }: GatedTool,
 ): Denied | undefined {
-  const denied = lacking(requiredBy(agentHost, namesOf(toolName, tool)), scopes, toolName);
+  const denied = findLackingScopes(listRequiredScopes(agentHost, namesOf(toolName, tool)), scopes, toolName);
   if (denied) return denied;
   if (toolRates.take(`${owner.tenant}\n${owner.principal}`, rateOf(toolName, tool))) return undefined;
   const message = "the tool was called too often; try again later";
   return { status: "rate_limited", error: { code: "rate_limited", message } };
 }
 
-function requiredBy({ toolScopes }: AgentHostParts, names: readonly string[]): string[] {
+function listRequiredScopes({ toolScopes }: AgentHostParts, names: readonly string[]): string[] {
   const all = names.flatMap((name) => (Object.hasOwn(toolScopes, name) ? (toolScopes[name] ?? []) : []));
   return [...new Set(all)];
 }
 
 /** `undefined` for scopes that nobody knows: nothing is granted then. */
-export function lacking(
+export function findLackingScopes(
   requiredScopes: readonly string[],
   scopes: readonly string[] | undefined,
   toolName: string,

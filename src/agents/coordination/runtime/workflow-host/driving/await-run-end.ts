@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import type { RunDriver } from "./drive-runs.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { RunWatch } from "./watch-runs.ts";
 
 interface AwaitParts {
@@ -12,7 +12,7 @@ interface AwaitParts {
 
 /** Resolves with the run as it ended, or with `undefined` when `signal` aborts. */
 export function awaitEndWith({ runs, watching }: AwaitParts) {
-  return async (runId: CoordinationId, signal: AbortSignal): Promise<KnownRun | undefined> => {
+  return async (runId: CoordinationId, signal: AbortSignal): Promise<LoadedRun | undefined> => {
     let wake: () => void = () => undefined;
     const forget = watching.watch(runId, () => wake());
     const stop = (): void => wake();
@@ -20,8 +20,8 @@ export function awaitEndWith({ runs, watching }: AwaitParts) {
     try {
       for (;;) {
         const news = new Promise<void>((resolve) => (wake = resolve));
-        const known = await runs.newest(runId);
-        if (known && isEndedPhase(known.run.phase)) return known;
+        const newestRun = await runs.newest(runId);
+        if (newestRun && isEndedPhase(newestRun.run.phase)) return newestRun;
         if (signal.aborted) return undefined;
         await news;
       }

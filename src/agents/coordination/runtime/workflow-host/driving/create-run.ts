@@ -3,7 +3,7 @@ import type { CoordinationId } from "../../../contracts/ids.ts";
 import { eventIdAt, isoTimestamp } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import {
-  payloadProblem,
+  findPayloadProblem,
   type ParentRun,
   type WorkflowEvent,
   type WorkflowPayloads,
@@ -11,8 +11,8 @@ import {
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { asksMockModel, isMockType, nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
-import { agentPins, type AgentBook } from "../agents/agent-book.ts";
-import type { KnownRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
+import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
+import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
@@ -36,23 +36,25 @@ export type NewRun = CreateRun & {
 export async function createRun(
   parts: CreateParts,
   caller: Caller,
-  asked: NewRun,
-): Promise<Answered<KnownRun>> {
-  const workflow = await workflowOf(parts, caller, asked);
+  newRun: NewRun,
+): Promise<Answered<LoadedRun>> {
+  const workflow = await workflowOf(parts, caller, newRun);
   if ("kind" in workflow) return workflow;
   const refusal =
-    refusalOf(parts, workflow) ?? tooDeep(asked) ?? (await refusedOptions(parts, workflow, asked));
+    refusalOf(parts, workflow) ??
+    refuseIfTooDeep(newRun) ??
+    (await findOptionRefusal(parts, workflow, newRun));
   if (refusal) return refusal;
   const { graph } = workflow;
-  const runId = asked.runId ?? parts.newRunId();
-  const known = await withoutClaims(parts, caller, asked);
+  const runId = newRun.runId ?? parts.newRunId();
+  const loadedRun = await withoutClaims(parts, caller, newRun);
   const agents = await parts.agentBook.pin(graph);
-  const first = startedEvent(parts, { ...{ runId, caller, graph, agents }, asked: known });
-  const problem = payloadProblem(first.type, first.payload);
+  const first = createStartedEvent(parts, { runId, caller, graph, agents, asked: loadedRun });
+  const problem = findPayloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
   await parts.book.store(workflow);
   const begun = await parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
-  return begun ? { kind: "done", value: begun } : existingRun(parts, caller, runId);
+  return begun ? { kind: "done", value: begun } : findExistingRun(parts, caller, runId);
 }
 
 async function workflowOf(
@@ -72,20 +74,20 @@ async function workflowOf(
 }
 
 /** Asking for a run that is there is reading it. */
-async function existingRun(
+async function findExistingRun(
   { driver }: CreateParts,
   { tenant }: Caller,
   runId: CoordinationId,
-): Promise<Answered<KnownRun>> {
+): Promise<Answered<LoadedRun>> {
   const existing = await driver.newest(runId);
   return existing?.run.started.owner.tenant === tenant
     ? { kind: "done", value: existing }
     : refuse("run_already_active", `there is a run ${runId} already`);
 }
 
-function tooDeep(asked: NewRun): HostRefusal | undefined {
+function refuseIfTooDeep(newRun: NewRun): HostRefusal | undefined {
   const { nestingMax } = WORKFLOW_BOUNDS;
-  return depthOf(asked) > nestingMax
+  return depthOf(newRun) > nestingMax
     ? refuse("validation_error", `runs are nested deeper than ${nestingMax}`)
     : undefined;
 }
@@ -115,11 +117,11 @@ export function refusalOf(
       );
     const isMock = isMockType(typeId) || asksMockModel(node);
     if (isMock && !settings.allowsMocks && !graph.workflowId.startsWith("conformance-")) {
-      const what = isMockType(typeId) ? typeId : `${typeId} with a mock model`;
-      return refuse("capability_required", `${what} runs only in workflows that test a host`, details);
+      const mockedNode = isMockType(typeId) ? typeId : `${typeId} with a mock model`;
+      return refuse("capability_required", `${mockedNode} runs only in workflows that test a host`, details);
     }
   }
-  const unknown = agentPins(graph).flatMap((pin) => agentBook.problemOf(pin) ?? []);
+  const unknown = listAgentPins(graph).flatMap((pin) => agentBook.problemOf(pin) ?? []);
   const problems = [...checkNodes(graph), ...unknown];
   return problems.length > 0 ? refuse("validation_error", problems.join("; "), { problems }) : undefined;
 }
@@ -130,12 +132,12 @@ export function checkNodes(graph: NodeGraph): string[] {
   ]);
 }
 
-export async function refusedOptions(
+export async function findOptionRefusal(
   parts: Pick<CreateParts, "settings" | "contract">,
   { definition, graph }: RunnableWorkflow,
   { configurable = {}, inputs }: Pick<CreateRun, "configurable" | "inputs">,
 ): Promise<HostRefusal | undefined> {
-  const problems = [...outOfRange(parts, configurable), ...missingInputs(graph, inputs)];
+  const problems = [...listOptionsOutOfRange(parts, configurable), ...listMissingInputs(graph, inputs)];
   if (definition.configurableSchema) {
     const contract = await parts.contract();
     const found = contract.check(definition.configurableSchema, configurable);
@@ -159,7 +161,7 @@ const RANGES: Readonly<Record<string, Range>> = {
   maxTokens: { min: 1, max: Number.MAX_SAFE_INTEGER, isWhole: true },
 };
 
-function outOfRange(
+function listOptionsOutOfRange(
   { settings }: Pick<CreateParts, "settings">,
   configurable: Readonly<Record<string, unknown>>,
 ): string[] {
@@ -176,7 +178,7 @@ function outOfRange(
 }
 
 /** What a workflow needs and has no default for. */
-function missingInputs({ variables }: NodeGraph, inputs: CreateRun["inputs"]): string[] {
+function listMissingInputs({ variables }: NodeGraph, inputs: CreateRun["inputs"]): string[] {
   return variables.flatMap(({ name, required, defaultValue }) =>
     required && defaultValue === undefined && !(Object.hasOwn(inputs, name) && inputs[name] !== undefined)
       ? [`inputs.${name}: the workflow requires it`]
@@ -192,8 +194,11 @@ interface Beginning {
   readonly agents: Readonly<Record<string, string>>;
 }
 
-function startedEvent(parts: CreateParts, { runId, caller, asked, graph, agents }: Beginning): WorkflowEvent {
-  const { parent, inputs, transport, memoryScope, scopeId, agent } = asked;
+function createStartedEvent(
+  parts: CreateParts,
+  { runId, caller, asked: newRun, graph, agents }: Beginning,
+): WorkflowEvent {
+  const { parent, inputs, transport, memoryScope, scopeId, agent } = newRun;
   return {
     eventId: eventIdAt(runId, 0),
     runId,
@@ -211,7 +216,7 @@ function startedEvent(parts: CreateParts, { runId, caller, asked, graph, agents 
       ...(caller.scopes && { scopes: [...caller.scopes] }),
       ...(agent && { agent: { agentId: agent.agentId, source: agent.source } }),
       ...(Object.keys(agents).length > 0 && { agents }),
-      ...statedBy(asked),
+      ...pickStatedOptions(newRun),
       ...(parent?.eventId !== undefined && isForeign(parent) && { causationHostId: parent.hostId }),
     },
   };
@@ -229,8 +234,8 @@ const STATED = [
 ] as const;
 
 /** What was not said is not there. */
-function statedBy(asked: NewRun): Pick<WorkflowPayloads["run.started"], (typeof STATED)[number]> {
-  return Object.fromEntries(STATED.flatMap((key) => (asked[key] === undefined ? [] : [[key, asked[key]]])));
+function pickStatedOptions(newRun: NewRun): Pick<WorkflowPayloads["run.started"], (typeof STATED)[number]> {
+  return Object.fromEntries(STATED.flatMap((key) => (newRun[key] === undefined ? [] : [[key, newRun[key]]])));
 }
 
 /** RFC 0040: a cause on another host comes with the name of that host, and only then. */
@@ -251,16 +256,16 @@ function depthOf({ depth, parent }: NewRun): number {
 async function withoutClaims(
   { driver, settings }: CreateParts,
   { tenant }: Caller,
-  given: NewRun,
+  request: NewRun,
 ): Promise<NewRun> {
-  const depth = depthOf(given);
-  const asked = { ...given, ...(depth > 0 && { depth }) };
-  const claimed = asked.parent;
-  if (claimed?.wellKnownUrl === undefined || claimed.hostId !== settings.hostId) return asked;
+  const depth = depthOf(request);
+  const deepRun = { ...request, ...(depth > 0 && { depth }) };
+  const claimed = deepRun.parent;
+  if (claimed?.wellKnownUrl === undefined || claimed.hostId !== settings.hostId) return deepRun;
   const { wellKnownUrl: _, eventId: _event, ...parent } = claimed;
-  const { parent: _parent, ...alone } = asked;
+  const { parent: _parent, ...alone } = deepRun;
   const run = (await driver.newest(parent.runId as CoordinationId))?.run;
-  return run?.started.owner.tenant === tenant ? { ...asked, parent } : alone;
+  return run?.started.owner.tenant === tenant ? { ...deepRun, parent } : alone;
 }
 
 export function isForeign({ wellKnownUrl }: ParentRun): boolean {

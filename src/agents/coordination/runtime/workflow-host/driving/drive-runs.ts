@@ -14,13 +14,13 @@ import {
   appendPlanned,
   isConflict,
   planOn,
-  resuming,
+  draftResumption,
   settleAll,
   withFirst,
   type Planned,
   type PlanParts,
 } from "./plan-runs.ts";
-import type { KnownRun, RunBook } from "../records/run-book.ts";
+import type { LoadedRun, RunBook } from "../records/run-book.ts";
 import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
 
 /** What is to be appended to a run as it is now; a text is the reason why nothing is. */
@@ -31,31 +31,31 @@ export interface RunDriver {
    * Appends the first event of a run, and goes on with it; of a fork, with a first page of what it takes from its source.
    * `undefined`: there is one already.
    */
-  begin(first: WorkflowEvent, known: KnownRun): Promise<KnownRun | undefined>;
+  begin(first: WorkflowEvent, loadedRun: LoadedRun): Promise<LoadedRun | undefined>;
   /** Asks a known run for something. `undefined`: there is no such run. */
   ask<R>(
     runId: CoordinationId,
-    asked: (known: KnownRun) => Asked<R>,
-  ): Promise<{ readonly known: KnownRun; readonly refused?: R } | undefined>;
+    request: (loadedRun: LoadedRun) => Asked<R>,
+  ): Promise<{ readonly loadedRun: LoadedRun; readonly refused?: R } | undefined>;
   /** Goes on with a run that another process left. */
   adopt(runId: CoordinationId): Promise<void>;
   /** The newest state, with what other processes appended. */
-  newest(runId: CoordinationId): Promise<KnownRun | undefined>;
+  newest(runId: CoordinationId): Promise<LoadedRun | undefined>;
   isDriven(runId: string): boolean;
   /** Hears of each append of this process. */
-  onAppended(listener: (known: KnownRun, events: readonly WorkflowEvent[]) => void): void;
+  onAppended(listener: (loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void): void;
   stop(): Promise<void>;
 }
 
 export type Perform = (
-  known: KnownRun,
+  loadedRun: LoadedRun,
   effect: NodeEffect,
   signal: AbortSignal,
   deliver: (outcomes: readonly EffectOutcome[]) => Promise<void>,
 ) => Promise<void>;
 
 interface Driven {
-  known: KnownRun;
+  loadedRun: LoadedRun;
   /** Everything that is done with the run, one after the other. */
   turn: Promise<unknown>;
   /** Turns that have not ended. */
@@ -78,21 +78,24 @@ const RACES_MAX = 8;
 export const HOST_STOPS = "the host stops";
 
 export function createRunDriver(parts: DriverParts): RunDriver {
-  const it: Driving = {
-    ...{ ...parts, driven: new Map(), listeners: [], isStopping: false },
+  const driving: Driving = {
+    ...parts,
+    driven: new Map(),
+    listeners: [],
+    isStopping: false,
     stopping: new AbortController(),
   };
   return {
-    begin: (first, known) => begin(it, first, known),
-    ask: (runId, asked) => ask(it, runId, asked),
-    adopt: (runId) => adopt(it, runId),
-    newest: (runId) => newest(it, runId),
-    isDriven: (runId) => it.driven.has(runId as CoordinationId),
-    onAppended: (listener) => it.listeners.push(listener),
+    begin: (first, loadedRun) => beginRun(driving, first, loadedRun),
+    ask: (runId, request) => ask(driving, runId, request),
+    adopt: (runId) => adoptRun(driving, runId),
+    newest: (runId) => loadNewest(driving, runId),
+    isDriven: (runId) => driving.driven.has(runId as CoordinationId),
+    onAppended: (listener) => driving.listeners.push(listener),
     stop: async () => {
-      it.isStopping = true;
-      it.stopping.abort(HOST_STOPS);
-      const turns = [...it.driven.values()].map((entry) => {
+      driving.isStopping = true;
+      driving.stopping.abort(HOST_STOPS);
+      const turns = [...driving.driven.values()].map((entry) => {
         entry.cancelWake?.();
         for (const controller of entry.acts.values()) controller.abort(HOST_STOPS);
         return entry.turn;
@@ -104,32 +107,38 @@ export function createRunDriver(parts: DriverParts): RunDriver {
 
 interface Driving extends DriverParts {
   readonly driven: Map<CoordinationId, Driven>;
-  readonly listeners: ((known: KnownRun, events: readonly WorkflowEvent[]) => void)[];
+  readonly listeners: ((loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void)[];
   isStopping: boolean;
   readonly stopping: AbortController;
 }
 
-async function begin(it: Driving, first: WorkflowEvent, known: KnownRun): Promise<KnownRun | undefined> {
-  const { runId } = known.run;
-  if (it.driven.has(runId)) return undefined;
-  const entry = entryOf(it, known);
-  const plan = async (now: KnownRun): Promise<Planned> =>
-    withFirst(first, isMaterialising(now.run) ? await firstPage(it, now) : planOn(it, now));
+async function beginRun(
+  driving: Driving,
+  first: WorkflowEvent,
+  loadedRun: LoadedRun,
+): Promise<LoadedRun | undefined> {
+  const { runId } = loadedRun.run;
+  if (driving.driven.has(runId)) return undefined;
+  const entry = entryOf(driving, loadedRun);
+  const plan = async (now: LoadedRun): Promise<Planned> =>
+    withFirst(first, isMaterialising(now.run) ? await takeFirstPage(driving, now) : planOn(driving, now));
   try {
-    entry.beginning = inTurn(it, entry, () => tryOn(it, entry, { plan, triesMax: 1 }));
-    goOnTaking(it, entry, entry.beginning);
+    entry.beginning = runInTurn(driving, entry, () =>
+      appendWithRetries(driving, entry, { plan, triesMax: 1 }),
+    );
+    keepTaking(driving, entry, entry.beginning);
     await entry.beginning;
-    return entry.known;
+    return entry.loadedRun;
   } catch (error) {
-    if (it.driven.get(runId) === entry) it.driven.delete(runId);
+    if (driving.driven.get(runId) === entry) driving.driven.delete(runId);
     if (!isConflict(error)) {
       // It may have been written nevertheless.
-      adoptLater(it, runId);
+      adoptRunLater(driving, runId);
       throw error;
     }
-    const stored = await it.store.entry(runId);
+    const stored = await driving.store.entry(runId);
     // An earlier try of this process was written, and nobody goes on with it.
-    if (stored?.summary.driver === it.driver.id) await adopt(it, runId);
+    if (stored?.summary.driver === driving.driver.id) await adoptRun(driving, runId);
     return undefined;
   } finally {
     delete entry.beginning;
@@ -137,17 +146,17 @@ async function begin(it: Driving, first: WorkflowEvent, known: KnownRun): Promis
 }
 
 /** What a fork takes beyond its first page is not waited for by whoever asked for it. */
-function goOnTaking(it: Driving, entry: Driven, beginning: Promise<unknown>): void {
-  if (!isMaterialising(entry.known.run)) return;
-  const plan = (known: KnownRun): Planned => planOn(it, known);
-  const taking = async (): Promise<void> => {
+function keepTaking(driving: Driving, entry: Driven, beginning: Promise<unknown>): void {
+  if (!isMaterialising(entry.loadedRun.run)) return;
+  const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
+  const takeInBackground = async (): Promise<void> => {
     await beginning;
-    await goOn(it, entry, { plan });
+    await advanceRun(driving, entry, { plan });
   };
-  inTurn(it, entry, taking).catch((error: unknown) => {
+  runInTurn(driving, entry, takeInBackground).catch((error: unknown) => {
     beginning.then(
       () => {
-        failed(it, entry, error);
+        stopDrivingFailed(driving, entry, error);
       },
       () => undefined,
     );
@@ -155,79 +164,80 @@ function goOnTaking(it: Driving, entry: Driven, beginning: Promise<unknown>): vo
 }
 
 async function ask<R>(
-  it: Driving,
+  driving: Driving,
   runId: CoordinationId,
-  asked: (known: KnownRun) => Asked<R>,
-): Promise<{ readonly known: KnownRun; readonly refused?: R } | undefined> {
-  const found = await newest(it, runId);
+  request: (loadedRun: LoadedRun) => Asked<R>,
+): Promise<{ readonly loadedRun: LoadedRun; readonly refused?: R } | undefined> {
+  const found = await loadNewest(driving, runId);
   if (!found) return undefined;
-  const entry = entryOf(it, found);
+  const entry = entryOf(driving, found);
   let refused: R | undefined;
-  const plan = (known: KnownRun): Planned => {
-    const answer = asked(known);
+  const plan = (loadedRun: LoadedRun): Planned => {
+    const answer = request(loadedRun);
     refused = "refused" in answer ? answer.refused : undefined;
-    return planOn(it, known, "drafts" in answer ? answer.drafts : []);
+    return planOn(driving, loadedRun, "drafts" in answer ? answer.drafts : []);
   };
   try {
-    return await inTurn(it, entry, async () => {
-      entry.known = await freshest(it, entry.known);
-      await goOn(it, entry, { plan });
-      return { known: entry.known, ...(refused !== undefined && { refused }) };
+    return await runInTurn(driving, entry, async () => {
+      entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
+      await advanceRun(driving, entry, { plan });
+      return { loadedRun: entry.loadedRun, ...(refused !== undefined && { refused }) };
     });
   } catch (error) {
-    failed(it, entry, error);
+    stopDrivingFailed(driving, entry, error);
     throw error;
   }
 }
 
-async function adopt(it: Driving, runId: CoordinationId): Promise<void> {
+async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
-  await it.driven.get(runId)?.beginning?.catch(() => undefined);
-  if (it.driven.has(runId) || it.isStopping) return;
-  const found = await newest(it, runId);
+  await driving.driven.get(runId)?.beginning?.catch(() => undefined);
+  if (driving.driven.has(runId) || driving.isStopping) return;
+  const found = await loadNewest(driving, runId);
   if (!found || isEndedPhase(found.run.phase)) return;
-  const entry = entryOf(it, found);
-  const plan = (known: KnownRun): Planned => planOn(it, known, resuming(it, known));
+  const entry = entryOf(driving, found);
+  const plan = (loadedRun: LoadedRun): Planned =>
+    planOn(driving, loadedRun, draftResumption(driving, loadedRun));
   try {
-    await inTurn(it, entry, () => goOn(it, entry, { plan }));
+    await runInTurn(driving, entry, () => advanceRun(driving, entry, { plan }));
   } catch (error) {
-    failed(it, entry, error);
+    stopDrivingFailed(driving, entry, error);
   }
 }
 
-function adoptLater(it: Driving, runId: CoordinationId): void {
-  it.clock.wakeAt(addMs(it.clock.now(), RETRY_MS), () => {
-    adopt(it, runId).catch(() => {
-      if (!it.isStopping) adoptLater(it, runId);
+function adoptRunLater(driving: Driving, runId: CoordinationId): void {
+  driving.clock.wakeAt(addMs(driving.clock.now(), RETRY_MS), () => {
+    adoptRun(driving, runId).catch(() => {
+      if (!driving.isStopping) adoptRunLater(driving, runId);
     });
   });
 }
 
-async function newest(it: Driving, runId: CoordinationId): Promise<KnownRun | undefined> {
-  await it.driven.get(runId)?.beginning?.catch(() => undefined);
-  const known = it.driven.get(runId)?.known ?? (await it.book.load(runId));
-  return known && freshest(it, known);
+async function loadNewest(driving: Driving, runId: CoordinationId): Promise<LoadedRun | undefined> {
+  await driving.driven.get(runId)?.beginning?.catch(() => undefined);
+  const loadedRun = driving.driven.get(runId)?.loadedRun ?? (await driving.book.load(runId));
+  return loadedRun && catchUpUnlessEnded(driving, loadedRun);
 }
 
 /** Another process may have gone on with it, also with what this one drives. */
-async function freshest(it: Driving, known: KnownRun): Promise<KnownRun> {
-  return isEndedPhase(known.run.phase) ? known : it.book.catchUp(known);
+async function catchUpUnlessEnded(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
+  return isEndedPhase(loadedRun.run.phase) ? loadedRun : driving.book.catchUp(loadedRun);
 }
 
-function entryOf({ driven }: Driving, known: KnownRun): Driven {
-  const { runId } = known.run;
+function entryOf({ driven }: Driving, loadedRun: LoadedRun): Driven {
+  const { runId } = loadedRun.run;
   const had = driven.get(runId);
   if (had) return had;
-  const entry: Driven = { known, turn: Promise.resolve(), turns: 0, acts: new Map() };
+  const entry: Driven = { loadedRun, turn: Promise.resolve(), turns: 0, acts: new Map() };
   driven.set(runId, entry);
   return entry;
 }
 
-function inTurn<T>(it: Driving, entry: Driven, work: () => Promise<T>): Promise<T> {
+function runInTurn<T>(driving: Driving, entry: Driven, work: () => Promise<T>): Promise<T> {
   entry.turns += 1;
   const mine = entry.turn.then(work, work).finally(() => {
     entry.turns -= 1;
-    release(it, entry);
+    release(driving, entry);
   });
   entry.turn = mine.then(
     () => undefined,
@@ -238,80 +248,89 @@ function inTurn<T>(it: Driving, entry: Driven, work: () => Promise<T>): Promise<
 
 /** What nothing is done with, and nobody has in hand, is not driven. */
 function release({ driven }: Driving, entry: Driven): void {
-  const { runId } = entry.known.run;
+  const { runId } = entry.loadedRun.run;
   const isIdle = entry.turns === 0 && entry.acts.size === 0 && !entry.cancelWake;
   if (isIdle && driven.get(runId) === entry) driven.delete(runId);
 }
 
 interface Going {
-  readonly plan: (known: KnownRun) => Planned | Promise<Planned>;
+  readonly plan: (loadedRun: LoadedRun) => Planned | Promise<Planned>;
   /** Absent: as many as a race may take. */
   readonly triesMax?: number;
 }
 
 /** Plans on the newest state, appends, and acts. What a fork still has to take comes first. */
-async function goOn(it: Driving, entry: Driven, going: Going): Promise<void> {
-  await takeAll(it, entry);
-  await tryOn(it, entry, going);
+async function advanceRun(driving: Driving, entry: Driven, pass: Going): Promise<void> {
+  await takeAll(driving, entry);
+  await appendWithRetries(driving, entry, pass);
 }
 
 /** @throws CoordinationError `LEDGER_CLOSED` when the host stops before all is taken */
-async function takeAll(it: Driving, entry: Driven): Promise<void> {
-  const { origin } = entry.known.run;
-  if (!origin || !isMaterialising(entry.known.run)) return;
-  const taking = createTaking(it, origin);
-  const plan = async (known: KnownRun): Promise<Planned> =>
-    isMaterialising(known.run) ? asPlanned(await taking.next(known, it.stopping.signal)) : planOn(it, known);
-  while (isMaterialising(entry.known.run)) {
-    if (it.isStopping) throw new CoordinationError("LEDGER_CLOSED", HOST_STOPS);
-    await tryOn(it, entry, { plan });
+async function takeAll(driving: Driving, entry: Driven): Promise<void> {
+  const { origin } = entry.loadedRun.run;
+  if (!origin || !isMaterialising(entry.loadedRun.run)) return;
+  const taking = createTaking(driving, origin);
+  const plan = async (loadedRun: LoadedRun): Promise<Planned> =>
+    isMaterialising(loadedRun.run)
+      ? asPlanned(await taking.next(loadedRun, driving.stopping.signal))
+      : planOn(driving, loadedRun);
+  while (isMaterialising(entry.loadedRun.run)) {
+    if (driving.isStopping) throw new CoordinationError("LEDGER_CLOSED", HOST_STOPS);
+    await appendWithRetries(driving, entry, { plan });
   }
 }
 
-async function firstPage(it: Driving, known: KnownRun): Promise<Planned> {
-  const { origin } = known.run;
+async function takeFirstPage(driving: Driving, loadedRun: LoadedRun): Promise<Planned> {
+  const { origin } = loadedRun.run;
   return asPlanned(
-    origin ? await createTaking(it, origin).next(known, it.stopping.signal) : { run: known.run, events: [] },
+    origin
+      ? await createTaking(driving, origin).next(loadedRun, driving.stopping.signal)
+      : { run: loadedRun.run, events: [] },
   );
 }
 
-function asPlanned(taken: Taken): Planned {
-  return { ...taken, memory: [], effects: [] };
+function asPlanned(takenEvents: Taken): Planned {
+  return { ...takenEvents, memory: [], effects: [] };
 }
 
-async function tryOn(it: Driving, entry: Driven, { plan, triesMax = RACES_MAX }: Going): Promise<void> {
+async function appendWithRetries(
+  driving: Driving,
+  entry: Driven,
+  { plan, triesMax = RACES_MAX }: Going,
+): Promise<void> {
   for (let tries = 1; ; tries += 1) {
-    const planned = await plan(entry.known);
+    const planned = await plan(entry.loadedRun);
     try {
-      if (planned.events.length > 0) await appendPlanned(it, planned);
+      if (planned.events.length > 0) await appendPlanned(driving, planned);
     } catch (error) {
       if (!isConflict(error) || tries >= triesMax) throw error;
-      entry.known = await it.book.catchUp(entry.known);
+      entry.loadedRun = await driving.book.catchUp(entry.loadedRun);
       continue;
     }
-    entry.known = { ...entry.known, run: planned.run };
-    it.book.keep(entry.known);
-    if (planned.events.length > 0) for (const listener of it.listeners) listener(entry.known, planned.events);
-    act(it, entry, planned);
+    entry.loadedRun = { ...entry.loadedRun, run: planned.run };
+    driving.book.keep(entry.loadedRun);
+    if (planned.events.length > 0)
+      for (const listener of driving.listeners) listener(entry.loadedRun, planned.events);
+    performEffects(driving, entry, planned);
     return;
   }
 }
 
-function act(it: Driving, entry: Driven, { effects, wakeAtMs }: Planned): void {
+function performEffects(driving: Driving, entry: Driven, { effects, wakeAtMs }: Planned): void {
   entry.cancelWake?.();
   delete entry.cancelWake;
-  forgetOthers(entry, effects);
-  if (it.isStopping) return;
-  for (const effect of effects) if (!entry.acts.has(effect.id)) perform(it, entry, effect);
+  forgetOtherActs(entry, effects);
+  if (driving.isStopping) return;
+  for (const effect of effects) if (!entry.acts.has(effect.id)) performEffect(driving, entry, effect);
   if (wakeAtMs === undefined) return;
-  entry.cancelWake = it.clock.wakeAt(wakeAtMs, () => {
+  entry.cancelWake = driving.clock.wakeAt(wakeAtMs, () => {
     delete entry.cancelWake;
-    wake(it, entry);
+    wakeRun(driving, entry);
   });
 }
 
 /** What a paused run began is let end; what nobody waits for any more is not. */
-function forgetOthers({ acts, known: { run } }: Driven, effects: readonly NodeEffect[]): void {
+function forgetOtherActs({ acts, loadedRun: { run } }: Driven, effects: readonly NodeEffect[]): void {
   if (run.phase.kind === "paused") return;
   const wanted = new Set(effects.map(({ id }) => id));
   for (const [id, controller] of acts) {
@@ -321,55 +340,57 @@ function forgetOthers({ acts, known: { run } }: Driven, effects: readonly NodeEf
   }
 }
 
-function wake(it: Driving, entry: Driven, { isBlind = false } = {}): void {
-  if (it.isStopping) return;
-  const plan = (known: KnownRun): Planned => planOn(it, known);
-  inTurn(it, entry, async () => {
-    if (isBlind) entry.known = await freshest(it, entry.known);
-    await goOn(it, entry, { plan });
+function wakeRun(driving: Driving, entry: Driven, { isBlind = false } = {}): void {
+  if (driving.isStopping) return;
+  const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
+  runInTurn(driving, entry, async () => {
+    if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
+    await advanceRun(driving, entry, { plan });
   }).catch((error: unknown) => {
-    failed(it, entry, error);
+    stopDrivingFailed(driving, entry, error);
   });
 }
 
-function perform(it: Driving, entry: Driven, effect: NodeEffect): void {
+function performEffect(driving: Driving, entry: Driven, effect: NodeEffect): void {
   const controller = new AbortController();
   const { signal } = controller;
   entry.acts.set(effect.id, controller);
   // What comes of a call that was broken off is no outcome of it.
   const deliver = (outcomes: readonly EffectOutcome[]): Promise<void> =>
-    inTurn(it, entry, async () => {
+    runInTurn(driving, entry, async () => {
       if (signal.aborted) return;
-      await goOn(it, entry, { plan: (known) => settleAll(it, known, { effect, outcomes }) });
+      await advanceRun(driving, entry, {
+        plan: (loadedRun) => settleAll(driving, loadedRun, { effect, outcomes }),
+      });
     });
-  const forget = (): void => {
+  const forgetAct = (): void => {
     if (entry.acts.get(effect.id) === controller) entry.acts.delete(effect.id);
   };
-  it.perform(entry.known, effect, signal, deliver).then(
+  driving.perform(entry.loadedRun, effect, signal, deliver).then(
     () => {
-      forget();
-      if (!signal.aborted) wake(it, entry);
+      forgetAct();
+      if (!signal.aborted) wakeRun(driving, entry);
     },
     (error: unknown) => {
-      forget();
-      if (signal.aborted) release(it, entry);
-      else failed(it, entry, error);
+      forgetAct();
+      if (signal.aborted) release(driving, entry);
+      else stopDrivingFailed(driving, entry, error);
     },
   );
 }
 
 /** The state may be older than the log: what failed may have been written. */
-function failed(it: Driving, given: Driven, error: unknown): void {
-  if (it.isStopping) return;
-  const { runId } = given.known.run;
+function stopDrivingFailed(driving: Driving, failedEntry: Driven, error: unknown): void {
+  if (driving.isStopping) return;
+  const { runId } = failedEntry.loadedRun.run;
   const code = isCoordinationError(error) ? error.code : "UNKNOWN";
-  it.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
-  const entry = it.driven.get(runId) ?? given;
-  it.driven.set(runId, entry);
+  driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
+  const entry = driving.driven.get(runId) ?? failedEntry;
+  driving.driven.set(runId, entry);
   entry.cancelWake?.();
-  entry.cancelWake = it.clock.wakeAt(addMs(it.clock.now(), RETRY_MS), () => {
+  entry.cancelWake = driving.clock.wakeAt(addMs(driving.clock.now(), RETRY_MS), () => {
     delete entry.cancelWake;
-    wake(it, entry, { isBlind: true });
+    wakeRun(driving, entry, { isBlind: true });
   });
 }
 

@@ -9,7 +9,7 @@ import { progress, type Progress } from "../../../workflow/progress.ts";
 import { statusOf, summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isAtFork } from "../../../workflow/state/workflow-state.ts";
 import { memoryWritesOf } from "../records/memory-writes.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { workspaceWritesOf } from "../records/run-workspace.ts";
 
@@ -22,7 +22,7 @@ export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[
 
 export function planOn(
   { settings, clock, driver }: Pick<PlanParts, "settings" | "clock" | "driver">,
-  { run, graph }: KnownRun,
+  { run, graph }: LoadedRun,
   drafts: readonly WorkflowDraft[] = [],
 ): Planned {
   const before = goingLive(run, { graph, settings }, driver.id);
@@ -36,13 +36,13 @@ export function withFirst(first: WorkflowEvent, planned: Planned): Planned {
 
 export function settleAll(
   parts: PlanParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   { effect, outcomes }: { readonly effect: NodeEffect; readonly outcomes: readonly EffectOutcome[] },
 ): Planned {
-  let planned: Planned = { run: known.run, events: [], memory: [], effects: [] };
+  let planned: Planned = { run: loadedRun.run, events: [], memory: [], effects: [] };
   for (const outcome of outcomes) {
-    const now = { ...known, run: planned.run };
-    const place = { graph: known.graph, settings: parts.settings, now: parts.clock.now() };
+    const now = { ...loadedRun, run: planned.run };
+    const place = { graph: loadedRun.graph, settings: parts.settings, now: parts.clock.now() };
     const next = planOn(parts, now, settleEffect(now.run, place, { effect, outcome }));
     planned = {
       ...next,
@@ -55,12 +55,12 @@ export function settleAll(
 }
 
 /** Told only where the run does something: one that waits for people goes on waiting. */
-export function resuming(parts: PlanParts, known: KnownRun): readonly WorkflowDraft[] {
+export function draftResumption(parts: PlanParts, loadedRun: LoadedRun): readonly WorkflowDraft[] {
   // A fork that goes live tells of it by itself.
-  if (isAtFork(known.run)) return [];
-  const planned = planOn(parts, known);
+  if (isAtFork(loadedRun.run)) return [];
+  const planned = planOn(parts, loadedRun);
   const works = planned.events.length > 0 || planned.effects.length > 0;
-  const fromStatus = statusOf(known.run);
+  const fromStatus = statusOf(loadedRun.run);
   return works ? [{ type: "run.resuming", payload: { process: parts.driver.id, fromStatus } }] : [];
 }
 
@@ -73,7 +73,9 @@ export async function appendPlanned(
   const summary = summarizeRun(run, driver.id);
   const { runId, origin } = run;
   await store.append({
-    ...{ runId, events, summary },
+    runId,
+    events,
+    summary,
     ...(origin && events[0]?.sequence === 0 && { origin }),
     ...(writes.length > 0 && { memory: writes }),
     ...(workspace.length > 0 && { workspace }),

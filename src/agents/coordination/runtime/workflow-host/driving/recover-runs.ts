@@ -39,7 +39,7 @@ export function createRecovery(parts: RecoveryParts): Recovery {
   let cancel: (() => void) | undefined;
   let stopped = false;
 
-  const once = async (): Promise<void> => {
+  const sweepOnce = async (): Promise<void> => {
     const now = clock.now();
     await store.drivers.beat(driver, now);
     await store.requests.deleteBefore(addMs(now, -WORKFLOW_BOUNDS.idempotencyKeptMs), FORGOTTEN_MAX);
@@ -47,24 +47,24 @@ export function createRecovery(parts: RecoveryParts): Recovery {
     looked = await adoptAll(parts, looked);
   };
 
-  const again = (): void => {
+  const scheduleNextSweep = (): void => {
     if (stopped) return;
     cancel = clock.wakeAt(addMs(clock.now(), BEAT_MS), () => {
-      once()
+      sweepOnce()
         .catch((error: unknown) => {
           logger.warn(
             { error: error instanceof Error ? error.name : "unknown" },
             "runs left behind could not be looked at",
           );
         })
-        .finally(again);
+        .finally(scheduleNextSweep);
     });
   };
 
   return {
     start: async () => {
-      await once();
-      again();
+      await sweepOnce();
+      scheduleNextSweep();
     },
     stop: async () => {
       stopped = true;
@@ -82,7 +82,7 @@ async function adoptAll(
   parts: RecoveryParts,
   looked: ReadonlyMap<string, number>,
 ): Promise<ReadonlyMap<string, number>> {
-  const isGone = await goneDrivers(parts);
+  const isGone = await listGoneDrivers(parts);
   const left = new Map<string, number>();
   let adopted = 0;
   for (let after = 0; ;) {
@@ -119,7 +119,7 @@ async function adoptOne(
   }
 }
 
-async function goneDrivers({
+async function listGoneDrivers({
   store,
   clock,
   driver,

@@ -20,11 +20,11 @@ import {
 import { stopped } from "../../../workflow/node-contract/run-end.ts";
 import type { Divergence } from "../../../workflow/same-draft.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export type AskAgain = (
-  known: KnownRun,
+  loadedRun: LoadedRun,
   call: {
     readonly effect: AskEffect;
     readonly recorded: readonly WorkflowEvent[];
@@ -40,7 +40,7 @@ export interface TakingParts extends Pick<WorkflowHostParts, "store" | "settings
 /** The taking of one fork's events. It forgets nothing that matters when it is forgotten. */
 export interface Taking {
   /** The next events, as they are to be appended; at least one. */
-  next(known: KnownRun, signal: AbortSignal): Promise<Taken>;
+  next(loadedRun: LoadedRun, signal: AbortSignal): Promise<Taken>;
 }
 
 export interface Taken {
@@ -51,34 +51,34 @@ export interface Taken {
 const PAGE = 1_000;
 
 export function createTaking(parts: TakingParts, origin: RunOrigin): Taking {
-  let asked: string | undefined;
+  let askedNode: string | undefined;
   let derivesFrom: number | undefined;
   return {
-    next: async (known, signal) => {
+    next: async (loadedRun, signal) => {
       derivesFrom ??= await derivesFromOf(parts, origin);
       let limit = PAGE;
       for (;;) {
-        const recorded = await recordOf(parts, origin, { from: known.run.nextSequence, limit });
-        if (typeof recorded === "string") return ending(parts, known.run, withoutSource(recorded));
-        const part = partOf(parts, known, { recorded, derivesFrom, asked });
-        if (!part) return ending(parts, known.run, UNREPLAYABLE);
+        const recorded = await recordOf(parts, origin, { from: loadedRun.run.nextSequence, limit });
+        if (typeof recorded === "string") return createEnding(parts, loadedRun.run, withoutSource(recorded));
+        const part = partOf(parts, loadedRun, { recorded, derivesFrom, asked: askedNode });
+        if (!part) return createEnding(parts, loadedRun.run, UNREPLAYABLE);
         if (part.events.length > 0) return part;
         switch (part.then.kind) {
           case "more":
             limit *= 2;
             continue;
           case "diverged":
-            return ending(parts, known.run, divergence(origin, part.then.divergence));
+            return createEnding(parts, loadedRun.run, draftDivergence(origin, part.then.divergence));
           case "ask": {
             const { effect } = part.then;
             const call = { effect, recorded: recorded.events, sourceRunId: origin.sourceRunId };
-            const drafts = await parts.askAgain(known, call, signal);
-            if (drafts.length > 0) return ending(parts, known.run, drafts);
-            asked = effect.id;
+            const drafts = await parts.askAgain(loadedRun, call, signal);
+            if (drafts.length > 0) return createEnding(parts, loadedRun.run, drafts);
+            askedNode = effect.id;
             continue;
           }
           case "over":
-            return ending(parts, known.run, withoutSource("it has no more events"));
+            return createEnding(parts, loadedRun.run, withoutSource("it has no more events"));
         }
       }
     },
@@ -94,10 +94,10 @@ interface Part {
 /** Nothing for a record that breaks the rules of every log: it would break them again each time. */
 function partOf(
   { settings }: TakingParts,
-  { run, graph }: KnownRun,
-  { recorded, derivesFrom, asked }: Part,
+  { run, graph }: LoadedRun,
+  { recorded, derivesFrom, asked: askedNode }: Part,
 ): Replayed | undefined {
-  const parts = { graph, settings, derivesFrom, ...(asked !== undefined && { asked }) };
+  const parts = { graph, settings, derivesFrom, ...(askedNode !== undefined && { asked: askedNode }) };
   try {
     return copied(run, derivesFrom, recorded) ?? replayed(run, parts, recorded);
   } catch (error) {
@@ -147,7 +147,7 @@ function withoutSource(why: string): WorkflowDraft[] {
   return [{ type: "run.failed", payload: { error } }];
 }
 
-function divergence({ sourceRunId }: RunOrigin, { event, kind, point }: Divergence): WorkflowDraft[] {
+function draftDivergence({ sourceRunId }: RunOrigin, { event, kind, point }: Divergence): WorkflowDraft[] {
   const { sequence: atSequence, eventId: originalEventId } = event;
   const error = {
     code: "replay_diverged",
@@ -163,26 +163,26 @@ function divergence({ sourceRunId }: RunOrigin, { event, kind, point }: Divergen
 }
 
 /** The run ends with these; what is at work is told before the end. */
-function ending({ clock }: TakingParts, run: WorkflowRun, drafts: readonly WorkflowDraft[]): Taken {
+function createEnding({ clock }: TakingParts, run: WorkflowRun, drafts: readonly WorkflowDraft[]): Taken {
   const now = clock.now();
-  const taken = { run, events: [] as WorkflowEvent[] };
+  const takenEvents = { run, events: [] as WorkflowEvent[] };
   for (const draft of drafts) {
     if (draft.type === "run.failed") {
-      const cut = stopped(taken.run, "the replay cannot go on");
-      for (const each of cut) appendTo(taken, each, now);
+      const cut = stopped(takenEvents.run, "the replay cannot go on");
+      for (const each of cut) appendTo(takenEvents, each, now);
     }
-    appendTo(taken, draft, now);
+    appendTo(takenEvents, draft, now);
   }
-  return taken;
+  return takenEvents;
 }
 
 function appendTo(
-  taken: { run: WorkflowRun; readonly events: WorkflowEvent[] },
+  takenEvents: { run: WorkflowRun; readonly events: WorkflowEvent[] },
   draft: WorkflowDraft,
   now: EpochMs,
 ): void {
-  if (isEndedPhase(taken.run.phase)) return;
-  const event = eventOf(taken.run, draft, now);
-  taken.events.push(event);
-  taken.run = evolveWorkflow(taken.run, event);
+  if (isEndedPhase(takenEvents.run.phase)) return;
+  const event = eventOf(takenEvents.run, draft, now);
+  takenEvents.events.push(event);
+  takenEvents.run = evolveWorkflow(takenEvents.run, event);
 }

@@ -8,10 +8,10 @@ const UNWRITABLE: EffectOutcome = {
 };
 
 /** What is nested deeper than the stack would be so again, however often a model or a tool is asked. */
-export function endingUnwritable(perform: Perform): Perform {
-  return async (known, effect, signal, deliver) => {
+export function endRunsWithUnwritableOutcome(perform: Perform): Perform {
+  return async (loadedRun, effect, signal, deliver) => {
     try {
-      await perform(known, effect, signal, deliver);
+      await perform(loadedRun, effect, signal, deliver);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
       await deliver([UNWRITABLE]);

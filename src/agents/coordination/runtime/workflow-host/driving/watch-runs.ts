@@ -32,7 +32,7 @@ export function createRunWatch({ store, clock }: WatchParts): RunWatch {
   const watched = new Map<string, Watched>();
   let cancelLook: (() => void) | undefined;
 
-  const changed = (runId: string): void => {
+  const notifyWatchers = (runId: string): void => {
     for (const wake of watched.get(runId)?.wakes ?? []) wake();
   };
 
@@ -49,7 +49,7 @@ export function createRunWatch({ store, clock }: WatchParts): RunWatch {
       // The first look cannot tell what came since the watcher read: it counts as news.
       const isNews = length !== entry.length;
       entry.length = length;
-      if (isNews) changed(runId);
+      if (isNews) notifyWatchers(runId);
     }
     lookLater();
   };
@@ -75,7 +75,7 @@ export function createRunWatch({ store, clock }: WatchParts): RunWatch {
         if (entry.wakes.size === 0 && watched.get(runId) === entry) watched.delete(runId);
       };
     },
-    changed,
+    changed: notifyWatchers,
     stop: () => {
       watched.clear();
       cancelLook?.();

@@ -9,9 +9,9 @@ import type { ModelAsk, NodeError } from "../../../workflow/node-contract/node-t
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { TURN_FILES, turnText, type TurnAsk } from "../../../workflow/node-contract/turn-inputs.ts";
 import type { Values } from "../../../workflow/state/values.ts";
-import { entriesFor } from "../records/fork-memory.ts";
-import { redacted } from "../records/memory-writes.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import { listEntries } from "../records/fork-memory.ts";
+import { maskText } from "../records/memory-writes.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { readFiles } from "../records/run-workspace.ts";
 
@@ -20,38 +20,38 @@ type TurnParts = Pick<WorkflowHostParts, "store" | "secrets" | "sha256">;
 /** The request with the turn as its last message. */
 export async function withTurn(
   parts: TurnParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   request: ModelAsk,
 ): Promise<{ readonly request: ModelAsk } | { readonly error: NodeError }> {
   const { turn, ...rest } = request;
   if (!turn) return { request };
-  const text = await textOf(parts, known, turn);
+  const text = await textOf(parts, loadedRun, turn);
   if (typeof text !== "string") return { error: text };
   return { request: { ...rest, messages: [...rest.messages, { role: "user", content: text }] } };
 }
 
-async function textOf(parts: TurnParts, known: KnownRun, turn: TurnAsk): Promise<string | NodeError> {
+async function textOf(parts: TurnParts, loadedRun: LoadedRun, turn: TurnAsk): Promise<string | NodeError> {
   const { store, secrets } = parts;
-  const run = await runAt(parts, known, turn.sequence);
+  const run = await runAt(parts, loadedRun, turn.sequence);
   const reading = turn.workspace && { ...turn.workspace, before: turn.sequence, contentsMax: TURN_FILES };
   const files = reading && (await readFiles(store, run, reading));
   if (files && "error" in files) return files.error;
-  const memory = turn.memory && (await memoryAt(parts, run, turn));
+  const memory = turn.memory && (await readMemoryAt(parts, run, turn));
   const transcript = await tailOf(parts, run, turn);
   const inputs = {
     run,
-    graph: known.graph,
+    graph: loadedRun.graph,
     transcript,
     ...(memory && { memory }),
     ...(files && { workspace: files.files }),
   };
-  return turnText(inputs, (text) => redacted(text, secrets));
+  return turnText(inputs, (text) => maskText(text, secrets));
 }
 
 const PAGE = 1_000;
 
 /** As the log told up to and with the event. */
-async function runAt({ store }: TurnParts, { run }: KnownRun, sequence: number): Promise<WorkflowRun> {
+async function runAt({ store }: TurnParts, { run }: LoadedRun, sequence: number): Promise<WorkflowRun> {
   if (run.nextSequence === sequence + 1) return run;
   let at: WorkflowRun | undefined;
   for (let from = 0; from <= sequence; from += PAGE) {
@@ -71,7 +71,7 @@ async function tailOf({ store }: TurnParts, run: WorkflowRun, turn: TurnAsk): Pr
 }
 
 /** Of several tags, what has any of them. The newest first. */
-async function memoryAt(
+async function readMemoryAt(
   parts: TurnParts,
   run: WorkflowRun,
   { memory, sequence, atMs }: TurnAsk,
@@ -83,10 +83,10 @@ async function memoryAt(
     limit: Math.min(limit, WORKFLOW_BOUNDS.memoryListMax),
     asOf: { runId: run.runId, sequence },
   };
-  if (tags.length === 0) return (await entriesFor(parts, run, scope, query)).map((entry) => ({ ...entry }));
+  if (tags.length === 0) return (await listEntries(parts, run, scope, query)).map((entry) => ({ ...entry }));
   const found = new Map<string, Values>();
   for (const tag of tags)
-    for (const entry of await entriesFor(parts, run, scope, { ...query, tag }))
+    for (const entry of await listEntries(parts, run, scope, { ...query, tag }))
       found.set(entry.id, { ...entry });
   return [...found.values()]
     .toSorted((one, other) => order(other) - order(one) || (String(one["id"]) < String(other["id"]) ? -1 : 1))

@@ -4,7 +4,7 @@
  *
  * G1 who hangs, throws, is not there or may not rule has given no verdict, and that is the answer.
  */
-import { canonicalJson } from "../../../contracts/canonical-json.ts";
+import { formatCanonicalJson } from "../../../contracts/canonical-json.ts";
 import { checksOf, type VerifierConfig } from "../../../contracts/workflows/child-gate-config.ts";
 import {
   addMs,
@@ -18,8 +18,8 @@ import type { CheckAnswer, Verifier, VerifiedResult } from "../../../ports/verif
 import type { EffectOutcome, JudgeEffect, Judgement } from "../../../workflow/node-contract/node-type.ts";
 import { variablesOf, type Values } from "../../../workflow/state/values.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
-import { shortened } from "../models/model-request.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import { shortenName } from "../models/model-request.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export interface JudgeParts extends Pick<
@@ -38,14 +38,14 @@ export interface Judging {
 /** `undefined`: nobody waits for it any more, whatever was said meanwhile. */
 export async function judgeChild(
   parts: JudgeParts,
-  parent: KnownRun,
+  parent: LoadedRun,
   judging: Judging,
 ): Promise<EffectOutcome | undefined> {
   const judged = await judge(parts, parent, judging);
   return judging.signal.aborted ? undefined : judged;
 }
 
-async function judge(parts: JudgeParts, parent: KnownRun, judging: Judging): Promise<EffectOutcome> {
+async function judge(parts: JudgeParts, parent: LoadedRun, judging: Judging): Promise<EffectOutcome> {
   const { effect } = judging;
   const child = await childOf(parts, parent, judging);
   if (!child) return { kind: "child_judged", isSelf: false, judgements: [] };
@@ -57,9 +57,13 @@ async function judge(parts: JudgeParts, parent: KnownRun, judging: Judging): Pro
   const asking = { ...judging, variables, sensitive, calls };
   const judgements = isAsked ? await askAll(parts, parent, { ...asking, verifier }) : [];
   return {
-    ...{ kind: "child_judged", variables, sensitive, isSelf, judgements },
+    kind: "child_judged",
+    variables,
+    sensitive,
+    isSelf,
+    judgements,
     ...(isAttested && {
-      attestation: { checksum: parts.sha256(canonicalJson(variables)), algorithm: "sha256" },
+      attestation: { checksum: parts.sha256(formatCanonicalJson(variables)), algorithm: "sha256" },
     }),
     ...(actor && { actor }),
     ...(calls.length > 0 && { calls: [...calls] }),
@@ -76,7 +80,7 @@ interface Child {
   readonly actor?: { readonly agentId: string; readonly confidence?: number };
 }
 
-async function childOf(parts: JudgeParts, parent: KnownRun, judging: Judging): Promise<Child | undefined> {
+async function childOf(parts: JudgeParts, parent: LoadedRun, judging: Judging): Promise<Child | undefined> {
   const { effect, signal } = judging;
   if (effect.peerUrl !== undefined) {
     const ended = await (await parts.peers()).awaitEnd(effect.peerUrl, effect.childRunId, signal);
@@ -102,26 +106,26 @@ type Asking = Judging & {
   readonly calls: Call[];
 };
 
-async function askAll(parts: JudgeParts, { run }: KnownRun, asking: Asking): Promise<readonly Judgement[]> {
+async function askAll(parts: JudgeParts, { run }: LoadedRun, asking: Asking): Promise<readonly Judgement[]> {
   const { effect, verifier, signal, traceparent, calls } = asking;
   const checks = Object.entries(checksOf(verifier));
   if (checks.length === 0) return [];
   const deadlineAtMs = addMs(parts.clock.now(), verifier.timeoutMs);
   const { model, agentId } = verifier;
-  const asked = parts.verifier({
+  const verifying = parts.verifier({
     ...(model !== undefined && { model }),
     ...(traceparent !== undefined && { traceparent }),
     onAnswered: ({ model: named, provider, usage }) => {
-      calls.push({ model: shortened(named), usage: { ...usage, provider: shortened(provider) } });
+      calls.push({ model: shortenName(named), usage: { ...usage, provider: shortenName(provider) } });
     },
   });
   const about = { runId: run.runId, nodeId: effect.nodeId, target: effect.childRunId };
   return Promise.all(
     checks.map(async ([key, check]) => {
       const request = { key, check, deadlineAtMs, signal };
-      const answer = await answerOf(parts, asked, {
+      const answer = await answerOf(parts, verifying, {
         ...request,
-        result: resultOf(run.runId, effect, shownTo(check, asking)),
+        result: resultOf(run.runId, effect, selectShownValues(check, asking)),
       });
       if (answer.kind === "verdict") return judgementOf(answer);
       const { because, message } = answer;
@@ -132,7 +136,7 @@ async function askAll(parts: JudgeParts, { run }: KnownRun, asking: Asking): Pro
 }
 
 /** A sensitive variable is not a model's to see; what is looked at here may be held against all of them. */
-function shownTo({ kind }: Check, { variables, sensitive }: Asking): Values {
+function selectShownValues({ kind }: Check, { variables, sensitive }: Asking): Values {
   const isShown = (name: string): boolean => kind !== "model" || !sensitive.includes(name);
   return Object.fromEntries(Object.entries(variables).filter(([name]) => isShown(name)));
 }
@@ -170,28 +174,32 @@ const GRACE_MS = 1_000;
 async function answerOf(
   { clock }: JudgeParts,
   verifier: Promise<Verifier>,
-  asked: Asked,
+  request: Asked,
 ): Promise<CheckAnswer> {
-  let over = (_answer: CheckAnswer): void => undefined;
-  const late = new Promise<CheckAnswer>((resolve) => (over = resolve));
-  const cancel = clock.wakeAt(addMs(asked.deadlineAtMs, GRACE_MS), () => {
-    over(none("timed_out", "no answer"));
+  let endWait = (_answer: CheckAnswer): void => undefined;
+  const late = new Promise<CheckAnswer>((resolve) => (endWait = resolve));
+  const cancel = clock.wakeAt(addMs(request.deadlineAtMs, GRACE_MS), () => {
+    endWait(createNoVerdict("timed_out", "no answer"));
   });
   const stop = (): void => {
-    over(none("unavailable", "nobody waits for it any more"));
+    endWait(createNoVerdict("unavailable", "nobody waits for it any more"));
   };
-  asked.signal.addEventListener("abort", stop, { once: true });
-  const answer = verifier.then((it) => it.check(asked)).catch(() => none("failed", "it could not be asked"));
+  request.signal.addEventListener("abort", stop, { once: true });
+  const answer = verifier
+    .then((verify) => verify.check(request))
+    .catch(() => createNoVerdict("failed", "it could not be asked"));
   try {
     const read = checkAnswerSchema.safeParse(await Promise.race([answer, late]));
-    return read.success ? (read.data as CheckAnswer) : none("malformed", "the answer is of another form");
+    return read.success
+      ? (read.data as CheckAnswer)
+      : createNoVerdict("malformed", "the answer is of another form");
   } finally {
     cancel();
-    asked.signal.removeEventListener("abort", stop);
+    request.signal.removeEventListener("abort", stop);
   }
 }
 
-function none(
+function createNoVerdict(
   because: (CheckAnswer & { readonly kind: "none" })["because"],
   message: string,
 ): CheckAnswer & { readonly kind: "none" } {

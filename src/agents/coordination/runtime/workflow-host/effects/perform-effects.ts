@@ -13,12 +13,12 @@ import { askModel, type AskParts } from "../models/ask-model.ts";
 import { withTurn } from "./ask-turn.ts";
 import { createRun, type CreateParts } from "../driving/create-run.ts";
 import { HOST_STOPS, type Perform } from "../driving/drive-runs.ts";
-import { entriesFor, memoryHomeOf } from "../records/fork-memory.ts";
+import { listEntries, memoryHomeOf } from "../records/fork-memory.ts";
 import { judgeChild, type JudgeParts } from "./judge-child.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import { callTool, sendMessage, type ToolAct } from "./perform-tools.ts";
 import { performAgent, type AgentAct, type AgentParts } from "../agents/perform-agent.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { SideEffects } from "../records/side-effects.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { readFiles, writeFile, type WorkspaceParts } from "../records/run-workspace.ts";
@@ -34,51 +34,55 @@ export interface EffectParts
   readonly agentBook: AgentBook;
   readonly sideEffects: Pick<SideEffects, "cause">;
   /** Ends a child that its parent has ended without. */
-  readonly abandon: (childRunId: CoordinationId, parent: KnownRun) => Promise<void>;
+  readonly abandon: (childRunId: CoordinationId, parent: LoadedRun) => Promise<void>;
   /** Resolves when the run has ended, or with `undefined` when `signal` aborts. */
-  readonly awaitEnd: (runId: CoordinationId, signal: AbortSignal) => Promise<KnownRun | undefined>;
+  readonly awaitEnd: (runId: CoordinationId, signal: AbortSignal) => Promise<LoadedRun | undefined>;
 }
 
 type Deliver = Parameters<Perform>[3];
 type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 
 export function createPerform(parts: EffectParts): Perform {
-  return async (known, effect, signal, deliver) => {
-    if (isMissing(known, effect)) return deliver([MISSING]);
+  return async (loadedRun, effect, signal, deliver) => {
+    if (isMissing(loadedRun, effect)) return deliver([MISSING]);
     switch (effect.kind) {
       case "run_child":
         return effect.peerUrl === undefined
-          ? runChild(parts, known, { effect, signal, deliver })
-          : runOnPeer(parts, known, { effect, signal, deliver });
+          ? runChild(parts, loadedRun, { effect, signal, deliver })
+          : runOnPeer(parts, loadedRun, { effect, signal, deliver });
       case "read_memory":
-        return deliver([await readMemory(parts, known, effect)]);
+        return deliver([await readMemory(parts, loadedRun, effect)]);
       case "ask_model":
-        return deliver([await askOf(parts, known, { effect, signal })]);
+        return deliver([await askOf(parts, loadedRun, { effect, signal })]);
       case "call_tool":
-        return deliver([await callTool(parts, known.run, callOf(parts, known, { effect, signal }))]);
+        return deliver([await callTool(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal }))]);
       case "send_message":
-        return deliver([await sendMessage(parts, known.run, callOf(parts, known, { effect, signal }))]);
+        return deliver([
+          await sendMessage(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal })),
+        ]);
       case "judge_child": {
-        const { traceparent } = traceOf(parts, known, effect.id);
-        const judged = await judgeChild(parts, known, { effect, signal, traceparent });
+        const { traceparent } = traceOf(parts, loadedRun, effect.id);
+        const judged = await judgeChild(parts, loadedRun, { effect, signal, traceparent });
         return judged && deliver([judged]);
       }
       case "read_workspace":
-        return deliver([await readWorkspace(parts, known, effect)]);
+        return deliver([await readWorkspace(parts, loadedRun, effect)]);
       case "write_workspace":
-        return writeFile(parts, known.run, { effect, deliver });
+        return writeFile(parts, loadedRun.run, { effect, deliver });
       case "cause_side_effect":
-        return deliver([parts.sideEffects.cause(known.run, effect)]);
+        return deliver([parts.sideEffects.cause(loadedRun.run, effect)]);
       case "prepare_agent":
       case "ask_agent":
       case "call_agent_tool":
-        return deliver([await performAgent(parts, known, agentAct(parts, known, { effect, signal }))]);
+        return deliver([
+          await performAgent(parts, loadedRun, createAgentAct(parts, loadedRun, { effect, signal })),
+        ]);
     }
   };
 }
 
 /** What a replay's source has no outcome of is not done: nothing is, outside of a replay's own log. */
-function isMissing({ run }: KnownRun, { kind }: NodeEffect): boolean {
+function isMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
   return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
 }
 
@@ -104,7 +108,7 @@ type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
 /** Made out of the place of the handoff: trying again after a crash is the same run (D2). */
 function childIdOf(
   { sha256 }: EffectParts,
-  { run }: KnownRun,
+  { run }: LoadedRun,
   { ordinal, cause }: ChildEffect,
 ): CoordinationId {
   const digits = sha256(`${run.runId}\n${cause}\n${ordinal}`);
@@ -118,31 +122,31 @@ function isOver({ aborted, reason }: AbortSignal): boolean {
 
 async function runChild(
   parts: EffectParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<void> {
   // A fork may wait for a child that its source began.
-  const childRunId = (effect.childRunId ?? childIdOf(parts, known, effect)) as CoordinationId;
+  const childRunId = (effect.childRunId ?? childIdOf(parts, loadedRun, effect)) as CoordinationId;
   // A child that the log knows is not created again, whatever became of its workflow.
   const existing = effect.childRunId === undefined ? undefined : await parts.driver.newest(childRunId);
   const created = existing
     ? ({ kind: "done", value: existing } as const)
-    : await createChild(parts, known, effect, childRunId);
+    : await createChild(parts, loadedRun, effect, childRunId);
   if (created.kind === "refused") {
     const { code, message } = created;
     const unknown = code === "workflow_not_found" ? "unknown_child_workflow" : code;
     return deliver([{ kind: "child_refused", error: { code: unknown, message } }]);
   }
-  const told: EffectOutcome = { kind: "child_created", childRunId };
-  if (isEndedPhase(created.value.run.phase)) return deliver([told, endOf(created.value)]);
-  await deliver([told]);
+  const outcome: EffectOutcome = { kind: "child_created", childRunId };
+  if (isEndedPhase(created.value.run.phase)) return deliver([outcome, endOf(created.value)]);
+  await deliver([outcome]);
   const ended = await parts.awaitEnd(childRunId, signal);
   if (ended) await deliver([endOf(ended)]);
-  else if (isOver(signal)) await parts.abandon(childRunId, known);
+  else if (isOver(signal)) await parts.abandon(childRunId, loadedRun);
 }
 
 /** RFC 0063 §D: a child has none that its parent has not. */
-function narrowed(
+function narrowScopes(
   scopes: readonly string[] | undefined,
   most: readonly string[] | undefined,
 ): readonly string[] | undefined {
@@ -151,12 +155,12 @@ function narrowed(
 
 async function createChild(
   parts: EffectParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   effect: ChildEffect & { nodeId: string },
   runId: CoordinationId,
 ) {
-  const { started } = known.run;
-  const scopes = narrowed(started.scopes, effect.principalScope);
+  const { started } = loadedRun.run;
+  const scopes = narrowScopes(started.scopes, effect.principalScope);
   return createRun(
     parts,
     { ...started.owner, ...(scopes && { scopes }) },
@@ -167,25 +171,25 @@ async function createChild(
       runId,
       transport: "rest",
       memoryScope: effect.memoryScope,
-      ...memoryHomeIn(known),
+      ...pickMemoryHome(loadedRun),
       depth: (started.depth ?? 0) + 1,
       parent: {
-        runId: known.run.runId,
+        runId: loadedRun.run.runId,
         hostId: parts.settings.hostId,
         cause: effect.cause,
         nodeId: effect.nodeId,
       },
-      ...traceOf(parts, known, effect.ordinal),
+      ...traceOf(parts, loadedRun, effect.ordinal),
     },
   );
 }
 
-function memoryHomeIn({ run }: KnownRun): { readonly memoryHome?: CoordinationId } {
+function pickMemoryHome({ run }: LoadedRun): { readonly memoryHome?: CoordinationId } {
   const home = memoryHomeOf(run);
   return home === undefined ? {} : { memoryHome: home };
 }
 
-function endOf({ run, graph }: KnownRun): EffectOutcome {
+function endOf({ run, graph }: LoadedRun): EffectOutcome {
   const { phase } = run;
   const variables = variablesOf(run, graph);
   switch (phase.kind) {
@@ -199,7 +203,10 @@ function endOf({ run, graph }: KnownRun): EffectOutcome {
       const convergence = convergenceOf(run);
       const hasGivenUp = convergence?.goalSatisfied === false;
       return {
-        ...{ kind: "child_ended", status: "completed", variables, outputs: phase.outputs },
+        kind: "child_ended",
+        status: "completed",
+        variables,
+        outputs: phase.outputs,
         ...(hasGivenUp && { unmet: convergence.unmet }),
       };
     }
@@ -211,7 +218,7 @@ function endOf({ run, graph }: KnownRun): EffectOutcome {
 /** The trace of the run goes on in what it calls, with a span of its own for each call. */
 function traceOf(
   parts: EffectParts,
-  { run }: KnownRun,
+  { run }: LoadedRun,
   seed: string,
 ): { traceparent?: string; tracestate?: string } {
   const { traceparent, tracestate } = run.started;
@@ -232,23 +239,23 @@ const UNBOUNDED: EffectOutcome = {
 
 async function runOnPeer(
   parts: EffectParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<void> {
   if (effect.principalScope) return deliver([UNBOUNDED]);
   const peers = await parts.peers();
   const peerUrl = effect.peerUrl ?? "";
-  const childRunId = effect.childRunId ?? (await createOnPeer(parts, known, { effect, signal, deliver }));
+  const childRunId = effect.childRunId ?? (await createOnPeer(parts, loadedRun, { effect, signal, deliver }));
   if (childRunId === undefined) return;
   const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
   if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
   else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
-  if (isOver(signal) && ended.kind !== "ended" && !isOfSource(known, effect))
+  if (isOver(signal) && ended.kind !== "ended" && !isOfSource(loadedRun, effect))
     await cancelOnPeer(parts, peerUrl, childRunId);
 }
 
 /** A fork may wait for a child that its source began; ending that is not for the fork. */
-function isOfSource({ run: { origin, nodes } }: KnownRun, { childRunId, nodeId }: Of<"run_child">): boolean {
+function isOfSource({ run: { origin, nodes } }: LoadedRun, { childRunId, nodeId }: Of<"run_child">): boolean {
   const began = nodes.get(nodeId)?.handoff?.dispatchedSequence;
   return childRunId !== undefined && origin !== undefined && began !== undefined && began < origin.until;
 }
@@ -262,7 +269,7 @@ async function cancelOnPeer(parts: EffectParts, peerUrl: string, runId: string):
 }
 
 /** A creation that is under way is not given up with the run: whoever does not know the child cannot cancel it. */
-function untilHostStops(signal: AbortSignal): AbortSignal {
+function createHostStopSignal(signal: AbortSignal): AbortSignal {
   const stopping = new AbortController();
   const stop = (): void => {
     if (signal.reason === HOST_STOPS) stopping.abort(HOST_STOPS);
@@ -274,7 +281,7 @@ function untilHostStops(signal: AbortSignal): AbortSignal {
 
 async function createOnPeer(
   parts: EffectParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
 ): Promise<string | undefined> {
   const peers = await parts.peers();
@@ -285,15 +292,15 @@ async function createOnPeer(
     await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
     return undefined;
   }
-  const own = known.run.nodes.get(effect.nodeId);
-  const causationId = own?.handoff?.chainEventId ?? own?.startedEventId;
+  const nodeState = loadedRun.run.nodes.get(effect.nodeId);
+  const causationId = nodeState?.handoff?.chainEventId ?? nodeState?.startedEventId;
   const created = await peers.createRun(peerUrl, {
     workflowId: effect.workflowId,
     inputs: effect.inputs,
-    idempotencyKey: childIdOf(parts, known, effect),
-    parent: callingRun(parts, known, effect.cause, causationId),
-    signal: untilHostStops(signal),
-    ...traceOf(parts, known, effect.ordinal),
+    idempotencyKey: childIdOf(parts, loadedRun, effect),
+    parent: describeCallingRun(parts, loadedRun, effect.cause, causationId),
+    signal: createHostStopSignal(signal),
+    ...traceOf(parts, loadedRun, effect.ordinal),
   });
   if (created.kind === "created") {
     await deliver([{ kind: "child_created", childRunId: created.runId }]);
@@ -303,9 +310,9 @@ async function createOnPeer(
   return undefined;
 }
 
-function callingRun(
+function describeCallingRun(
   { settings: { hostId }, baseUrl }: EffectParts,
-  { run: { runId, started } }: KnownRun,
+  { run: { runId, started } }: LoadedRun,
   cause: CallingRun["cause"],
   eventId: EventId | undefined,
 ): CallingRun {
@@ -321,27 +328,30 @@ function endOnPeer({ status, variables, error, unmet }: PeerRunEnded): EffectOut
 
 function callOf<E extends Of<"call_tool" | "send_message">>(
   parts: EffectParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   { effect, signal }: Act<E>,
 ): ToolAct<E> {
   const { id, nodeId, kind } = effect;
   const cause = kind === "call_tool" ? "mcp-tool-call" : "a2a-message";
-  const parent = callingRun(parts, known, cause, known.run.nodes.get(nodeId)?.openCall);
-  return { effect, signal, parent, trace: traceOf(parts, known, id) };
+  const parent = describeCallingRun(parts, loadedRun, cause, loadedRun.run.nodes.get(nodeId)?.openCall);
+  return { effect, signal, parent, trace: traceOf(parts, loadedRun, id) };
 }
 
-function agentAct(
+function createAgentAct(
   parts: EffectParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   { effect, signal }: Act<AgentAct["effect"]>,
 ): AgentAct {
   const { nodeId, id } = effect;
   return {
-    ...{ effect, signal, trace: traceOf(parts, known, id) },
-    parent: () => callingRun(parts, known, "mcp-tool-call", known.run.nodes.get(nodeId)?.openCall),
-    readMemory: async (scope, asked) => {
-      const read = await readMemory(parts, known, {
-        ...asked,
+    effect,
+    signal,
+    trace: traceOf(parts, loadedRun, id),
+    parent: () =>
+      describeCallingRun(parts, loadedRun, "mcp-tool-call", loadedRun.run.nodes.get(nodeId)?.openCall),
+    readMemory: async (scope, query) => {
+      const read = await readMemory(parts, loadedRun, {
+        ...query,
         kind: "read_memory",
         id,
         nodeId,
@@ -354,14 +364,14 @@ function agentAct(
 
 async function readMemory(
   parts: EffectParts,
-  { run }: KnownRun,
+  { run }: LoadedRun,
   { scopes, tag, limit }: Of<"read_memory">,
 ): Promise<EffectOutcome> {
   const entries: (readonly Values[])[] = [];
   for (const scope of scopes) {
     const most = WORKFLOW_BOUNDS.memoryListMax;
     const query = { now: parts.clock.now(), limit: Math.min(limit ?? most, most) };
-    const found = await entriesFor(parts, run, scope, { ...query, ...(tag !== undefined && { tag }) });
+    const found = await listEntries(parts, run, scope, { ...query, ...(tag !== undefined && { tag }) });
     entries.push(found.map((entry) => ({ ...entry })));
   }
   return { kind: "memory_read", entries };
@@ -369,19 +379,19 @@ async function readMemory(
 
 async function askOf(
   parts: EffectParts,
-  known: KnownRun,
+  loadedRun: LoadedRun,
   { effect, signal }: Act<Of<"ask_model">>,
 ): Promise<EffectOutcome> {
-  const { traceparent } = traceOf(parts, known, effect.id);
-  const asked = await withTurn(parts, known, effect.request);
-  if ("error" in asked) return { kind: "failed", error: asked.error };
-  const { tenant } = known.run.started.owner;
-  return askModel(parts, { effect: { ...effect, ...asked }, signal, tenant, traceparent });
+  const { traceparent } = traceOf(parts, loadedRun, effect.id);
+  const request = await withTurn(parts, loadedRun, effect.request);
+  if ("error" in request) return { kind: "failed", error: request.error };
+  const { tenant } = loadedRun.run.started.owner;
+  return askModel(parts, { effect: { ...effect, ...request }, signal, tenant, traceparent });
 }
 
 async function readWorkspace(
   { store }: EffectParts,
-  { run }: KnownRun,
+  { run }: LoadedRun,
   { sequence, paths }: Of<"read_workspace">,
 ): Promise<EffectOutcome> {
   const read = await readFiles(store, run, { before: sequence, paths });

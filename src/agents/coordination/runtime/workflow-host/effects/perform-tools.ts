@@ -3,7 +3,7 @@ import type { CallingRun, TraceContext } from "../../../ports/outbound.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
-import { gateTool, type GateParts } from "../agents/tool-gate.ts";
+import { findToolDenial, type GateParts } from "../agents/tool-gate.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export type ToolParts = GateParts & Pick<WorkflowHostParts, "tools" | "clock">;
@@ -23,7 +23,7 @@ export async function callTool(
   { effect, signal, parent, trace }: ToolAct<Of<"call_tool">>,
 ): Promise<EffectOutcome> {
   const { url, tool, args } = effect;
-  const denied = gateTool(parts, run, { toolName: tool, tool: { tool, ...serverAt(parts, url) } });
+  const denied = findToolDenial(parts, run, { toolName: tool, tool: { tool, ...findServer(parts, url) } });
   if (denied) return { kind: "failed", error: denied.error };
   const begunAt = parts.clock.now();
   const caller = await parts.tools();
@@ -35,8 +35,8 @@ export async function callTool(
 }
 
 /** The server's name, where the operator gave it one. */
-function serverAt({ agentHost }: ToolParts, url: string): { readonly server?: string } {
-  const found = Object.entries(agentHost.mcpServers).find(([, known]) => known === url);
+function findServer({ agentHost }: ToolParts, url: string): { readonly server?: string } {
+  const found = Object.entries(agentHost.mcpServers).find(([, serverUrl]) => serverUrl === url);
   return found ? { server: found[0] } : {};
 }
 
@@ -46,7 +46,7 @@ export async function sendMessage(
   { effect, signal, parent, trace }: ToolAct<Of<"send_message">>,
 ): Promise<EffectOutcome> {
   const { url, skill, message, id } = effect;
-  const denied = gateTool(parts, run, { toolName: `a2a:${skill}`, tool: {} });
+  const denied = findToolDenial(parts, run, { toolName: `a2a:${skill}`, tool: {} });
   if (denied) return { kind: "failed", error: denied.error };
   const begunAt = parts.clock.now();
   const messageId = `${run.runId}:${id}`;

@@ -13,8 +13,8 @@ import {
 import { SUPERVISOR } from "../../../workflow/state/graph.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
 import { askModel, type AskParts, type ModelCall } from "./ask-model.ts";
-import { askedOf, modelOf } from "./model-request.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import { modelAskedOf, modelOf } from "./model-request.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 
 export interface AskAgainParts extends AskParts {
   readonly settings: Pick<WorkflowSettings, "replayReinvokesModels">;
@@ -30,13 +30,13 @@ export interface RecordedCall {
 /** What ends the replay; nothing where the recorded outcome stands. */
 export async function askAgain(
   parts: AskAgainParts,
-  { run, graph }: KnownRun,
+  { run, graph }: LoadedRun,
   call: RecordedCall,
   signal: AbortSignal,
 ): Promise<WorkflowDraft[]> {
   const { effect, recorded, sourceRunId } = call;
   const { nodeId } = effect;
-  const changed = anotherRequest(parts, call);
+  const changed = findOtherRequest(parts, call);
   if (changed) return divergedAtRequest(run, { sourceRunId, nodeId, event: changed });
   const original = recordedEnvelope(nodeId, recorded);
   const isSupervisor = graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR;
@@ -50,16 +50,19 @@ export async function askAgain(
 }
 
 /** The event that names the recorded request, where that is not the one that would be made now. */
-function anotherRequest(parts: AskAgainParts, { effect, recorded }: RecordedCall): WorkflowEvent | undefined {
+function findOtherRequest(
+  parts: AskAgainParts,
+  { effect, recorded }: RecordedCall,
+): WorkflowEvent | undefined {
   const { request, nodeId } = effect;
   // How the run stood is put before the model by the host, in words of its own; it follows from the log.
   if (request.turn) return undefined;
-  const asked = recorded.find(({ type, nodeId: at }) => at === nodeId && ENDS_OR_ASKS.has(type));
-  if (asked?.type !== "coordination.model_asked") return undefined;
-  const { provider, model, requestDigest } = asked.payload;
+  const recordedAsk = recorded.find(({ type, nodeId: at }) => at === nodeId && ENDS_OR_ASKS.has(type));
+  if (recordedAsk?.type !== "coordination.model_asked") return undefined;
+  const { provider, model, requestDigest } = recordedAsk.payload;
   // What the host's model is called by now is no other request; what the node asks for is.
-  const now = askedOf(parts, request, { provider, model: modelOf(request, model) });
-  return now?.digest === requestDigest ? undefined : asked;
+  const now = modelAskedOf(parts, request, { provider, model: modelOf(request, model) });
+  return now?.digest === requestDigest ? undefined : recordedAsk;
 }
 
 /** Logs from before requests were told apart say nothing of them. */

@@ -1,12 +1,12 @@
 /** Owns: asking a model for a node: the host's, or the mock; and holding what it answers against the schema that was asked for. */
-import { canonicalProblem } from "../../../contracts/canonical-json.ts";
+import { findCanonicalProblem } from "../../../contracts/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../../ports/outbound.ts";
 import { jsonIn } from "../../../workflow/node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import type { MockModel } from "../records/mock-model.ts";
-import { askedOf, MAX_TOKENS, modelOf, shortened, type AskedModel } from "./model-request.ts";
+import { modelAskedOf, MAX_TOKENS, modelOf, shortenName, type AskedModel } from "./model-request.ts";
 import { failureOf } from "./outbound-outcome.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
@@ -23,17 +23,17 @@ export interface ModelCall {
 
 export async function askModel(parts: AskParts, call: ModelCall): Promise<EffectOutcome> {
   const { request } = call.effect;
-  if (canonicalProblem(request) !== undefined) return UNSENDABLE;
+  if (findCanonicalProblem(request) !== undefined) return UNSENDABLE;
   const chat = request.provider === "mock" ? undefined : await parts.chat();
   const target = targetOf(chat, request);
   const answer = chat ? await complete(chat, call) : parts.mockModel.answer(placeOf(call), request);
   if (answer.kind !== "answered") {
-    const asked = target && askedOf(parts, request, target);
-    return failureOf(answer, asked && { asked });
+    const modelAsked = target && modelAskedOf(parts, request, target);
+    return failureOf(answer, modelAsked && { asked: modelAsked });
   }
-  const answering = { provider: shortened(answer.provider), model: modelOf(request, answer.model) };
-  const asked = askedOf(parts, request, target ?? answering);
-  return outcomeOf(parts, request, answer, asked);
+  const answering = { provider: shortenName(answer.provider), model: modelOf(request, answer.model) };
+  const modelAsked = modelAskedOf(parts, request, target ?? answering);
+  return outcomeOf(parts, request, answer, modelAsked);
 }
 
 const UNSENDABLE: EffectOutcome = {
@@ -44,7 +44,7 @@ const UNSENDABLE: EffectOutcome = {
 /** Known before it is asked, also for a model that then cannot be reached. */
 function targetOf(chat: ChatModel | undefined, request: ModelAsk): AskedModel | undefined {
   const target = chat ? chat.target?.(request) : { provider: "mock", model: request.model ?? "mock" };
-  return target && { provider: shortened(target.provider), model: shortened(target.model) };
+  return target && { provider: shortenName(target.provider), model: shortenName(target.model) };
 }
 
 function placeOf({ effect: { nodeId }, tenant }: ModelCall) {
@@ -68,19 +68,24 @@ function complete(
 async function outcomeOf(
   parts: AskParts,
   { schema }: ModelAsk,
-  { text, object: given, refusal, finishReason, ...answer }: ChatAnswer,
-  asked: ModelAsked | undefined,
+  { text, object: objectGiven, refusal, finishReason, ...answer }: ChatAnswer,
+  modelAsked: ModelAsked | undefined,
 ): Promise<EffectOutcome> {
-  const told = {
-    model: shortened(answer.model),
-    usage: { ...answer.usage, provider: shortened(answer.provider) },
-    ...(asked && { asked }),
+  const modelEvent = {
+    model: shortenName(answer.model),
+    usage: { ...answer.usage, provider: shortenName(answer.provider) },
+    ...(modelAsked && { asked: modelAsked }),
   };
-  if (refusal !== undefined || finishReason === "content-filter") return { kind: "model_refused", ...told };
-  const object = schema ? (given ?? jsonIn(text)) : given;
+  if (refusal !== undefined || finishReason === "content-filter")
+    return { kind: "model_refused", ...modelEvent };
+  const object = schema ? (objectGiven ?? jsonIn(text)) : objectGiven;
   const problems = schema && object !== undefined ? await problemsOf(parts, schema, object) : [];
   return {
-    ...{ kind: "model_answered", text, problems, isCutOff: finishReason === "length", ...told },
+    kind: "model_answered",
+    text,
+    problems,
+    isCutOff: finishReason === "length",
+    ...modelEvent,
     ...(object !== undefined && { object }),
   };
 }

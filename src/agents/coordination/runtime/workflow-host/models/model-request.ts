@@ -1,6 +1,6 @@
 /** Owns: what a node asks a model, as the recipe of keys sees it (openwop/llm-cache-key.ts). */
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
-import { llmCacheKeyText, type SemanticRequest } from "../../../openwop/llm-cache-key.ts";
+import { createLlmCacheKeyText, type SemanticRequest } from "../../../openwop/llm-cache-key.ts";
 import type { ModelAsk } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
@@ -11,29 +11,31 @@ export const MAX_TOKENS = 4_000;
 export type AskedModel = Pick<ModelAsked, "provider" | "model">;
 
 /** Names of models and providers come from workflows and from the providers. */
-export function shortened(name: string): string {
+export function shortenName(name: string): string {
   return name.slice(0, WORKFLOW_BOUNDS.nameCharsMax) || "unknown";
 }
 
 /** The model that a request names goes before the one that answers it. */
 export function modelOf({ model }: ModelAsk, otherwise: string): string {
-  return shortened(model ?? otherwise);
+  return shortenName(model ?? otherwise);
 }
 
 /** `undefined`: there is no canonical text of it. */
-export function askedOf(
+export function modelAskedOf(
   { sha256 }: Pick<WorkflowHostParts, "sha256">,
   request: ModelAsk,
   model: AskedModel,
 ): ModelAsked | undefined {
-  const made = llmCacheKeyText(semanticRequest(request, model));
+  const made = createLlmCacheKeyText(createSemanticRequest(request, model));
   return made.ok ? { ...model, digest: sha256(made.text) } : undefined;
 }
 
-function semanticRequest(request: ModelAsk, { provider, model }: AskedModel): SemanticRequest {
+function createSemanticRequest(request: ModelAsk, { provider, model }: AskedModel): SemanticRequest {
   const { system, messages, schema, temperature, maxTokens = MAX_TOKENS } = request;
   return {
-    ...{ provider, model, maxOutputTokens: maxTokens },
+    provider,
+    model,
+    maxOutputTokens: maxTokens,
     messages: [...(system === undefined ? [] : [{ role: "system", content: system }]), ...messages],
     ...(temperature !== undefined && { temperature }),
     ...(schema && { responseFormat: { type: "json_schema", schema } }),

@@ -17,20 +17,34 @@ export interface AgentEntry {
   readonly requiresCapabilities: readonly string[];
 }
 
-export function inventoryEntry({ manifest, packName, packVersion, ...schemas }: InstalledAgent): AgentEntry {
+export function createInventoryEntry({
+  manifest,
+  packName,
+  packVersion,
+  ...schemas
+}: InstalledAgent): AgentEntry {
   const { agentId, persona, label = persona, description, modelClass, confidence } = manifest;
   const { toolAllowlist = [], memoryShape, requiresCapabilities = [] } = manifest;
   const threshold = confidence?.defaultThreshold;
   return {
-    ...{ agentId, persona, label, modelClass, packName, packVersion, toolAllowlist, requiresCapabilities },
+    agentId,
+    persona,
+    label,
+    modelClass,
+    packName,
+    packVersion,
+    toolAllowlist,
+    requiresCapabilities,
     hasHandoffSchemas: schemas.taskSchema !== undefined || schemas.returnSchema !== undefined,
     ...(description !== undefined && { description }),
-    ...(memoryShape && { memoryShape: stated(memoryShape) }),
+    ...(memoryShape && { memoryShape: listStatedMemory(memoryShape) }),
     ...(threshold !== undefined && { confidenceThreshold: threshold }),
   };
 }
 
-function stated(shape: NonNullable<InstalledAgent["manifest"]["memoryShape"]>): Record<string, boolean> {
+function listStatedMemory(
+  shape: NonNullable<InstalledAgent["manifest"]["memoryShape"]>,
+): Record<string, boolean> {
   return Object.fromEntries(
     Object.entries(shape).flatMap(([name, is]) => (is === undefined ? [] : [[name, is]])),
   );

@@ -31,14 +31,14 @@ function besideOf(sha256: MemoryParts["sha256"], home: CoordinationId, scope: st
 }
 
 /** What a run finds in a scope, now or before an event of its own, the newest first. */
-export function entriesFor(
+export function listEntries(
   parts: MemoryParts,
   run: ReadingRun,
   scope: string,
   query: MemoryQuery,
 ): Promise<MemoryEntry[]> {
   const { tenant } = run.started.owner;
-  return entriesIn(parts, { at: { tenant, scope }, home: memoryHomeOf(run), query });
+  return listEntriesIn(parts, { at: { tenant, scope }, home: memoryHomeOf(run), query });
 }
 
 interface Reading {
@@ -47,19 +47,19 @@ interface Reading {
   readonly query: MemoryQuery;
 }
 
-async function entriesIn(parts: MemoryParts, { at, home, query }: Reading): Promise<MemoryEntry[]> {
+async function listEntriesIn(parts: MemoryParts, { at, home, query }: Reading): Promise<MemoryEntry[]> {
   const { memory } = parts.store;
   if (home === undefined) return memory.list(at, query);
   const { until, below, sourceRunId } = await lineageOf(parts, home);
   const { asOf, limit } = query;
   const isInside = asOf?.runId === home && asOf.sequence <= until;
   const beside = { ...at, scope: besideOf(parts.sha256, home, at.scope) };
-  const own = isInside ? [] : await memory.list(beside, query);
-  if (own.length >= limit) return own;
-  const known = new Set(own.map(({ id }) => id));
+  const ownEntries = isInside ? [] : await memory.list(beside, query);
+  if (ownEntries.length >= limit) return ownEntries;
+  const ownIds = new Set(ownEntries.map(({ id }) => id));
   const before: MemoryAsOf = { runId: sourceRunId, sequence: isInside ? asOf.sequence : until };
-  const found = await entriesIn(parts, { at, home: below, query: { ...query, asOf: before } });
-  return [...own, ...found.filter(({ id }) => !known.has(id))].slice(0, limit);
+  const found = await listEntriesIn(parts, { at, home: below, query: { ...query, asOf: before } });
+  return [...ownEntries, ...found.filter(({ id }) => !ownIds.has(id))].slice(0, limit);
 }
 
 export interface Lineage {

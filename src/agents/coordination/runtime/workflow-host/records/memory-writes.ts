@@ -20,7 +20,7 @@ export function memoryWritesOf(
     sequence,
     entry: {
       id,
-      content: redacted(resolved(content, secrets), secrets),
+      content: maskText(resolveSecrets(content, secrets), secrets),
       tags: tags.filter((tag) => tag !== ""),
       createdAt: isoTimestamp(now),
       ...(ttlMs !== undefined && { expiresAt: isoTimestamp(addMs(now, ttlMs)) }),
@@ -29,7 +29,7 @@ export function memoryWritesOf(
 }
 
 /** `{{secret:id}}` stands for a secret as a node would have it in its hands. */
-function resolved(text: string, secrets: ReadonlyMap<string, string>): string {
+function resolveSecrets(text: string, secrets: ReadonlyMap<string, string>): string {
   return text.replace(/\{\{secret:([^}]+)\}\}/g, (whole, id: string) => {
     const secret = secrets.get(id) ?? "";
     // One that would not be found again stays unresolved.
@@ -38,21 +38,21 @@ function resolved(text: string, secrets: ReadonlyMap<string, string>): string {
 }
 
 /** Every text in a value, names of members too. */
-export function redactedValue<T>(value: T, secrets: ReadonlyMap<string, string>): T {
+export function maskValue<T>(value: T, secrets: ReadonlyMap<string, string>): T {
   if (secrets.size === 0) return value;
   return JSON.parse(JSON.stringify(value), (_name, each: unknown) => {
-    if (typeof each === "string") return redacted(each, secrets);
+    if (typeof each === "string") return maskText(each, secrets);
     if (typeof each !== "object" || each === null || Array.isArray(each)) return each;
     return Object.fromEntries(
-      Object.entries(each).map(([name, member]) => [redacted(name, secrets), member]),
+      Object.entries(each).map(([name, member]) => [maskText(name, secrets), member]),
     );
   }) as T;
 }
 
 /** The longest first: one may be part of another. */
-export function redacted(text: string, secrets: ReadonlyMap<string, string>): string {
-  const known = [...secrets]
+export function maskText(text: string, secrets: ReadonlyMap<string, string>): string {
+  const secretsToMask = [...secrets]
     .filter(([, secret]) => secret.length >= SECRET_CHARS_MIN)
     .toSorted(([, one], [, other]) => other.length - one.length);
-  return known.reduce((clean, [id, secret]) => clean.replaceAll(secret, `[REDACTED:${id}]`), text);
+  return secretsToMask.reduce((clean, [id, secret]) => clean.replaceAll(secret, `[REDACTED:${id}]`), text);
 }

@@ -34,44 +34,53 @@ export function createMockModel(): MockModel {
   const programs = new Map<string, Map<string, MockAnswer[]>>();
   return {
     program: (tenant, nodeId, answers) => {
-      const own = programs.get(tenant) ?? new Map<string, MockAnswer[]>();
-      own.delete(nodeId);
-      own.set(nodeId, [...answers]);
-      const [oldest] = own.keys();
-      if (own.size > PROGRAMS_MAX && oldest !== undefined) own.delete(oldest);
-      programs.set(tenant, own);
+      const tenantAnswers = programs.get(tenant) ?? new Map<string, MockAnswer[]>();
+      tenantAnswers.delete(nodeId);
+      tenantAnswers.set(nodeId, [...answers]);
+      const [oldest] = tenantAnswers.keys();
+      if (tenantAnswers.size > PROGRAMS_MAX && oldest !== undefined) tenantAnswers.delete(oldest);
+      programs.set(tenant, tenantAnswers);
     },
     reset: (tenant) => void programs.delete(tenant),
     answer: ({ tenant, nodeId }, request) => {
       const next = programs.get(tenant)?.get(nodeId)?.shift();
-      return next ? programmed(next, request) : sampled(request);
+      return next ? createProgrammedAnswer(next, request) : createSampledAnswer(request);
     },
   };
 }
 
-function programmed(
+function createProgrammedAnswer(
   { content = "", stopReason, refusalText, inputTokens = 0, outputTokens = 0 }: MockAnswer,
   request: ModelAsk,
 ): ChatAnswer {
   const usage = { inputTokens, outputTokens };
   if (refusalText !== undefined || stopReason === "safety")
-    return { ...said("", request), usage, finishReason: "content-filter", refusal: refusalText ?? content };
+    return {
+      ...createTextAnswer("", request),
+      usage,
+      finishReason: "content-filter",
+      refusal: refusalText ?? content,
+    };
   const isCutOff = stopReason === "max_tokens" || stopReason === "length";
-  return { ...said(content, request), usage, finishReason: isCutOff ? "length" : "stop" };
+  return { ...createTextAnswer(content, request), usage, finishReason: isCutOff ? "length" : "stop" };
 }
 
-function sampled(request: ModelAsk): ChatAnswer | OutboundFailure {
+function createSampledAnswer(request: ModelAsk): ChatAnswer | OutboundFailure {
   try {
-    return said(request.schema ? JSON.stringify(sampleOf(request.schema)) : "{}", request);
+    return createTextAnswer(request.schema ? JSON.stringify(sampleOf(request.schema)) : "{}", request);
   } catch {
     return { kind: "refused", code: "malformed", message: "there is no sample of such a schema" };
   }
 }
 
-function said(text: string, { schema, model = MODEL }: ModelAsk): ChatAnswer {
+function createTextAnswer(text: string, { schema, model = MODEL }: ModelAsk): ChatAnswer {
   const object = schema ? (jsonOf(text) ?? jsonIn(text)) : undefined;
   return {
-    ...{ kind: "answered", text, model, provider: MODEL, finishReason: "stop" },
+    kind: "answered",
+    text,
+    model,
+    provider: MODEL,
+    finishReason: "stop",
     usage: { inputTokens: 0, outputTokens: 0 },
     ...(object !== undefined && { object }),
   };

@@ -35,7 +35,7 @@ export interface OtherRuns {
 }
 
 export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHost {
-  const unpausable = async (caller: Caller, runId: string, code: "run_not_pausable" | "run_not_paused") => {
+  const refusePause = async (caller: Caller, runId: string, code: "run_not_pausable" | "run_not_paused") => {
     const snapshot = await others.snapshot(caller, runId);
     const message = "a coordination of agents cannot be paused";
     return snapshot && ({ kind: "refused", code, message } satisfies HostRefusal);
@@ -45,18 +45,22 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
     get hostId() {
       return host.hostId;
     },
-    snapshot: (caller, runId) => either(host.snapshot(caller, runId), () => others.snapshot(caller, runId)),
+    snapshot: (caller, runId) =>
+      askEither(host.snapshot(caller, runId), () => others.snapshot(caller, runId)),
     events: (caller, runId, range) =>
-      either(host.events(caller, runId, range), () => others.events(caller, runId, range)),
-    ancestry: (caller, runId) => either(host.ancestry(caller, runId), () => others.ancestry(caller, runId)),
+      askEither(host.events(caller, runId, range), () => others.events(caller, runId, range)),
+    ancestry: (caller, runId) =>
+      askEither(host.ancestry(caller, runId), () => others.ancestry(caller, runId)),
     cancel: (caller, runId, request) =>
-      either(host.cancel(caller, runId, request), () => others.cancel(caller, runId)),
+      askEither(host.cancel(caller, runId, request), () => others.cancel(caller, runId)),
     pause: (caller, runId, request) =>
-      either(host.pause(caller, runId, request), () => unpausable(caller, runId, "run_not_pausable")),
+      askEither(host.pause(caller, runId, request), () => refusePause(caller, runId, "run_not_pausable")),
     resume: (caller, runId) =>
-      either(host.resume(caller, runId), () => unpausable(caller, runId, "run_not_paused")),
+      askEither(host.resume(caller, runId), () => refusePause(caller, runId, "run_not_paused")),
     resolve: (caller, runId, nodeId, value) =>
-      either(host.resolve(caller, runId, nodeId, value), () => others.resolve(caller, runId, nodeId, value)),
+      askEither(host.resolve(caller, runId, nodeId, value), () =>
+        others.resolve(caller, runId, nodeId, value),
+      ),
     watch: (runId, wake) => {
       const forget = [host.watch(runId, wake), others.watch(runId, wake)];
       return () => {
@@ -66,11 +70,11 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
   };
 }
 
-async function either<T>(
-  asked: Promise<Answered<T>>,
+async function askEither<T>(
+  first: Promise<Answered<T>>,
   other: () => Promise<Answered<T> | undefined>,
 ): Promise<Answered<T>> {
-  const answered = await asked;
+  const answered = await first;
   if (answered.kind === "done" || answered.code !== "not_found") return answered;
   return (await other()) ?? answered;
 }

@@ -12,7 +12,7 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 /** A run as its log tells, and the graph that it follows. */
-export interface KnownRun {
+export interface LoadedRun {
   readonly run: WorkflowRun;
   readonly graph: NodeGraph;
 }
@@ -27,10 +27,10 @@ export interface RunnableWorkflow {
 
 export interface RunBook {
   /** @throws CoordinationError */
-  load(runId: CoordinationId): Promise<KnownRun | undefined>;
+  load(runId: CoordinationId): Promise<LoadedRun | undefined>;
   /** What is on disk behind a known state. @throws CoordinationError */
-  catchUp(known: KnownRun): Promise<KnownRun>;
-  keep(known: KnownRun): void;
+  catchUp(loadedRun: LoadedRun): Promise<LoadedRun>;
+  keep(loadedRun: LoadedRun): void;
   /** What runs follow whose definition has this hash. @throws CoordinationError `EVENT_UNREADABLE` */
   runnable(sha256: string): Promise<RunnableWorkflow>;
   /** Compiled, and its text on disk. */
@@ -51,7 +51,7 @@ const RUNS_CHARS_MAX = 64_000_000;
 const GRAPHS_MAX = 1_000;
 
 export function createRunBook(parts: BookParts): RunBook {
-  const it: Book = {
+  const book: Book = {
     ...parts,
     runs: new Map(),
     chars: 0,
@@ -60,32 +60,34 @@ export function createRunBook(parts: BookParts): RunBook {
     stored: new Set(),
   };
   for (const definition of parts.definitions) {
-    const { workflow } = compile(it, definition);
+    const { workflow } = compile(book, definition);
     if (!workflow) continue;
-    it.shared.set(definition.id, workflow);
-    it.graphs.set(workflow.graph.definition, workflow.graph);
+    book.shared.set(definition.id, workflow);
+    book.graphs.set(workflow.graph.definition, workflow.graph);
   }
   return {
-    load: (runId) => load(it, runId),
-    catchUp: (known) => catchUp(it, known),
-    keep: (known) => {
-      keep(it, known);
+    load: (runId) => loadRun(book, runId),
+    catchUp: (loadedRun) => catchUpRun(book, loadedRun),
+    keep: (loadedRun) => {
+      keepRun(book, loadedRun);
     },
-    runnable: (sha256) => runnable(it, sha256),
+    runnable: (sha256) => loadRunnable(book, sha256),
     workflow: async (tenant, workflowId) => {
-      const common = it.shared.get(workflowId);
+      const common = book.shared.get(workflowId);
       // What a tenant registered goes before what all have; nobody can register anything but tests.
-      return common && !it.testSeams ? common : ((await registered(it, tenant, workflowId)) ?? common);
+      return common && !book.testSeams
+        ? common
+        : ((await findRegistered(book, tenant, workflowId)) ?? common);
     },
-    compile: (definition) => compile(it, definition),
-    store: (workflow, tenant) => store(it, workflow, tenant),
+    compile: (definition) => compile(book, definition),
+    store: (workflow, tenant) => store(book, workflow, tenant),
   };
 }
 
 type BookParts = Pick<WorkflowHostParts, "store" | "sha256" | "definitions" | "testSeams">;
 
 interface Book extends BookParts {
-  readonly runs: Map<CoordinationId, KnownRun>;
+  readonly runs: Map<CoordinationId, LoadedRun>;
   /** What their values take. */
   chars: number;
   readonly graphs: Map<string, NodeGraph>;
@@ -95,15 +97,15 @@ interface Book extends BookParts {
   readonly stored: Set<string>;
 }
 
-function keep(it: Book, known: KnownRun): void {
-  const { runId, chars } = known.run;
-  it.chars += chars - (it.runs.get(runId)?.run.chars ?? 0);
-  it.runs.delete(runId);
-  it.runs.set(runId, known);
-  for (const [oldest, { run }] of it.runs) {
-    if (it.runs.size <= RUNS_MAX && it.chars <= RUNS_CHARS_MAX) return;
-    it.runs.delete(oldest);
-    it.chars -= run.chars;
+function keepRun(book: Book, loadedRun: LoadedRun): void {
+  const { runId, chars } = loadedRun.run;
+  book.chars += chars - (book.runs.get(runId)?.run.chars ?? 0);
+  book.runs.delete(runId);
+  book.runs.set(runId, loadedRun);
+  for (const [oldest, { run }] of book.runs) {
+    if (book.runs.size <= RUNS_MAX && book.chars <= RUNS_CHARS_MAX) return;
+    book.runs.delete(oldest);
+    book.chars -= run.chars;
   }
 }
 
@@ -115,48 +117,48 @@ function compile({ sha256 }: Book, definition: WorkflowDefinition): ReturnType<R
     : { problems: compiled.problems };
 }
 
-async function load(it: Book, runId: CoordinationId): Promise<KnownRun | undefined> {
-  const known = it.runs.get(runId);
-  if (known) return known;
-  const entry = await it.store.entry(runId);
-  const first = entry ? await it.store.read(runId, { from: 0, limit: PAGE }) : [];
+async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | undefined> {
+  const cachedRun = book.runs.get(runId);
+  if (cachedRun) return cachedRun;
+  const entry = await book.store.entry(runId);
+  const first = entry ? await book.store.read(runId, { from: 0, limit: PAGE }) : [];
   const run = foldWorkflow(first, entry?.origin);
   if (!run) return undefined;
-  const graph = await graphOf(it, run.started.definition);
-  return first.length < PAGE ? { run, graph } : catchUp(it, { run, graph });
+  const graph = await graphOf(book, run.started.definition);
+  return first.length < PAGE ? { run, graph } : catchUpRun(book, { run, graph });
 }
 
-async function catchUp(it: Book, { run, graph }: KnownRun): Promise<KnownRun> {
+async function catchUpRun(book: Book, { run, graph }: LoadedRun): Promise<LoadedRun> {
   let newest = run;
   for (;;) {
-    const page = await it.store.read(run.runId, { from: newest.nextSequence, limit: PAGE });
+    const page = await book.store.read(run.runId, { from: newest.nextSequence, limit: PAGE });
     newest = page.reduce<WorkflowRun>(evolveWorkflow, newest);
     if (page.length < PAGE) return { run: newest, graph };
   }
 }
 
-async function graphOf(it: Book, sha256: string): Promise<NodeGraph> {
-  const known = it.graphs.get(sha256);
-  if (known) return known;
-  const { graph } = await runnable(it, sha256);
-  remember(it.graphs, sha256, graph, it.shared.size + GRAPHS_MAX);
+async function graphOf(book: Book, sha256: string): Promise<NodeGraph> {
+  const cachedGraph = book.graphs.get(sha256);
+  if (cachedGraph) return cachedGraph;
+  const { graph } = await loadRunnable(book, sha256);
+  remember(book.graphs, sha256, graph, book.shared.size + GRAPHS_MAX);
   return graph;
 }
 
-async function runnable({ store: from }: Book, sha256: string): Promise<RunnableWorkflow> {
+async function loadRunnable({ store: from }: Book, sha256: string): Promise<RunnableWorkflow> {
   const found = runnableOf(await from.definition(sha256), sha256);
   if (!found) throw new CoordinationError("EVENT_UNREADABLE", `the definition ${sha256} cannot be read`);
   return found;
 }
 
-async function registered(
-  it: Book,
+async function findRegistered(
+  book: Book,
   tenant: string,
   workflowId: string,
 ): Promise<RunnableWorkflow | undefined> {
-  const own = await it.store.registered(tenant, workflowId);
-  const runnable = own && runnableOf(own.text, own.sha256);
-  if (runnable) it.stored.add(runnable.graph.definition);
+  const ownWorkflow = await book.store.registered(tenant, workflowId);
+  const runnable = ownWorkflow && runnableOf(ownWorkflow.text, ownWorkflow.sha256);
+  if (runnable) book.stored.add(runnable.graph.definition);
   return runnable;
 }
 

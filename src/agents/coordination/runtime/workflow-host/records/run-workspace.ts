@@ -19,7 +19,7 @@ import type { EffectOutcome, NodeEffect, NodeError } from "../../../workflow/nod
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { TurnFile } from "../../../workflow/node-contract/turn-inputs.ts";
 import { lineageOf, memoryHomeOf } from "./fork-memory.ts";
-import { redacted } from "./memory-writes.ts";
+import { maskText } from "./memory-writes.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 export type WorkspaceParts = Pick<WorkflowHostParts, "store" | "clock" | "secrets">;
@@ -44,7 +44,7 @@ async function layersOf(
   const { tenant } = run.started.owner;
   const home = memoryHomeOf(run);
   const asOf = before === undefined ? undefined : { runId: run.runId, sequence: before };
-  const own: Layer = { at: scopeOf(tenant, home), ...(asOf && { asOf }) };
+  const ownLayer: Layer = { at: scopeOf(tenant, home), ...(asOf && { asOf }) };
   // Before the place of the fork, a fork's own events are its source's.
   let sequence = home === run.runId ? (before ?? Infinity) : Infinity;
   const under: Layer[] = [];
@@ -56,7 +56,7 @@ async function layersOf(
     if (below !== sourceRunId) sequence = Infinity;
     fork = below;
   }
-  return [own, ...under];
+  return [ownLayer, ...under];
 }
 
 function scopeOf(tenant: string, home: CoordinationId | undefined): WorkspaceScope {
@@ -71,7 +71,7 @@ interface Seen {
 }
 
 /** The files before an event of the run, by path. `undefined`: too much has changed since. */
-async function filesBefore(
+async function listFilesBefore(
   store: WorkflowStore,
   run: WorkflowRun,
   before: number,
@@ -96,11 +96,11 @@ async function filesBefore(
 const SHOWN = { scanMax: 2_000 };
 
 /** What a run's workspace held when it began. */
-export async function listedAtStart(
+export async function listFilesAtStart(
   store: WorkflowStore,
   run: WorkflowRun,
 ): Promise<WorkspaceFile[] | undefined> {
-  return (await filesBefore(store, run, 0, SHOWN))?.map(({ file }) => file);
+  return (await listFilesBefore(store, run, 0, SHOWN))?.map(({ file }) => file);
 }
 
 export type ReadFiles = { readonly files: readonly TurnFile[] } | { readonly error: NodeError };
@@ -119,7 +119,7 @@ export async function readFiles(
   run: WorkflowRun,
   { before, paths, contentsMax = Infinity }: Reading,
 ): Promise<ReadFiles> {
-  const wanted = (await filesBefore(store, run, before))?.filter(({ file }) => isAmong(file.path, paths));
+  const wanted = (await listFilesBefore(store, run, before))?.filter(({ file }) => isAmong(file.path, paths));
   if (!wanted) return { error: UNAVAILABLE };
   const read = await contentsOf(store, wanted.slice(0, contentsMax));
   if ("error" in read) return read;
@@ -176,7 +176,7 @@ export async function writeFile(
   for (let tries = 1; ; tries += 1) {
     const planned = await planWrite(parts, run, effect);
     try {
-      await deliver(["code" in planned ? { kind: "failed", error: planned } : told(planned)]);
+      await deliver(["code" in planned ? { kind: "failed", error: planned } : createWritten(planned)]);
       return;
     } catch (error) {
       const isLate = isCoordinationError(error) && error.code === "WORKSPACE_CONFLICT";
@@ -185,7 +185,7 @@ export async function writeFile(
   }
 }
 
-function told(update: PlannedUpdate): EffectOutcome {
+function createWritten(update: PlannedUpdate): EffectOutcome {
   return { kind: "workspace_written", update };
 }
 
@@ -197,14 +197,17 @@ async function planWrite(
   const { path, content } = effect;
   const layers = await layersOf(store, run);
   const [{ at }] = layers;
-  const { own, seen } = await newestIn(store, layers, path);
+  const { own: ownVersion, seen } = await findNewest(store, layers, path);
   const current = seen?.kind === "file" ? seen.version : 0;
-  if (effect.ifVersion !== undefined && effect.ifVersion !== current) return conflict(path, current);
+  if (effect.ifVersion !== undefined && effect.ifVersion !== current) return createConflict(path, current);
   if (current === 0 && !(await hasRoom(store, at))) return FULL;
-  const text = redacted(content.text, secrets);
+  const text = maskText(content.text, secrets);
   if (new TextEncoder().encode(text).length > WORKFLOW_BOUNDS.workspaceFileBytesMax) return TOO_LARGE;
   return {
-    ...{ at, path, version: (seen?.version ?? 0) + 1, previous: own },
+    at,
+    path,
+    version: (seen?.version ?? 0) + 1,
+    previous: ownVersion,
     content: { ...content, text },
     updatedAt: isoTimestamp(clock.now()),
   };
@@ -216,25 +219,25 @@ interface Newest {
   readonly seen?: WorkspaceVersion;
 }
 
-async function newestIn(
+async function findNewest(
   { workspace }: WorkflowStore,
   layers: readonly Layer[],
   path: string,
 ): Promise<Newest> {
-  let own: number | undefined;
+  let ownVersion: number | undefined;
   for (const { at, asOf } of layers) {
     const seen = await workspace.get(at, path, asOf && { asOf });
-    own ??= seen?.version ?? 0;
-    if (seen) return { own, seen };
+    ownVersion ??= seen?.version ?? 0;
+    if (seen) return { own: ownVersion, seen };
   }
-  return { own: own ?? 0 };
+  return { own: ownVersion ?? 0 };
 }
 
 async function hasRoom({ workspace }: WorkflowStore, at: WorkspaceScope): Promise<boolean> {
   return ((await workspace.list(at))?.length ?? 0) < WORKFLOW_BOUNDS.workspaceFilesMax;
 }
 
-function conflict(path: string, version: number): NodeError {
+function createConflict(path: string, version: number): NodeError {
   const message = version === 0 ? `there is no ${path}` : `${path} has the version ${version}`;
   return { code: "workspace_conflict", message };
 }

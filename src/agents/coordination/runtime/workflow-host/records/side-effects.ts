@@ -24,10 +24,10 @@ export function createSideEffects(): SideEffects {
   return {
     cause: ({ runId, started: { owner } }, { id, nodeId }) => {
       const effectId = `${runId}:${id}`;
-      const own = byTenant.get(owner.tenant) ?? new Map<string, SideEffect>();
-      byTenant.set(owner.tenant, own.set(effectId, { effectId, runId, nodeId }));
-      const [oldest] = own.keys();
-      if (own.size > EFFECTS_MAX && oldest !== undefined) own.delete(oldest);
+      const tenantEffects = byTenant.get(owner.tenant) ?? new Map<string, SideEffect>();
+      byTenant.set(owner.tenant, tenantEffects.set(effectId, { effectId, runId, nodeId }));
+      const [oldest] = tenantEffects.keys();
+      if (tenantEffects.size > EFFECTS_MAX && oldest !== undefined) tenantEffects.delete(oldest);
       return { kind: "side_effect_caused", effectId };
     },
     caused: (tenant) => [...(byTenant.get(tenant)?.values() ?? [])],

@@ -280,7 +280,7 @@ export interface WorkflowHost {
    * Starts the agent's run, and resolves when it has ended or waits for people. An abort ends the waiting only: the run goes on,
    * and `cancel` ends it.
    */
-  runAgent(caller: Caller, asked: AgentRunAsked, signal: AbortSignal): Promise<Answered<AgentRun>>;
+  runAgent(caller: Caller, agentRun: AgentRunAsked, signal: AbortSignal): Promise<Answered<AgentRun>>;
   /** `owner`: for tests, of a workspace of its own within the tenant. */
   workspace(caller: Caller, owner?: string): TenantWorkspace;
   readonly requests: RequestLog;

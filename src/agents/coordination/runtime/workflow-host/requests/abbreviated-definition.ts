@@ -2,7 +2,7 @@
 import { isRecord, type Values } from "../../../workflow/state/values.ts";
 
 /** The whole form; what is no short form is as it came. */
-export function wholeDefinition(value: unknown): unknown {
+export function expandDefinition(value: unknown): unknown {
   if (!isRecord(value)) return value;
   const { workflowId, nodes, ...rest } = value;
   const id = value["id"] ?? workflowId;
@@ -12,11 +12,11 @@ export function wholeDefinition(value: unknown): unknown {
     edges: [],
     ...rest,
     id,
-    nodes: Array.isArray(nodes) ? nodes.map(wholeNode) : nodes,
+    nodes: Array.isArray(nodes) ? nodes.map(expandNode) : nodes,
   };
 }
 
-function wholeNode(node: unknown): unknown {
+function expandNode(node: unknown): unknown {
   if (!isRecord(node)) return node;
   const { nodeId, ...rest }: Values = node;
   return { ...rest, id: node["id"] ?? nodeId };

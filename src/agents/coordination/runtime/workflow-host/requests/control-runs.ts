@@ -9,29 +9,29 @@ import { refuse } from "../driving/create-run.ts";
 import type { Asked } from "../driving/drive-runs.ts";
 import type { Hosting } from "./hosting.ts";
 import { createdOf, ownRun } from "./read-runs.ts";
-import { noRun } from "./no-run.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import { refuseUnknownRun } from "./no-run.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, Caller, CreatedRun, HostRefusal, PauseRun } from "../records/workflow-host.ts";
 
 async function ask(
-  it: Hosting,
+  hosting: Hosting,
   caller: Caller,
   runId: string,
-  asked: (known: KnownRun) => Asked<HostRefusal>,
+  request: (loadedRun: LoadedRun) => Asked<HostRefusal>,
 ): Promise<Answered<CreatedRun>> {
-  if (!(await ownRun(it, caller, runId))) return noRun(runId);
-  const answered = await it.runs.ask(runId as CoordinationId, asked);
-  if (!answered) return noRun(runId);
-  return answered.refused ?? { kind: "done", value: createdOf(answered.known) };
+  if (!(await ownRun(hosting, caller, runId))) return refuseUnknownRun(runId);
+  const answered = await hosting.runs.ask(runId as CoordinationId, request);
+  if (!answered) return refuseUnknownRun(runId);
+  return answered.refused ?? { kind: "done", value: createdOf(answered.loadedRun) };
 }
 
 export function pause(
-  it: Hosting,
+  hosting: Hosting,
   caller: Caller,
   runId: string,
   { drainPolicy = "drain-current-node", reason }: PauseRun,
 ): Promise<Answered<CreatedRun>> {
-  return ask(it, caller, runId, ({ run }) => {
+  return ask(hosting, caller, runId, ({ run }) => {
     const status = statusOf(run);
     if (status !== "running" || run.pauseRequested)
       return {
@@ -41,8 +41,8 @@ export function pause(
   });
 }
 
-export function resume(it: Hosting, caller: Caller, runId: string): Promise<Answered<CreatedRun>> {
-  return ask(it, caller, runId, ({ run, graph }) => {
+export function resume(hosting: Hosting, caller: Caller, runId: string): Promise<Answered<CreatedRun>> {
+  return ask(hosting, caller, runId, ({ run, graph }) => {
     if (run.phase.kind === "paused") return { drafts: resumeRun(run, { graph }) };
     const message = `a run that is ${statusOf(run)} cannot be resumed`;
     return { refused: refuse("run_not_paused", message, pauseDetails(run)) };
@@ -66,7 +66,7 @@ interface Cancelling {
 
 /** A run that has ended stays as it ended. */
 export function cancel(
-  it: Hosting,
+  hosting: Hosting,
   caller: Caller,
   { runId, reason, parentRunId }: Cancelling,
 ): Promise<Answered<CreatedRun>> {
@@ -75,21 +75,23 @@ export function cancel(
     ...(reason !== undefined && { reason }),
     ...(parentRunId !== undefined && { parentRunId }),
   };
-  return ask(it, caller, runId, ({ run }) => ({ drafts: isEndedPhase(run.phase) ? [] : cancelRun(run, by) }));
+  return ask(hosting, caller, runId, ({ run }) => ({
+    drafts: isEndedPhase(run.phase) ? [] : cancelRun(run, by),
+  }));
 }
 
 /** Nobody waits for them any more. What is cut off here is found by `endOrphan`. */
-export async function cancelChildren(it: Hosting, run: WorkflowRun): Promise<void> {
+export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promise<void> {
   const children = [...run.nodes.values()].flatMap(({ handoff, status }) =>
     status === "cancelled" && handoff?.childRunId !== undefined ? [handoff.childRunId] : [],
   );
   for (const runId of children) {
     // What a peer calls its run may be the name of one here.
-    if (!(await isChildOf(it, runId, run.runId))) continue;
+    if (!(await isChildOf(hosting, runId, run.runId))) continue;
     const cancelling = { runId, reason: `parent-${run.phase.kind}`, parentRunId: run.runId };
-    await cancel(it, run.started.owner, cancelling).catch((error: unknown) => {
+    await cancel(hosting, run.started.owner, cancelling).catch((error: unknown) => {
       const name = error instanceof Error ? error.name : "unknown";
-      it.logger.warn({ runId, error: name }, "a child run could not be cancelled");
+      hosting.logger.warn({ runId, error: name }, "a child run could not be cancelled");
     });
   }
 }
@@ -100,12 +102,12 @@ async function isChildOf({ store }: Hosting, runId: string, parentRunId: string)
 }
 
 /** Whether the run's parent ended while nobody was there to tell it; then it is cancelled now. */
-export async function endOrphan(it: Hosting, { runId, summary }: WorkflowEntry): Promise<boolean> {
+export async function endOrphan(hosting: Hosting, { runId, summary }: WorkflowEntry): Promise<boolean> {
   const { parent, tenant } = summary;
   if (!parent || parent.wellKnownUrl !== undefined) return false;
-  const above = await it.store.entry(parent.runId as CoordinationId);
+  const above = await hosting.store.entry(parent.runId as CoordinationId);
   const hasEnded = above !== undefined && hasRunEnded(above.summary.status);
-  return hasEnded && endAbandoned(it, { runId, tenant, parentRunId: parent.runId });
+  return hasEnded && endAbandoned(hosting, { runId, tenant, parentRunId: parent.runId });
 }
 
 interface Child {
@@ -115,15 +117,18 @@ interface Child {
 }
 
 /** Ends a child whose parent has ended without it. Returns whether it was one. */
-export async function endAbandoned(it: Hosting, { runId, tenant, parentRunId }: Child): Promise<boolean> {
+export async function endAbandoned(
+  hosting: Hosting,
+  { runId, tenant, parentRunId }: Child,
+): Promise<boolean> {
   // A fork may wait for a child that is its source's.
-  const begunBy = (await it.store.entry(runId))?.summary.parent;
+  const begunBy = (await hosting.store.entry(runId))?.summary.parent;
   if (begunBy?.runId !== parentRunId) return false;
   const { nodeId = "" } = begunBy;
-  const parent = (await it.runs.newest(parentRunId as CoordinationId))?.run;
+  const parent = (await hosting.runs.newest(parentRunId as CoordinationId))?.run;
   if (!parent || !isCutOff(parent, nodeId, runId)) return false;
   const caller = { tenant, principal: "system" };
-  await cancel(it, caller, { runId, reason: `parent-${parent.phase.kind}`, parentRunId });
+  await cancel(hosting, caller, { runId, reason: `parent-${parent.phase.kind}`, parentRunId });
   return true;
 }
 

@@ -11,10 +11,10 @@ import { createMockModel } from "../records/mock-model.ts";
 import { createRunBook } from "../records/run-book.ts";
 import { createSideEffects } from "../records/side-effects.ts";
 import { createToolRates } from "../agents/tool-rates.ts";
-import { endingUnwritable } from "../driving/unwritable-outcome.ts";
+import { endRunsWithUnwritableOutcome } from "../driving/unwritable-outcome.ts";
 import { createRunWatch } from "../driving/watch-runs.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
-import { workflowSeams } from "./workflow-seams.ts";
+import { createWorkflowSeams } from "./workflow-seams.ts";
 import type { Hosting } from "./hosting.ts";
 
 export function createHosting(parts: WorkflowHostParts): Hosting {
@@ -25,32 +25,36 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
   const runs: RunDriver = createRunDriver({
     ...parts,
     book,
-    perform: (known, effect, signal, deliver) => perform(known, effect, signal, deliver),
-    askAgain: (known, call, signal) => askAgain({ ...parts, mockModel }, known, call, signal),
+    perform: (loadedRun, effect, signal, deliver) => perform(loadedRun, effect, signal, deliver),
+    askAgain: (loadedRun, call, signal) => askAgain({ ...parts, mockModel }, loadedRun, call, signal),
   });
   const watching = createRunWatch(parts);
   const performing = createPerform({
     ...parts,
-    ...{ book, mockModel, sideEffects, agentBook, agentHost },
+    book,
+    mockModel,
+    sideEffects,
+    agentBook,
+    agentHost,
     toolRates: createToolRates(parts.clock, agentHost.toolRate),
     driver: runs,
     awaitEnd: awaitEndWith({ runs, watching }),
     abandon: async (runId, { run: { started, runId: parentRunId } }) => {
-      await endAbandoned(it, { runId, tenant: started.owner.tenant, parentRunId });
+      await endAbandoned(hosting, { runId, tenant: started.owner.tenant, parentRunId });
     },
   });
-  const perform = endingUnwritable(performing);
-  const it: Hosting = {
+  const perform = endRunsWithUnwritableOutcome(performing);
+  const hosting: Hosting = {
     ...parts,
     book,
     agentBook,
     runs,
     watching,
-    seams: workflowSeams({ ...parts, runs, mockModel, sideEffects }),
+    seams: createWorkflowSeams({ ...parts, runs, mockModel, sideEffects }),
   };
   runs.onAppended(({ run }) => {
     watching.changed(run.runId);
-    if (isEndedPhase(run.phase)) void cancelChildren(it, run);
+    if (isEndedPhase(run.phase)) void cancelChildren(hosting, run);
   });
-  return it;
+  return hosting;
 }

@@ -9,14 +9,14 @@ import { addMs, epochMsOf, eventIdAt, isoTimestamp, type CoordinationId } from "
 import type { RunOrigin } from "../../../contracts/workflows/run-origin.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import {
-  payloadProblem,
+  findPayloadProblem,
   type WorkflowEvent,
   type WorkflowPayloads,
 } from "../../../contracts/workflows/workflow-events.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
-import { refuse, refusedOptions } from "../driving/create-run.ts";
+import { refuse, findOptionRefusal } from "../driving/create-run.ts";
 import type { Hosting } from "./hosting.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
 
@@ -27,19 +27,26 @@ type ForkParts = Pick<
 
 type Started = Extract<WorkflowEvent, { type: "run.started" }>;
 
-export async function forkRun(it: ForkParts, caller: Caller, asked: ForkRun): Promise<Answered<ForkedRun>> {
-  const source = await it.store.entry(asked.sourceRunId as CoordinationId);
+export async function forkRun(
+  forking: ForkParts,
+  caller: Caller,
+  request: ForkRun,
+): Promise<Answered<ForkedRun>> {
+  const source = await forking.store.entry(request.sourceRunId as CoordinationId);
   if (source?.summary.tenant !== caller.tenant)
-    return refuse("not_found", `there is no run ${asked.sourceRunId}`);
-  const place = placeOf(asked, source);
+    return refuse("not_found", `there is no run ${request.sourceRunId}`);
+  const place = placeOf(request, source);
   if ("kind" in place) return place;
-  const runId = asked.runId ?? it.newRunId();
-  const made = await it.store.entry(runId);
-  if (made) return existing(made, caller, place);
-  const refusal = (await tooLate(it, place)) ?? (await damaged(it, place)) ?? (await tooMany(it, source));
+  const runId = request.runId ?? forking.newRunId();
+  const made = await forking.store.entry(runId);
+  if (made) return answerForExistingRun(made, caller, place);
+  const refusal =
+    (await refuseAfterRetention(forking, place)) ??
+    (await refuseIfDamaged(forking, place)) ??
+    (await refuseTooManyForks(forking, source));
   if (refusal) return refusal;
-  const begun = await beginning(it, { caller, asked, place, runId });
-  return "kind" in begun ? begun : fork(it, begun, place);
+  const begun = await readBeginning(forking, { caller, asked: request, place, runId });
+  return "kind" in begun ? begun : appendFork(forking, begun, place);
 }
 
 interface Place {
@@ -49,9 +56,9 @@ interface Place {
 }
 
 /** The request, then the place that it names. */
-function placeOf(asked: ForkRun, source: WorkflowEntry): Place | HostRefusal {
-  const { mode, fromSeq = 0 } = asked;
-  const problem = badRequest(asked) ?? badOverlay(asked);
+function placeOf(request: ForkRun, source: WorkflowEntry): Place | HostRefusal {
+  const { mode, fromSeq = 0 } = request;
+  const problem = findRequestProblem(request) ?? findOverlayProblem(request);
   if (problem !== undefined) return refuse("validation_error", problem);
   const { runId: sourceRunId, length } = source;
   if (fromSeq > length) {
@@ -63,13 +70,13 @@ function placeOf(asked: ForkRun, source: WorkflowEntry): Place | HostRefusal {
     : { source, mode, fromSeq };
 }
 
-function badRequest({ mode, fromSeq }: ForkRun): string | undefined {
+function findRequestProblem({ mode, fromSeq }: ForkRun): string | undefined {
   if (fromSeq === undefined)
     return mode === "branch" ? "a branch needs the place where it leaves its source: fromSeq" : undefined;
   return Number.isInteger(fromSeq) && fromSeq >= 0 ? undefined : "fromSeq is a whole number from 0 on";
 }
 
-function badOverlay({ mode, fromSeq = 0, overlay = {} }: ForkRun): string | undefined {
+function findOverlayProblem({ mode, fromSeq = 0, overlay = {} }: ForkRun): string | undefined {
   if (mode === "replay")
     return Object.keys(overlay).length > 0
       ? "a replay takes the options of its source: an overlay is for branches"
@@ -85,7 +92,7 @@ function isTaking({ origin, length, summary }: WorkflowEntry): boolean {
 }
 
 /** A request with an idempotency key, again. */
-function existing(
+function answerForExistingRun(
   { runId, origin, summary }: WorkflowEntry,
   caller: Caller,
   place: Place,
@@ -105,7 +112,10 @@ function forkedOf(runId: CoordinationId, { sourceRunId, fromSeq, mode }: RunOrig
 }
 
 /** A replay of a replay has no more ids than that one: the forks themselves are counted. */
-async function tooMany({ store }: ForkParts, source: WorkflowEntry): Promise<HostRefusal | undefined> {
+async function refuseTooManyForks(
+  { store }: ForkParts,
+  source: WorkflowEntry,
+): Promise<HostRefusal | undefined> {
   let forks = 0;
   for (let at: WorkflowEntry | undefined = source; at?.origin; forks += 1)
     at = await store.entry(at.origin.sourceRunId);
@@ -114,33 +124,35 @@ async function tooMany({ store }: ForkParts, source: WorkflowEntry): Promise<Hos
     : undefined;
 }
 
-function unavailable(
+function refuseUnavailable(
   { source, fromSeq }: Place,
   reason: "retention_expired" | "event_log_unavailable",
   { message, ...details }: { readonly message: string } & Readonly<Record<string, unknown>>,
 ): HostRefusal {
   return refuse("replay_memory_snapshot_unavailable", message, {
-    ...{ fromSeq, sourceRunId: source.runId, reason },
+    fromSeq,
+    sourceRunId: source.runId,
+    reason,
     ...details,
   });
 }
 
-async function tooLate(it: ForkParts, place: Place): Promise<HostRefusal | undefined> {
+async function refuseAfterRetention(forking: ForkParts, place: Place): Promise<HostRefusal | undefined> {
   const { runId, summary, length } = place.source;
   if (!hasRunEnded(summary.status)) return undefined;
-  const last = await readable(it, runId, length - 1);
+  const last = await readFirstEvent(forking, runId, length - 1);
   // What cannot be read is damaged, and no older than that.
   if (!last) return undefined;
-  const until = addMs(epochMsOf(last.timestamp), it.retentionMs);
-  if (it.clock.now() <= until) return undefined;
+  const until = addMs(epochMsOf(last.timestamp), forking.retentionMs);
+  if (forking.clock.now() <= until) return undefined;
   const boundary = isoTimestamp(until);
-  return unavailable(place, "retention_expired", {
+  return refuseUnavailable(place, "retention_expired", {
     message: `the run ended too long ago: it could be forked until ${boundary}`,
     boundary,
   });
 }
 
-async function readable(
+async function readFirstEvent(
   { store }: ForkParts,
   runId: CoordinationId,
   from: number,
@@ -154,14 +166,16 @@ async function readable(
 }
 
 /** A branch needs what is before its place, a replay everything. */
-async function damaged(it: ForkParts, place: Place): Promise<HostRefusal | undefined> {
+async function refuseIfDamaged(forking: ForkParts, place: Place): Promise<HostRefusal | undefined> {
   const { source, mode, fromSeq } = place;
   const before = mode === "branch" ? Math.max(1, fromSeq) : source.length;
-  const damage = await it.store.damage(source.runId, { before });
+  const damage = await forking.store.damage(source.runId, { before });
   if (!damage) return undefined;
   const { sequence, problem } = damage;
-  return unavailable(place, "event_log_unavailable", {
-    ...{ message: `the log of the run is damaged at event ${sequence}`, sequence, problem },
+  return refuseUnavailable(place, "event_log_unavailable", {
+    message: `the log of the run is damaged at event ${sequence}`,
+    sequence,
+    problem,
     // Up to it, branches can be had.
     ...(sequence > 0 && { oldestAvailableIdx: 0, newestAvailableIdx: sequence }),
   });
@@ -179,24 +193,29 @@ interface Beginning {
   readonly first: Started;
 }
 
-async function beginning(it: ForkParts, given: Asked): Promise<Beginning | HostRefusal> {
-  const { source } = given.place;
-  const first = await readable(it, source.runId, 0);
+async function readBeginning(forking: ForkParts, forkAsked: Asked): Promise<Beginning | HostRefusal> {
+  const { source } = forkAsked.place;
+  const first = await readFirstEvent(forking, source.runId, 0);
   if (first?.type !== "run.started") {
     const message = "the log of the run does not begin";
-    return unavailable(given.place, "event_log_unavailable", { message, sequence: 0 });
+    return refuseUnavailable(forkAsked.place, "event_log_unavailable", { message, sequence: 0 });
   }
-  const refusal = beyondCaller(given, first.payload) ?? (await brokenOverlay(it, given, first.payload));
+  const refusal =
+    refuseBeyondCaller(forkAsked, first.payload) ??
+    (await refuseBrokenOverlay(forking, forkAsked, first.payload));
   if (refusal) return refusal;
-  const origin = await originOf(it, given);
+  const origin = await originOf(forking, forkAsked);
   return {
     origin,
-    first: origin.until === 0 ? begunAnew(it, given, first) : { ...first, runId: given.runId },
+    first:
+      origin.until === 0
+        ? createFirstEventAnew(forking, forkAsked, first)
+        : { ...first, runId: forkAsked.runId },
   };
 }
 
 /** A branch calls tools with the scopes of its source. A replay calls none. */
-function beyondCaller(
+function refuseBeyondCaller(
   { caller, place }: Asked,
   { scopes = [] }: Started["payload"],
 ): HostRefusal | undefined {
@@ -207,19 +226,22 @@ function beyondCaller(
 }
 
 /** What the source's caller could not have asked for is not to be had by forking either. */
-async function brokenOverlay(
-  it: ForkParts,
+async function refuseBrokenOverlay(
+  forking: ForkParts,
   { asked: { overlay = {} }, place }: Asked,
   { definition, inputs, configurable }: Started["payload"],
 ): Promise<HostRefusal | undefined> {
   if (Object.keys(overlay).length === 0) return undefined;
-  const workflow = await it.book.runnable(definition);
+  const workflow = await forking.book.runnable(definition);
   const merged = { ...configurable, ...place.source.origin?.configurable, ...overlay.configurable };
-  const refusal = await refusedOptions(it, workflow, { configurable: merged, inputs });
+  const refusal = await findOptionRefusal(forking, workflow, { configurable: merged, inputs });
   if (refusal) return refusal;
-  const problem = payloadProblem("run.started", {
+  const problem = findPayloadProblem("run.started", {
     ...({ definition, inputs, configurable: merged } as object),
-    ...{ workflowId: "w", transport: "rest", memoryScope: "s", owner: { tenant: "t", principal: "p" } },
+    workflowId: "w",
+    transport: "rest",
+    memoryScope: "s",
+    owner: { tenant: "t", principal: "p" },
     ...overlay,
   });
   return problem === undefined
@@ -227,22 +249,28 @@ async function brokenOverlay(
     : refuse("validation_error", `what is asked cannot be kept: ${problem}`);
 }
 
-async function originOf(it: ForkParts, { caller, asked, place, runId }: Asked): Promise<RunOrigin> {
+async function originOf(
+  forking: ForkParts,
+  { caller, asked: forkRequest, place, runId }: Asked,
+): Promise<RunOrigin> {
   const { source, mode, fromSeq } = place;
   const { runId: sourceRunId, origin } = source;
-  const until = mode === "branch" ? fromSeq : Math.max(fromSeq, await recordedEnd(it, source));
-  const configurable = { ...origin?.configurable, ...asked.overlay?.configurable };
+  const until = mode === "branch" ? fromSeq : Math.max(fromSeq, await findRecordedEnd(forking, source));
+  const configurable = { ...origin?.configurable, ...forkRequest.overlay?.configurable };
   return {
-    ...{ mode, sourceRunId, fromSeq, until },
+    mode,
+    sourceRunId,
+    fromSeq,
+    until,
     identity: mode === "branch" ? runId : (origin?.identity ?? sourceRunId),
-    ids: idsBelow(source, until),
+    ids: listIdsBelow(source, until),
     by: caller.principal,
     ...(Object.keys(configurable).length > 0 && { configurable }),
   };
 }
 
 /** The events that are taken have the ids that they have in the source. */
-function idsBelow({ runId, origin }: WorkflowEntry, until: number): RunOrigin["ids"] {
+function listIdsBelow({ runId, origin }: WorkflowEntry, until: number): RunOrigin["ids"] {
   const ids: RunOrigin["ids"] = [];
   for (const { before, runId: owner } of origin?.ids ?? []) {
     ids.push({ before: Math.min(before, until), runId: owner });
@@ -252,7 +280,10 @@ function idsBelow({ runId, origin }: WorkflowEntry, until: number): RunOrigin["i
 }
 
 /** A cancellation is nothing that the run did: a replay goes on where it was cut off. */
-async function recordedEnd({ store }: ForkParts, { runId, length, summary }: WorkflowEntry): Promise<number> {
+async function findRecordedEnd(
+  { store }: ForkParts,
+  { runId, length, summary }: WorkflowEntry,
+): Promise<number> {
   if (summary.status !== "cancelled") return length;
   const from = Math.max(1, length - 2 * WORKFLOW_BOUNDS.nodesMax - 1);
   const tail = await store.read(runId, { from, limit: length - from });
@@ -269,7 +300,11 @@ async function recordedEnd({ store }: ForkParts, { runId, length, summary }: Wor
 }
 
 /** A branch from 0 takes nothing but what its source was asked for. */
-function begunAnew(it: ForkParts, { asked: { overlay = {} }, runId }: Asked, first: Started): Started {
+function createFirstEventAnew(
+  forking: ForkParts,
+  { asked: { overlay = {} }, runId }: Asked,
+  first: Started,
+): Started {
   const { configurable, ...payload } = first.payload;
   const merged: WorkflowPayloads["run.started"]["configurable"] = {
     ...configurable,
@@ -277,7 +312,9 @@ function begunAnew(it: ForkParts, { asked: { overlay = {} }, runId }: Asked, fir
   };
   return {
     ...first,
-    ...{ runId, eventId: eventIdAt(runId, 0), timestamp: isoTimestamp(it.clock.now()) },
+    runId,
+    eventId: eventIdAt(runId, 0),
+    timestamp: isoTimestamp(forking.clock.now()),
     payload: {
       ...payload,
       ...(Object.keys(merged).length > 0 && { configurable: merged }),
@@ -287,16 +324,20 @@ function begunAnew(it: ForkParts, { asked: { overlay = {} }, runId }: Asked, fir
   };
 }
 
-async function fork(it: ForkParts, { origin, first }: Beginning, place: Place): Promise<Answered<ForkedRun>> {
-  const { graph } = await it.book.runnable(first.payload.definition);
+async function appendFork(
+  forking: ForkParts,
+  { origin, first }: Beginning,
+  place: Place,
+): Promise<Answered<ForkedRun>> {
+  const { graph } = await forking.book.runnable(first.payload.definition);
   const { runId } = first;
-  const begun = await it.runs.begin(first, { run: beginWorkflow(first, origin), graph });
+  const begun = await forking.runs.begin(first, { run: beginWorkflow(first, origin), graph });
   if (begun) return { kind: "done", value: forkedOf(runId, origin) };
   // Another request is making it.
-  await it.runs.newest(runId);
-  const made = await it.store.entry(runId);
+  await forking.runs.newest(runId);
+  const made = await forking.store.entry(runId);
   const { owner } = first.payload;
   return made
-    ? existing(made, owner, place)
+    ? answerForExistingRun(made, owner, place)
     : refuse("unavailable", "the run could not be forked at the moment");
 }

@@ -4,12 +4,12 @@ import type { RunDriver } from "../driving/drive-runs.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { RunWatch } from "../driving/watch-runs.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
-import type { workflowSeams } from "./workflow-seams.ts";
+import type { createWorkflowSeams } from "./workflow-seams.ts";
 
 export interface Hosting extends WorkflowHostParts {
   readonly book: RunBook;
   readonly agentBook: AgentBook;
   readonly runs: RunDriver;
   readonly watching: RunWatch;
-  readonly seams: ReturnType<typeof workflowSeams>;
+  readonly seams: ReturnType<typeof createWorkflowSeams>;
 }

@@ -15,7 +15,7 @@ import {
 import { isRecord } from "../../../workflow/state/values.ts";
 import { refuse } from "../driving/create-run.ts";
 import type { Asked, RunDriver } from "../driving/drive-runs.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
@@ -24,7 +24,7 @@ type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "
 };
 
 /** The one that was asked first, with the means to answer it. */
-export function openInterruptOf(parts: InterruptParts, { run }: KnownRun): OpenInterrupt | undefined {
+export function openInterruptOf(parts: InterruptParts, { run }: LoadedRun): OpenInterrupt | undefined {
   const node = askingNode(run);
   return node?.interrupt && describe(parts, run, { node, interrupt: node.interrupt }, "resolve");
 }
@@ -47,7 +47,12 @@ function describe(
     ? parts.tokens.sign({ runId, nodeId, interruptId, expiresAt, intent })
     : undefined;
   return {
-    ...{ interruptId, runId, nodeId, kind, key, data },
+    interruptId,
+    runId,
+    nodeId,
+    kind,
+    key,
+    data,
     ...(resumeSchema && { resumeSchema }),
     ...(interruptToken !== undefined && {
       interruptToken,
@@ -74,22 +79,28 @@ export interface Answer {
   readonly tenant?: string;
 }
 
-export async function answer(parts: InterruptParts, given: Answer): Promise<Answered<ResolvedInterrupt>> {
-  const known = await parts.driver.newest(given.runId);
-  if (!known || (given.tenant !== undefined && known.run.started.owner.tenant !== given.tenant))
-    return refuse("not_found", `there is no run ${given.runId}`);
-  const wrong = await brokenSchema(parts, known, given);
+export async function answer(
+  parts: InterruptParts,
+  answerRequest: Answer,
+): Promise<Answered<ResolvedInterrupt>> {
+  const loadedRun = await parts.driver.newest(answerRequest.runId);
+  if (
+    !loadedRun ||
+    (answerRequest.tenant !== undefined && loadedRun.run.started.owner.tenant !== answerRequest.tenant)
+  )
+    return refuse("not_found", `there is no run ${answerRequest.runId}`);
+  const wrong = await refuseBrokenSchema(parts, loadedRun, answerRequest);
   if (wrong) return wrong;
   let interruptId = "";
-  const asked = await parts.driver.ask(given.runId, ({ run }): Asked<HostRefusal> => {
-    const place = placeOf(run, given);
+  const outcome = await parts.driver.ask(answerRequest.runId, ({ run }): Asked<HostRefusal> => {
+    const place = placeOf(run, answerRequest);
     if ("kind" in place) return { refused: place };
     interruptId = place.interrupt.interruptId;
     const answered = answerInterrupt(run, {
       ...place,
-      value: given.value,
-      by: given.by,
-      isTokenHolder: given.tenant === undefined,
+      value: answerRequest.value,
+      by: answerRequest.by,
+      isTokenHolder: answerRequest.tenant === undefined,
       believesVoter: parts.testSeams && isOfSuite(run),
     });
     if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
@@ -98,12 +109,12 @@ export async function answer(parts: InterruptParts, given: Answer): Promise<Answ
       ? { refused: refuse("validation_error", `the answer cannot be kept: ${unfit.problem}`) }
       : { drafts: answered.drafts };
   });
-  if (!asked) return refuse("not_found", `there is no run ${given.runId}`);
-  if (asked.refused) return asked.refused;
-  const { run } = asked.known;
+  if (!outcome) return refuse("not_found", `there is no run ${answerRequest.runId}`);
+  if (outcome.refused) return outcome.refused;
+  const { run } = outcome.loadedRun;
   return {
     kind: "done",
-    value: { runId: run.runId, nodeId: given.nodeId, interruptId, status: statusOf(run) },
+    value: { runId: run.runId, nodeId: answerRequest.nodeId, interruptId, status: statusOf(run) },
   };
 }
 
@@ -127,43 +138,47 @@ function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | Hos
 }
 
 /** A schema that the gate or one of its questions brought is held against the answer before anything is recorded. */
-async function brokenSchema(
+async function refuseBrokenSchema(
   { contract }: InterruptParts,
-  { run }: KnownRun,
-  given: Answer,
+  { run }: LoadedRun,
+  answerRequest: Answer,
 ): Promise<HostRefusal | undefined> {
-  const interrupt = run.nodes.get(given.nodeId)?.interrupt;
+  const interrupt = run.nodes.get(answerRequest.nodeId)?.interrupt;
   const schema = interrupt?.resumeSchema;
-  const broken = interrupt && (await brokenAnswer({ contract }, interrupt, given.value));
+  const broken = interrupt && (await refuseBrokenAnswer({ contract }, interrupt, answerRequest.value));
   if (broken || !schema) return broken;
-  if (!isRecord(given.value)) return refuse("validation_error", "the answer must be an object");
-  const problems = (await contract()).check(schema, given.value);
+  if (!isRecord(answerRequest.value)) return refuse("validation_error", "the answer must be an object");
+  const problems = (await contract()).check(schema, answerRequest.value);
   if (problems.length === 0) return undefined;
-  const said = problems.map(({ path, message }) => `${path}: ${message}`);
-  return refuse("validation_error", said.join("; "), { problems: said });
+  const details = problems.map(({ path, message }) => `${path}: ${message}`);
+  return refuse("validation_error", details.join("; "), { problems: details });
 }
 
 /** Whether an answer is one of those that its question takes. */
-async function brokenAnswer(
+async function refuseBrokenAnswer(
   { contract }: Pick<InterruptParts, "contract">,
   { kind, data: { questions } }: Interrupt,
   value: unknown,
 ): Promise<HostRefusal | undefined> {
   const read = kind === "clarification" ? readClarification(questions, value) : undefined;
   if (!read?.ok) return undefined;
-  const said: string[] = [];
+  const details: string[] = [];
   for (const { id, schema } of readQuestions(questions)) {
     if (!schema) continue;
     const [problem] = (await contract()).check(schema, read.answers[id]);
     if (problem)
-      said.push(`the answer to ${id} is none that it takes: ${choicesIn(schema) ?? problem.message}`);
+      details.push(
+        `the answer to ${id} is none that it takes: ${describeChoices(schema) ?? problem.message}`,
+      );
   }
-  return said.length > 0 ? refuse("validation_error", said.join("; "), { problems: said }) : undefined;
+  return details.length > 0
+    ? refuse("validation_error", details.join("; "), { problems: details })
+    : undefined;
 }
 
 const CHOICES_CHARS_MAX = 500;
 
-function choicesIn({ enum: choices }: Readonly<Record<string, unknown>>): string | undefined {
+function describeChoices({ enum: choices }: Readonly<Record<string, unknown>>): string | undefined {
   if (!Array.isArray(choices)) return undefined;
   return `give exactly one of ${choices.map((choice) => JSON.stringify(choice)).join(", ")}`.slice(
     0,
@@ -186,16 +201,16 @@ export async function inspectToken(parts: InterruptParts, token: string): Promis
   const opened = open(parts, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId } = opened.payload;
-  const known = await parts.driver.newest(runId as CoordinationId);
-  if (!known) return refuse("interrupt_not_found", "there is no such interrupt");
-  const place = placeOf(known.run, {
-    runId: known.run.runId,
+  const loadedRun = await parts.driver.newest(runId as CoordinationId);
+  if (!loadedRun) return refuse("interrupt_not_found", "there is no such interrupt");
+  const place = placeOf(loadedRun.run, {
+    runId: loadedRun.run.runId,
     nodeId,
     interruptId,
     value: undefined,
     by: "token",
   });
-  return "kind" in place ? place : { kind: "done", value: describe(parts, known.run, place, "inspect") };
+  return "kind" in place ? place : { kind: "done", value: describe(parts, loadedRun.run, place, "inspect") };
 }
 
 export async function resolveToken(

@@ -2,6 +2,6 @@
 import { refuse } from "../driving/create-run.ts";
 import type { HostRefusal } from "../records/workflow-host.ts";
 
-export function noRun(runId: string): HostRefusal {
+export function refuseUnknownRun(runId: string): HostRefusal {
   return refuse("not_found", `there is no run ${runId}`);
 }

@@ -5,7 +5,7 @@ import { childrenOf, snapshotOf, statusOf, type ChildRun } from "../../../workfl
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import type { Hosting } from "./hosting.ts";
 import { openInterruptOf } from "./interrupts.ts";
-import type { KnownRun } from "../records/run-book.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import type {
   Ancestry,
   Answered,
@@ -14,31 +14,41 @@ import type {
   EventPage,
   RunSnapshot,
 } from "../records/workflow-host.ts";
-import { listedAtStart } from "../records/run-workspace.ts";
-import { noRun } from "./no-run.ts";
+import { listFilesAtStart } from "../records/run-workspace.ts";
+import { refuseUnknownRun } from "./no-run.ts";
 
-export function createdOf({ run }: KnownRun): CreatedRun {
+export function createdOf({ run }: LoadedRun): CreatedRun {
   return { runId: run.runId, status: statusOf(run) };
 }
 
 /** What is accepted has not ended for its caller, however fast it was: the protocol knows no other status here. */
-export function acceptedOf(known: KnownRun): CreatedRun {
-  const created = createdOf(known);
+export function acceptedOf(loadedRun: LoadedRun): CreatedRun {
+  const created = createdOf(loadedRun);
   return hasRunEnded(created.status) ? { ...created, status: "running" } : created;
 }
 
-export async function ownRun(it: Hosting, { tenant }: Caller, runId: string): Promise<KnownRun | undefined> {
-  const known = await it.runs.newest(runId as CoordinationId);
-  return known?.run.started.owner.tenant === tenant ? known : undefined;
+export async function ownRun(
+  hosting: Hosting,
+  { tenant }: Caller,
+  runId: string,
+): Promise<LoadedRun | undefined> {
+  const loadedRun = await hosting.runs.newest(runId as CoordinationId);
+  return loadedRun?.run.started.owner.tenant === tenant ? loadedRun : undefined;
 }
 
-export async function snapshot(it: Hosting, caller: Caller, runId: string): Promise<Answered<RunSnapshot>> {
-  const known = await ownRun(it, caller, runId);
-  if (!known) return noRun(runId);
-  const { run, graph } = known;
-  const children = await childStatuses(it, known);
-  const files = await listedAtStart(it.store, run);
-  const interrupt = isEndedPhase(run.phase) ? undefined : openInterruptOf({ ...it, driver: it.runs }, known);
+export async function readSnapshot(
+  hosting: Hosting,
+  caller: Caller,
+  runId: string,
+): Promise<Answered<RunSnapshot>> {
+  const loadedRun = await ownRun(hosting, caller, runId);
+  if (!loadedRun) return refuseUnknownRun(runId);
+  const { run, graph } = loadedRun;
+  const children = await readChildStatuses(hosting, loadedRun);
+  const files = await listFilesAtStart(hosting.store, run);
+  const interrupt = isEndedPhase(run.phase)
+    ? undefined
+    : openInterruptOf({ ...hosting, driver: hosting.runs }, loadedRun);
   return {
     kind: "done",
     value: {
@@ -52,10 +62,10 @@ export async function snapshot(it: Hosting, caller: Caller, runId: string): Prom
   };
 }
 
-async function childStatuses(it: Hosting, { run }: KnownRun): Promise<ChildRun[]> {
+async function readChildStatuses(hosting: Hosting, { run }: LoadedRun): Promise<ChildRun[]> {
   const children = await Promise.all(
     childrenOf(run).map(async (runId) => {
-      const summary = (await it.store.entry(runId as CoordinationId))?.summary;
+      const summary = (await hosting.store.entry(runId as CoordinationId))?.summary;
       // What a peer calls its run may be the name of one here.
       const isOwn = summary?.parent?.runId === run.runId && summary.tenant === run.started.owner.tenant;
       return isOwn ? [{ runId, status: summary.status }] : [];
@@ -69,14 +79,14 @@ interface Range {
   readonly limit: number;
 }
 
-export async function events(
+export async function readEvents(
   { store }: Hosting,
   caller: Caller,
   runId: string,
   { from, limit }: Range,
 ): Promise<Answered<EventPage>> {
   const entry = await store.entry(runId as CoordinationId);
-  if (entry?.summary.tenant !== caller.tenant) return noRun(runId);
+  if (entry?.summary.tenant !== caller.tenant) return refuseUnknownRun(runId);
   // Whoever waits at the end of a log asks often.
   const page = from < entry.length ? await store.read(entry.runId, { from, limit }) : [];
   const end = (page.at(-1)?.sequence ?? from - 1) + 1;
@@ -84,14 +94,22 @@ export async function events(
   return { kind: "done", value: { events: page, isComplete } };
 }
 
-export async function ancestry(it: Hosting, caller: Caller, runId: string): Promise<Answered<Ancestry>> {
-  const entry = await it.store.entry(runId as CoordinationId);
-  if (entry?.summary.tenant !== caller.tenant) return noRun(runId);
-  const { hostId } = it.settings;
+export async function readAncestry(
+  hosting: Hosting,
+  caller: Caller,
+  runId: string,
+): Promise<Answered<Ancestry>> {
+  const entry = await hosting.store.entry(runId as CoordinationId);
+  if (entry?.summary.tenant !== caller.tenant) return refuseUnknownRun(runId);
+  const { hostId } = hosting.settings;
   const { parent } = entry.summary;
   if (!parent) return { kind: "done", value: { runId, hostId, parent: null } };
   const { wellKnownUrl, cause } = parent;
-  const told = { runId: parent.runId, hostId: parent.hostId, cause };
-  const value = { runId, hostId, parent: { ...told, ...(wellKnownUrl !== undefined && { wellKnownUrl }) } };
+  const ancestor = { runId: parent.runId, hostId: parent.hostId, cause };
+  const value = {
+    runId,
+    hostId,
+    parent: { ...ancestor, ...(wellKnownUrl !== undefined && { wellKnownUrl }) },
+  };
   return { kind: "done", value };
 }

@@ -4,7 +4,7 @@ import { readWorkflowDefinition } from "../../../contracts/workflows/workflow-de
 import { DISPATCH } from "../../../workflow/state/graph.ts";
 import { isSubWorkflow } from "../../../workflow/nodes/node-types.ts";
 import { isRecord } from "../../../workflow/state/values.ts";
-import { wholeDefinition } from "./abbreviated-definition.ts";
+import { expandDefinition } from "./abbreviated-definition.ts";
 import { refusalOf, refuse, type CreateParts } from "../driving/create-run.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { Answered, Caller, HostRefusal } from "../records/workflow-host.ts";
@@ -20,7 +20,7 @@ export async function registerWorkflow(
   { tenant }: Caller,
   value: unknown,
 ): Promise<Answered<{ readonly workflowId: string }>> {
-  const whole = wholeDefinition(value);
+  const whole = expandDefinition(value);
   // Before the rest is looked at: a client that lacks the capability learns that, and not what else is wrong.
   const missing = withoutCapability(whole, isOff);
   if (missing) return missing;

@@ -3,15 +3,15 @@ import { isoTimestamp } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import {
   isContentType,
-  workspaceEtag,
+  formatWorkspaceEtag,
   WORKSPACE_CONTENT_TYPE,
-  workspacePathProblem,
+  findWorkspacePathProblem,
   type WorkspaceContent,
   type WorkspaceScope,
 } from "../../../contracts/workflows/workspace.ts";
 import type { WorkspaceEntry, WorkspaceWritten } from "../../../ports/workspace-store.ts";
 import { refuse } from "../driving/create-run.ts";
-import { redacted } from "../records/memory-writes.ts";
+import { maskText } from "../records/memory-writes.ts";
 import type {
   Answered,
   HostRefusal,
@@ -22,7 +22,7 @@ import type {
 } from "../records/workflow-host.ts";
 import type { WorkspaceParts } from "../records/run-workspace.ts";
 
-export function tenantWorkspace(parts: WorkspaceParts, at: WorkspaceScope): TenantWorkspace {
+export function createTenantWorkspace(parts: WorkspaceParts, at: WorkspaceScope): TenantWorkspace {
   return {
     list: ({ prefix = "" }) => list(parts, at, prefix),
     read: (path, version) => read(parts, { at, path }, version),
@@ -53,22 +53,23 @@ async function read(
   { at, path }: Place,
   version: number | undefined,
 ): Promise<Answered<WorkspaceFile>> {
-  const invalid = invalidPath(path);
+  const invalid = refuseInvalidPath(path);
   if (invalid) return invalid;
   const found = await store.workspace.get(at, path, version === undefined ? {} : { version });
-  if (found?.kind !== "file" || found.content === undefined) return noFile(path, version);
+  if (found?.kind !== "file" || found.content === undefined) return refuseUnknownFile(path, version);
   return { kind: "done", value: { ...infoOf(found), content: found.content } };
 }
 
 async function write(
   { store, clock, secrets }: WorkspaceParts,
   { at, path }: Place,
-  { content: given, contentType = WORKSPACE_CONTENT_TYPE, ifMatch }: NewWorkspaceFile,
+  { content: contentGiven, contentType = WORKSPACE_CONTENT_TYPE, ifMatch }: NewWorkspaceFile,
 ): Promise<Answered<WorkspaceFile>> {
-  const invalid = invalidPath(path) ?? invalidType(contentType) ?? invalidText(given);
+  const invalid =
+    refuseInvalidPath(path) ?? refuseInvalidType(contentType) ?? refuseInvalidText(contentGiven);
   if (invalid) return invalid;
-  const text = redacted(given, secrets);
-  if (isTooLarge(given) || isTooLarge(text)) return TOO_LARGE;
+  const text = maskText(contentGiven, secrets);
+  if (isTooLarge(contentGiven) || isTooLarge(text)) return TOO_LARGE;
   const content: WorkspaceContent = { contentType, text };
   const updatedAt = isoTimestamp(clock.now());
   const written = await store.workspace.write({ at, path, content, updatedAt, ...(ifMatch && { ifMatch }) });
@@ -81,7 +82,7 @@ async function remove(
   { at, path }: Place,
   ifMatch: NewWorkspaceFile["ifMatch"],
 ): Promise<Answered<{ readonly version: number }>> {
-  const invalid = invalidPath(path);
+  const invalid = refuseInvalidPath(path);
   if (invalid) return invalid;
   const updatedAt = isoTimestamp(clock.now());
   const change = { at, path, content: null, updatedAt, ...(ifMatch && { ifMatch }) };
@@ -91,28 +92,28 @@ async function remove(
 }
 
 function infoOf({ path, version, contentType, sha256, updatedAt }: WorkspaceEntry): WorkspaceFileInfo {
-  return { path, contentType, version, etag: workspaceEtag(version, sha256), updatedAt };
+  return { path, contentType, version, etag: formatWorkspaceEtag(version, sha256), updatedAt };
 }
 
-function invalidPath(path: string): HostRefusal | undefined {
-  const problem = workspacePathProblem(path);
+function refuseInvalidPath(path: string): HostRefusal | undefined {
+  const problem = findWorkspacePathProblem(path);
   return problem === undefined ? undefined : refuse("validation_error", problem);
 }
 
-function invalidType(contentType: string): HostRefusal | undefined {
+function refuseInvalidType(contentType: string): HostRefusal | undefined {
   return isContentType(contentType)
     ? undefined
     : refuse("validation_error", "contentType is no media type, such as text/markdown");
 }
 
 /** What cannot be kept as it is would be read back as something else. */
-function invalidText(text: string): HostRefusal | undefined {
+function refuseInvalidText(text: string): HostRefusal | undefined {
   return text.isWellFormed()
     ? undefined
     : refuse("validation_error", "content is no Unicode text: it has half of a surrogate pair");
 }
 
-function noFile(path: string, version?: number): HostRefusal {
+function refuseUnknownFile(path: string, version?: number): HostRefusal {
   const which = version === undefined ? "" : ` with the version ${version}`;
   return refuse("not_found", `there is no file ${path}${which}`);
 }
@@ -139,6 +140,6 @@ function refusalOf(path: string, written: WorkspaceWritten): HostRefusal {
       return refuse("workspace_too_large", `a workspace has at most ${maxFiles} files`, { maxFiles });
     }
     default:
-      return noFile(path);
+      return refuseUnknownFile(path);
   }
 }

@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { SUPERVISOR } from "../../../workflow/state/graph.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
-import { noRun } from "./no-run.ts";
+import { refuseUnknownRun } from "./no-run.ts";
 import type { Answered, Caller, TurnWorkspace } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { readFiles } from "../records/run-workspace.ts";
@@ -17,15 +17,15 @@ export async function turnWorkspaces(
   { tenant }: Caller,
   runId: string,
 ): Promise<Answered<readonly TurnWorkspace[]>> {
-  const known = await runs.newest(runId as CoordinationId);
-  if (known?.run.started.owner.tenant !== tenant) return noRun(runId);
+  const loadedRun = await runs.newest(runId as CoordinationId);
+  if (loadedRun?.run.started.owner.tenant !== tenant) return refuseUnknownRun(runId);
   const turns: TurnWorkspace[] = [];
   let iteration = 1;
-  for (const event of await store.read(known.run.runId, { from: 0, limit: EVENTS_MAX })) {
+  for (const event of await store.read(loadedRun.run.runId, { from: 0, limit: EVENTS_MAX })) {
     if (event.type === "runOrchestrator.decided") iteration = event.payload.iteration + 1;
     if (event.type !== "node.started" || event.payload.typeId !== SUPERVISOR || event.payload.attempt > 0)
       continue;
-    const read = await readFiles(store, known.run, { before: event.sequence, paths: [], contentsMax: 0 });
+    const read = await readFiles(store, loadedRun.run, { before: event.sequence, paths: [], contentsMax: 0 });
     if ("files" in read) turns.push({ iteration, paths: read.files.map(({ path }) => path) });
   }
   return { kind: "done", value: turns };

@@ -3,7 +3,7 @@ import type { CoordinationId } from "../../../contracts/ids.ts";
 import { firstUnfit } from "../../../workflow/fit-for-log.ts";
 import {
   LLM_CACHE_KEY_RECIPE as recipe,
-  llmCacheKeyText,
+  createLlmCacheKeyText,
   readSemanticRequest,
 } from "../../../openwop/llm-cache-key.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
@@ -21,7 +21,7 @@ interface SeamParts extends Pick<WorkflowHostParts, "sha256" | "store"> {
   readonly sideEffects: SideEffects;
 }
 
-export function workflowSeams({
+export function createWorkflowSeams({
   runs,
   mockModel,
   sideEffects,
@@ -39,9 +39,9 @@ export function workflowSeams({
     programModel: ({ tenant }, nodeId, answers) => {
       mockModel.program(tenant, nodeId, answers);
     },
-    llmCacheKey: (given) => {
-      const request = readSemanticRequest(given);
-      const made = request && llmCacheKeyText(request);
+    llmCacheKey: (keyRequest) => {
+      const request = readSemanticRequest(keyRequest);
+      const made = request && createLlmCacheKeyText(request);
       return made?.ok ? { recipe, cacheKey: sha256(made.text) } : undefined;
     },
     sideEffects: ({ tenant }) => sideEffects.caused(tenant),
@@ -51,9 +51,9 @@ export function workflowSeams({
     },
     turnWorkspaces: (caller, runId) => turnWorkspaces({ runs, store }, caller, runId),
     setVariables: async ({ tenant }, runId, variables) => {
-      const gone: HostRefusal = refuse("not_found", `there is no run ${runId}`);
-      const known = await runs.newest(runId as CoordinationId);
-      if (known?.run.started.owner.tenant !== tenant) return gone;
+      const unknownRun: HostRefusal = refuse("not_found", `there is no run ${runId}`);
+      const loadedRun = await runs.newest(runId as CoordinationId);
+      if (loadedRun?.run.started.owner.tenant !== tenant) return unknownRun;
       const drafts = Object.entries(variables).map(
         ([name, next]) => ({ type: "variable.changed", payload: { name, next } }) as const,
       );
@@ -62,7 +62,7 @@ export function workflowSeams({
       const answered = await runs.ask(runId as CoordinationId, ({ run }) =>
         isEndedPhase(run.phase) ? { refused: refuse("run_not_pausable", "the run has ended") } : { drafts },
       );
-      return answered?.refused ?? (answered ? { kind: "done", value: { runId } } : gone);
+      return answered?.refused ?? (answered ? { kind: "done", value: { runId } } : unknownRun);
     },
   };
 }

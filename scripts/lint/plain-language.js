@@ -1,0 +1,105 @@
+/**
+ * Owns: the rules of our language that a machine can hold (docs: CONTRIBUTING.md, "Language").
+ *
+ * A function's name begins with a verb, or with `is`, `has` or `can`; `xOf` and `xFromY` name what they return. No variable
+ * is called by a pronoun or a bare participle. An object literal is not spread into an object literal.
+ */
+import { FIRST_WORDS } from "./verbs.js";
+
+const RETURNS_NOUN = /^[a-z][A-Za-z0-9]*(?:Of|From[A-Z][A-Za-z0-9]*)$/u;
+/** Bare participles and adjectives before `Of` say nothing about what is returned. */
+const VAGUE_NAMES = new Set(
+  "it its going own given told said asked taken sure held lost known done gone them those these what who".split(
+    " ",
+  ),
+);
+
+const firstWordOf = (name) => /^_?([a-z]+|[A-Z_]+$)/u.exec(name)?.[1] ?? name;
+
+function isPlainFunctionName(name) {
+  if (/^[A-Z_]/u.test(name)) return true;
+  const word = firstWordOf(name);
+  if (RETURNS_NOUN.test(name)) return !VAGUE_NAMES.has(word);
+  return FIRST_WORDS.has(word);
+}
+
+const isFunction = (node) => node?.type === "ArrowFunctionExpression" || node?.type === "FunctionExpression";
+
+const functionNames = {
+  meta: {
+    type: "suggestion",
+    schema: [],
+    messages: { verb: "`{{name}}` does not begin with a verb, nor with is, has or can." },
+  },
+  create(context) {
+    const check = (id) => {
+      if (id?.type !== "Identifier" || isPlainFunctionName(id.name)) return;
+      context.report({ node: id, messageId: "verb", data: { name: id.name } });
+    };
+    return {
+      FunctionDeclaration: ({ id }) => check(id),
+      VariableDeclarator: ({ id, init }) => isFunction(init) && check(id),
+    };
+  },
+};
+
+const variableNames = {
+  meta: {
+    type: "suggestion",
+    schema: [],
+    messages: { noun: "`{{name}}` is no noun of the domain: say what is in it." },
+  },
+  create(context) {
+    const check = (variable) => {
+      const [identifier] = variable.identifiers;
+      if (!identifier || !VAGUE_NAMES.has(variable.name)) return;
+      const { type } = variable.defs[0] ?? {};
+      if (type !== "Variable" && type !== "Parameter") return;
+      context.report({ node: identifier, messageId: "noun", data: { name: variable.name } });
+    };
+    return {
+      "Program:exit"(node) {
+        const visit = (scope) => {
+          for (const variable of scope.variables) check(variable);
+          for (const child of scope.childScopes) visit(child);
+        };
+        const { scopeManager } = context.sourceCode;
+        visit(scopeManager.acquire(node));
+      },
+    };
+  },
+};
+
+const literalSpreads = {
+  meta: {
+    type: "suggestion",
+    fixable: "code",
+    schema: [],
+    messages: { plain: "Write the properties of this object in the object around it." },
+  },
+  create(context) {
+    return {
+      "ObjectExpression > SpreadElement > ObjectExpression"(node) {
+        context.report({
+          node,
+          messageId: "plain",
+          fix(fixer) {
+            const { sourceCode } = context;
+            const [first, last] = [node.properties[0], node.properties.at(-1)];
+            if (!first || !last) return null;
+            const text = sourceCode.text.slice(first.range[0], last.range[1]);
+            return fixer.replaceText(node.parent, text);
+          },
+        });
+      },
+    };
+  },
+};
+
+export const plainLanguage = {
+  rules: {
+    "function-names": functionNames,
+    "variable-names": variableNames,
+    "literal-spreads": literalSpreads,
+  },
+};

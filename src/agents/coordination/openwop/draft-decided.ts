@@ -1,0 +1,26 @@
+/** Owns: what the protocol's log says of a decision, and who took it. */
+import type { OpenWopDraft } from "../contracts/run-event.ts";
+import { type EventId, type StepId } from "../contracts/ids.ts";
+import { type KnownCoordination } from "../ledger/state.ts";
+
+export function draftDecided(
+  state: KnownCoordination,
+  stepIds: readonly StepId[],
+  causationId: EventId,
+): OpenWopDraft {
+  return {
+    type: "runOrchestrator.decided",
+    nodeId: "orchestrator",
+    causationId,
+    payload: {
+      agentId: `agent:${state.created.ownerAgent}`,
+      decision: { kind: "next-worker", nextWorkerIds: [...stepIds] },
+      iteration: state.iterations + 1,
+    },
+  };
+}
+
+export function actorOf(state: KnownCoordination, stepId: StepId | undefined): string {
+  const agentId = (stepId && state.steps.get(stepId)?.spec.agentId) ?? state.created.ownerAgent;
+  return `agent:${agentId}`;
+}

@@ -1,5 +1,6 @@
 import js from "@eslint/js";
 import tseslint from "typescript-eslint";
+import { plainLanguage } from "./scripts/lint/plain-language.js";
 
 const PURE =
   "The core is pure: time, ids, seeds and randomness arrive as arguments; effects belong to runtime, infra and plugins.";
@@ -58,6 +59,15 @@ export default tseslint.config(
       ],
       "no-restricted-imports": ["error", { patterns: [{ group: ["node:*"], message: PURE }] }],
     },
+  },
+  {
+    files: ["**/*.ts"],
+    plugins: { language: plainLanguage },
+    rules: { "language/literal-spreads": "error", "no-useless-rename": "error" },
+  },
+  {
+    files: ["src/**/*.ts", "scripts/**/*.ts"],
+    rules: { "language/function-names": "error", "language/variable-names": "error" },
   },
   {
     files: ["test/**/*.ts", "scripts/**/*.ts"],

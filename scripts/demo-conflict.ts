@@ -25,19 +25,19 @@ export const CONFLICT_PLAN = {
 
 /** `draft` writes first and works on; `review` comes in between. */
 export const CONFLICT_RULES: readonly Rule[] = [
-  task(
+  createTask(
     DRAFT_TASK,
     { delayMs: 300, call: [write("Version 2.0 runs plans.\n")] },
     { delayMs: 3_500, say: "Version 2.0 runs plans." },
   ),
-  task(
+  createTask(
     REVIEW_TASK,
     { delayMs: 1_600, call: [write("reviewed\n")] },
     { delayMs: 600, say: "Somebody else holds notes.md; I left it as it is." },
   ),
 ];
 
-function task(phrase: string, ...turns: Turn[]): Rule {
+function createTask(phrase: string, ...turns: Turn[]): Rule {
   return { when: (text) => text.includes(phrase), turns };
 }
 
@@ -46,7 +46,7 @@ function write(content: string): NonNullable<Turn["call"]>[number] {
 }
 
 /** Resolves when the two have met, while the first of them is still at work. */
-export function untilConflict({ stateDir }: Gateway, timeoutMs: number): Promise<unknown> {
+export function waitForConflict({ stateDir }: Gateway, timeoutMs: number): Promise<unknown> {
   return waitFor(
     async () => {
       const ledger = await openLedgerForReading(joinLedgerPath(stateDir));
@@ -61,9 +61,9 @@ export function untilConflict({ stateDir }: Gateway, timeoutMs: number): Promise
 }
 
 /** What the model of the refused call was told; tool results are JSON. */
-export function refusalIn({ requests }: ScriptedModel): string | undefined {
-  const told = requests.flatMap(({ body }) => body.messages).filter(({ role }) => role === "tool");
-  const [sentence] = told.flatMap((message) => REFUSAL.exec(textOf(message)) ?? []);
+export function findRefusal({ requests }: ScriptedModel): string | undefined {
+  const toolMessages = requests.flatMap(({ body }) => body.messages).filter(({ role }) => role === "tool");
+  const [sentence] = toolMessages.flatMap((message) => REFUSAL.exec(textOf(message)) ?? []);
   return sentence?.replaceAll('\\"', '"');
 }
 

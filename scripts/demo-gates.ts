@@ -53,7 +53,7 @@ export const GATES_RULES: readonly Rule[] = [
 export async function approveWhile(
   gateway: Gateway,
   ended: Promise<unknown>,
-  told: (line: string) => void,
+  report: (line: string) => void,
 ): Promise<void> {
   let isOver = false;
   void ended.finally(() => (isOver = true)).catch(() => undefined);
@@ -65,7 +65,7 @@ export async function approveWhile(
       const { happened } = (await gateway.call("coordination.answer", { questionId, answer: "approve" })) as {
         readonly happened: string;
       };
-      told(`approved ${questionId}: ${happened}`);
+      report(`approved ${questionId}: ${happened}`);
     }
     await Promise.race([ended.catch(() => undefined), new Promise((resolve) => setTimeout(resolve, 300))]);
   }

@@ -67,36 +67,36 @@ export const DEMO_PLAN = {
 /** The first match answers. What the host announces comes before the tasks, which it may quote. */
 export const DEMO_RULES: readonly Rule[] = [
   { when: (text) => text.includes("has ended: "), turns: [{ delayMs: 200, say: "Thank you." }] },
-  task(DEMO_PLAN.steps[0].task, {
+  createTask(DEMO_PLAN.steps[0].task, {
     delayMs: 900,
     say: '{"changes":["plans","lanes","retries"]}',
   }),
-  failingFirst(DEMO_PLAN.steps[1].task),
-  task(DEMO_PLAN.steps[1].task, { delayMs: 700, say: "Plans run now, in lanes, with retries." }),
-  task(DEMO_PLAN.steps[2].task, {
+  createFailingRule(DEMO_PLAN.steps[1].task),
+  createTask(DEMO_PLAN.steps[1].task, { delayMs: 700, say: "Plans run now, in lanes, with retries." }),
+  createTask(DEMO_PLAN.steps[2].task, {
     delayMs: 2_200,
     say: "This release runs plans. Their steps go through lanes, and what fails is tried again.",
   }),
-  task(DEMO_PLAN.steps[3].task, { delayMs: 600, say: "They agree." }),
+  createTask(DEMO_PLAN.steps[3].task, { delayMs: 600, say: "They agree." }),
   {
-    when: (text, request) => isAnnounce(text) && ownTaskOf(request).includes(SQLITE_TASK),
+    when: (text, request) => isAnnounce(text) && taskOf(request).includes(SQLITE_TASK),
     turns: [{ delayMs: 200, say: SQLITE_RESULT }],
   },
   { when: isAnnounce, turns: [{ delayMs: 100, say: "Noted." }] },
-  task(BENCHMARK_TASK, {
+  createTask(BENCHMARK_TASK, {
     delayMs: 900,
     say: "About 3,100 durable appends a second one by one, 25,000 in groups of 100.",
   }),
-  task(
+  createTask(
     SQLITE_TASK,
     { delayMs: 400, spawn: [{ label: "benchmarks", task: BENCHMARK_TASK }] },
     { delayMs: 200, say: "Waiting for the figures." },
   ),
-  task(POSTGRES_TASK, {
+  createTask(POSTGRES_TASK, {
     delayMs: 1_500,
     say: "PostgreSQL: many writers on many machines, and LISTEN to hear of news.",
   }),
-  task(
+  createTask(
     DEMO_TASK,
     {
       delayMs: 300,
@@ -109,12 +109,12 @@ export const DEMO_RULES: readonly Rule[] = [
   ),
 ];
 
-function task(phrase: string, ...turns: Turn[]): Rule {
+function createTask(phrase: string, ...turns: Turn[]): Rule {
   return { when: (text) => text.includes(phrase), turns };
 }
 
 /** The model is out of order for the first session that asks. */
-function failingFirst(phrase: string): Rule {
+function createFailingRule(phrase: string): Rule {
   let first: string | undefined;
   return {
     when: (text, { messages }) => {
@@ -128,7 +128,7 @@ function failingFirst(phrase: string): Rule {
 }
 
 /** What the session was created for. */
-function ownTaskOf({ messages }: ChatRequest): string {
+function taskOf({ messages }: ChatRequest): string {
   const first = messages.find((message) => message.role === "user");
   return first ? textOf(first) : "";
 }

@@ -13,10 +13,11 @@ import { joinLedgerPath, openLedgerForReading } from "../src/plugins/compose.ts"
 import { startGateway, type Gateway, type GatewayOptions } from "../test/support/gateway.ts";
 import { startScriptedModel, type ScriptedModel } from "../test/support/scripted-model.ts";
 import { waitFor } from "../test/support/wait-for.ts";
-import { CONFLICT_PLAN, CONFLICT_RULES, refusalIn, untilConflict } from "./demo-conflict.ts";
+import { CONFLICT_PLAN, CONFLICT_RULES, findRefusal, waitForConflict } from "./demo-conflict.ts";
 import { approveWhile, GATES_CONFIG, GATES_PLAN, GATES_RULES } from "./demo-gates.ts";
 import { DEMO_PLAN, DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
-import { packInto } from "./pack.ts";
+import { packProject } from "./pack.ts";
+import { describeError } from "../src/agents/coordination/std/describe-error.ts";
 
 const HELP = `Usage: npm run demo -- [options]
 
@@ -49,7 +50,7 @@ interface Options {
   readonly apiKeyEnv?: string | undefined;
 }
 
-async function main(): Promise<number> {
+async function run(): Promise<number> {
   const options = readOptions();
   if (!options) return 0;
   const startedAt = performance.now();
@@ -58,12 +59,12 @@ async function main(): Promise<number> {
   let gateway: Gateway | undefined;
   try {
     say("Packing the plugin ...");
-    const tarball = packInto(folder);
+    const tarball = packProject(folder);
     model = options.baseUrl ? undefined : await startScriptedModel({ rules: RULES });
     say("Installing it into a fresh OpenClaw home and starting the gateway ...");
     gateway = await startGateway({
       plugin: { kind: "packed", tarball },
-      ...modelOptions(options, model),
+      ...createModelOptions(options, model),
       pluginConfig: CONFIG,
     });
     say(
@@ -76,10 +77,12 @@ async function main(): Promise<number> {
     const planned = await runPlan(gateway, DEMO_PLAN, patienceMs);
     show(gateway, planned);
     const contested = await runConflict(gateway, model, patienceMs);
-    const held = await runHeld(gateway, patienceMs);
+    const heldRun = await runHeld(gateway, patienceMs);
     report(gateway, planned, performance.now() - startedAt);
     if (options.keep) await keep(gateway);
-    return [spawned, planned, contested, held].every(({ summary }) => summary.status === "success") ? 0 : 1;
+    return [spawned, planned, contested, heldRun].every(({ summary }) => summary.status === "success")
+      ? 0
+      : 1;
   } finally {
     await gateway?.stop();
     await model?.close();
@@ -114,7 +117,7 @@ function readOptions(): Options | undefined {
   return options;
 }
 
-function modelOptions(
+function createModelOptions(
   options: Options,
   scripted: ScriptedModel | undefined,
 ): Pick<GatewayOptions, "modelBaseUrl" | "configPatch" | "env"> {
@@ -145,12 +148,12 @@ function modelOptions(
 
 async function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
   await gateway.agent({ message: DEMO_TASK, sessionKey: SESSION, timeoutMs: patienceMs });
-  return newestOnceEnded(gateway, patienceMs);
+  return waitForNewest(gateway, patienceMs);
 }
 
 async function runPlan(gateway: Gateway, plan: object, patienceMs: number): Promise<RunEntry> {
   await gateway.call("coordination.plan.run", { plan });
-  return newestOnceEnded(gateway, patienceMs);
+  return waitForNewest(gateway, patienceMs);
 }
 
 /** A real model may do as it likes, and need not meet the other; the scripted one does. */
@@ -163,15 +166,15 @@ async function runConflict(
   const ended = runPlan(gateway, CONFLICT_PLAN, patienceMs);
   const ledger = ["--ledger", joinLedgerPath(gateway.stateDir)];
   if (scripted) {
-    await Promise.race([untilConflict(gateway, patienceMs), ended]);
+    await Promise.race([waitForConflict(gateway, patienceMs), ended]);
     process.stdout.write("\n");
-    cli("claims", ...ledger);
+    runCli("claims", ...ledger);
   }
   const entry = await ended;
-  const refusal = scripted && refusalIn(scripted);
+  const refusal = scripted && findRefusal(scripted);
   if (refusal !== undefined) process.stdout.write(`\nThe second one was told: ${refusal}\n`);
   process.stdout.write("\n");
-  cli("conflicts", ...ledger);
+  runCli("conflicts", ...ledger);
   show(gateway, entry);
   return entry;
 }
@@ -181,14 +184,14 @@ async function runHeld(gateway: Gateway, patienceMs: number): Promise<RunEntry> 
   const ended = runPlan(gateway, GATES_PLAN, patienceMs);
   await approveWhile(gateway, ended, say);
   const entry = await ended;
-  cli("questions", "--all", "--ledger", joinLedgerPath(gateway.stateDir));
+  runCli("questions", "--all", "--ledger", joinLedgerPath(gateway.stateDir));
   show(gateway, entry);
   return entry;
 }
 
-function newestOnceEnded(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
+function waitForNewest(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
   const ledgerPath = joinLedgerPath(gateway.stateDir);
-  let told = "";
+  let lastLine = "";
   return waitFor(
     async () => {
       const ledger = await openLedgerForReading(ledgerPath);
@@ -197,7 +200,7 @@ function newestOnceEnded(gateway: Gateway, patienceMs: number): Promise<RunEntry
         if (!newest) throw new Error("the agent spawned nothing");
         const { steps, status } = newest.summary;
         const progress = `${steps.total - steps.open} of ${steps.total} steps done`;
-        if (progress !== told) say((told = progress));
+        if (progress !== lastLine) say((lastLine = progress));
         return status === "running" ? undefined : newest;
       } finally {
         await ledger.close();
@@ -209,20 +212,20 @@ function newestOnceEnded(gateway: Gateway, patienceMs: number): Promise<RunEntry
 
 function show(gateway: Gateway, { runId }: RunEntry): void {
   process.stdout.write("\n");
-  cli("timeline", runId, "--ledger", joinLedgerPath(gateway.stateDir));
+  runCli("timeline", runId, "--ledger", joinLedgerPath(gateway.stateDir));
   process.stdout.write("\n");
 }
 
 function report(gateway: Gateway, { runId }: RunEntry, elapsedMs: number): void {
   const ledgerPath = joinLedgerPath(gateway.stateDir);
-  cli("verify", "--ledger", ledgerPath);
+  runCli("verify", "--ledger", ledgerPath);
   process.stdout.write(`\nThe ledger lies in ${ledgerPath}\n`);
   process.stdout.write(`Look around:  npm run -s cli -- events ${runId} --ledger ${ledgerPath}\n`);
   process.stdout.write(`The demo took ${(elapsedMs / 1_000).toFixed(0)} s.\n`);
 }
 
 /** The packed command line itself, so that the picture is the one that users see. */
-function cli(...args: readonly string[]): void {
+function runCli(...args: readonly string[]): void {
   const main = join(import.meta.dirname, "..", "dist", "plugins", "cli", "main.js");
   const { status } = spawnSync(process.execPath, [main, ...args], { stdio: "inherit" });
   if (status !== 0) throw new Error(`openclaw-coordination ${args.join(" ")} ended with ${String(status)}`);
@@ -264,7 +267,7 @@ function say(text: string): void {
   process.stderr.write(`${styleText("dim", "demo")}  ${text}\n`);
 }
 
-process.exitCode = await main().catch((error: unknown) => {
-  process.stderr.write(`demo: ${error instanceof Error ? error.message : String(error)}\n`);
+process.exitCode = await run().catch((error: unknown) => {
+  process.stderr.write(`demo: ${describeError(error)}\n`);
   return 1;
 });

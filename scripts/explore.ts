@@ -11,12 +11,13 @@ const ROOT = join(import.meta.dirname, "..");
 const ROUNDS = Number(process.env["EXPLORE_ROUNDS"] ?? 20);
 const DRAWS = /"fast-check"|SWEEP_SEED/u;
 
-function main(named: readonly string[]): number {
-  const files = named.length > 0 ? named : globSync("test/**/*.test.ts", { cwd: ROOT }).filter(draws).sort();
+function run(named: readonly string[]): number {
+  const files =
+    named.length > 0 ? named : globSync("test/**/*.test.ts", { cwd: ROOT }).filter(isDrawing).sort();
   for (let round = 1; round <= ROUNDS; round += 1) {
     const seed = String(randomInt(2 ** 31));
     console.log(`\nround ${round} of ${ROUNDS}: PROPERTY_SEED=${seed} SWEEP_SEED=${seed}`);
-    const status = play(files, { PROPERTY_SEED: seed, SWEEP_SEED: seed });
+    const status = runTests(files, { PROPERTY_SEED: seed, SWEEP_SEED: seed });
     if (status === 0) continue;
     console.error(
       `\nPlay it again with\n  PROPERTY_SEED=${seed} SWEEP_SEED=${seed} npm run test:fast -- FILE\n` +
@@ -28,18 +29,18 @@ function main(named: readonly string[]): number {
 }
 
 /** Whether a test, or a suite that it runs, draws its histories. */
-function draws(file: string): boolean {
+function isDrawing(file: string): boolean {
   if (file.includes("node_modules")) return false;
   const source = readFileSync(join(ROOT, file), "utf8");
   return (
     DRAWS.test(source) ||
     [...source.matchAll(/"(?<suite>\.[^"]*\.suite\.ts)"/gu)].some(({ groups }) =>
-      draws(join(dirname(file), groups?.["suite"] ?? "")),
+      isDrawing(join(dirname(file), groups?.["suite"] ?? "")),
     )
   );
 }
 
-function play(files: readonly string[], env: Record<string, string>): number {
+function runTests(files: readonly string[], env: Record<string, string>): number {
   const vitest = ["node_modules/vitest/vitest.mjs", "run", "--project", "fast", "--reporter=dot"];
   const { status, signal } = spawnSync(process.execPath, [...vitest, ...files], {
     cwd: ROOT,
@@ -49,4 +50,4 @@ function play(files: readonly string[], env: Record<string, string>): number {
   return status ?? (signal ? 130 : 1);
 }
 
-process.exitCode = main(process.argv.slice(2));
+process.exitCode = run(process.argv.slice(2));

@@ -12,7 +12,7 @@ const { version } = JSON.parse(readFileSync(new URL("../package.json", import.me
   version: string;
 };
 
-export function manifestText(): string {
+export function formatManifest(): string {
   const { $schema: _, ...configSchema } = z.toJSONSchema(pluginConfigSchema, {
     io: "input",
     target: "draft-7",
@@ -38,7 +38,7 @@ export function manifestText(): string {
 }
 
 if (import.meta.main) {
-  const text = manifestText();
+  const text = formatManifest();
   if (!process.argv.includes("--check")) writeFileSync(MANIFEST, text);
   else if (readFileSync(MANIFEST, "utf8") !== text) {
     console.error("openclaw.plugin.json differs from the config schema: run `npm run manifest`");

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { installInto, packInto } from "./pack.ts";
+import { installInto, packProject } from "./pack.ts";
 
 const PROBE = `
 import { composeCoordinator, openLedgerForReading, systemClock } from "./dist/plugins/compose.js";
@@ -32,7 +32,7 @@ if (admission.kind !== "admitted" || !ok || events !== 6) throw new Error(JSON.s
 
 const folder = mkdtempSync(join(tmpdir(), "coordination-smoke-"));
 try {
-  const plugin = installInto(join(folder, "plugin"), packInto(folder));
+  const plugin = installInto(join(folder, "plugin"), packProject(folder));
   for (const needed of ["openclaw.plugin.json", "README.md", "LICENSE", "CHANGELOG.md"]) {
     if (!readdirSync(plugin).includes(needed)) throw new Error(`the package lacks ${needed}`);
   }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 const ROOT = join(import.meta.dirname, "..");
 
 /** Builds, packs into `folder` and returns the tarball's path. */
-export function packInto(folder: string): string {
+export function packProject(folder: string): string {
   mkdirSync(folder, { recursive: true });
   check(process.execPath, ["scripts/build.ts"], ROOT);
   const packed = check(
@@ -14,11 +14,11 @@ export function packInto(folder: string): string {
     ["pack", "--ignore-scripts", "--json", "--loglevel=error", "--pack-destination", folder],
     ROOT,
   );
-  return join(folder, tarballName(JSON.parse(packed)));
+  return join(folder, readTarballName(JSON.parse(packed)));
 }
 
 /** npm 11 and older print an array, newer ones an object by package name. */
-function tarballName(printed: unknown): string {
+function readTarballName(printed: unknown): string {
   const packages = Array.isArray(printed) ? (printed as unknown[]) : Object.values(printed as object);
   return (packages[0] as { filename: string }).filename;
 }

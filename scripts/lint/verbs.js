@@ -10,7 +10,7 @@ deactivate decide declare decode decrypt dedupe defer define delay delegate dele
 destroy detect determine diff disable discard discover dispatch display distribute divide do draft drain draw drive drop
 echo edit emit enable encode end enqueue ensure enter enumerate equal escalate escape establish estimate evaluate evict
 evolve examine exchange exclude execute exit expand expect expire explain export extend extract
-fail fetch fill filter find finish fit flatten flush fold follow forbid forge forget fork format forward freeze
+fade fail fetch fill filter find finish fit flatten flush fold follow forbid forge forget fork format forward freeze
 gather generate get give grant group grow guard
 halt hand handle harvest hash hide hold
 identify ignore import include indent index infer inform inject insert inspect install interpret interrupt invoke isolate
@@ -19,7 +19,7 @@ label lay learn leave lift limit link list listen load locate lock log look lowe
 make map mark mask match measure merge migrate mint mirror move
 name narrow negotiate normalize note notify number
 observe omit open operate order overlay overwrite own
-pad page paint parse partition pass pause perform persist pick pin place plan point poll prefer prepare present preserve
+pack pad page paint pair parse partition pass pause perform persist pick pin place plan point poll prefer prepare present preserve
 prettify preview print probe proceed process produce project propose prove provide publish pull pump purge push put
 qualify query quote
 race raise rank reach react read rebuild recall receive recognize recompute reconcile record recover redact redirect reduce
@@ -27,7 +27,7 @@ refer refold refresh refuse register reject relate relay release reload remember
 replace replay reply report represent request require reserve reset resolve respond restart restore restrict resume retain
 retarget retry return reuse reverse revert revise revoke rewrite ring round route rule run
 salvage sample sanitize satisfy save say scan schedule score seal search see select send separate serialize serve set settle
-share shift shorten show shut sign simulate skip slice sort spawn spend splice split spread stamp start state step stop store
+share shift shorten show shut sign simulate skip slice sort spawn spend splice split spread stabilize stamp start state step stop store
 stream strip submit subscribe substitute subtract suggest sum summarize supply support suspend swap sweep switch synchronize
 tag tail take tally tell terminate test throttle throw tidy time toggle touch trace track transform translate traverse treat
 trim trip truncate trust try turn

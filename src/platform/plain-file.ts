@@ -7,7 +7,7 @@ import { chmodSync, lstatSync, statSync, type Stats } from "node:fs";
 const WRITABLE_BY_OTHERS = 0o022;
 
 /** What is wrong with the file, as the end of a sentence that begins with its path; nothing for one that is not there. */
-export function unsafeFile(path: string): string | undefined {
+export function findFileFault(path: string): string | undefined {
   const link = lstatSync(path, { throwIfNoEntry: false });
   const file = statSync(path, { throwIfNoEntry: false });
   if (!link || !file) return link ? "is a link to nothing" : undefined;

@@ -86,7 +86,7 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
   logger.info({ baseUrl, workflows, tenants }, "serves OpenWOP");
   return createServed(
     { running, chats: createChatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
-    lazy(() => faceOf(options, { running, tokens })),
+    createLazy(() => faceOf(options, { running, tokens })),
   );
 }
 
@@ -223,7 +223,7 @@ interface Lazy<T> {
   made(): Promise<T> | undefined;
 }
 
-function lazy<T>(load: () => Promise<T>): Lazy<T> {
+function createLazy<T>(load: () => Promise<T>): Lazy<T> {
   let loaded: Promise<T> | undefined;
   return { get: () => (loaded ??= load()), made: () => loaded };
 }

@@ -28,6 +28,7 @@ import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
+import { createOnce } from "../agents/coordination/std/load-once.ts";
 
 export { systemClock };
 
@@ -104,7 +105,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
   checkShares(options);
   const ledger = await ledgerOf(options);
   const outbound = outboundOf(options);
-  const contract = lazy(async () =>
+  const contract = createOnce(async () =>
     (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
   const host = createWorkflowHost({
@@ -225,7 +226,7 @@ interface Outbound {
 
 /** Each library is loaded with the first node that needs it. */
 function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOptions): Outbound {
-  const fetch = lazy(async (): Promise<SafeFetch> => {
+  const fetch = createOnce(async (): Promise<SafeFetch> => {
     const { createSafeFetch } = await import("../infra/http/safe-fetch.ts");
     return createSafeFetch({
       clock: systemClock,
@@ -236,15 +237,15 @@ function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOption
   });
   const calls = { clock: systemClock, timeoutMs: CALL_TIMEOUT_MS };
   return {
-    peers: lazy(async () => {
+    peers: createOnce(async () => {
       const { createPeerHosts } = await import("../infra/peer/peer-hosts.ts");
-      const { namedPeers } = await import("../infra/peer/named-peers.ts");
+      const { createNamedPeers: namedPeers } = await import("../infra/peer/named-peers.ts");
       const { withTokens } = await import("../infra/http/tokens.ts");
       const signed = withTokens(await fetch(), options.peerTokens, readVariable);
       const peers = createPeerHosts({ fetch: signed, clock: systemClock, charsMax: CALL_BYTES_MAX });
       return namedPeers(peers, peersOf(options));
     }),
-    tools: lazy(async () => {
+    tools: createOnce(async () => {
       const { createMcpCaller, createMcpLister } = await import("../infra/mcp/mcp-caller.ts");
       const { createA2aCaller } = await import("../infra/a2a/a2a-caller.ts");
       const parts = { ...calls, fetch: await fetch() };
@@ -254,7 +255,7 @@ function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOption
         sendA2a: createA2aCaller(parts),
       };
     }),
-    chat: lazy(async () => {
+    chat: createOnce(async () => {
       const { chat, model } = options;
       if (chat) return chat;
       if (!model) return noModel;
@@ -283,8 +284,3 @@ const noModel: ChatModel = {
       message: "no model is configured: say which with --model-url and --model",
     }),
 };
-
-function lazy<T>(load: () => Promise<T>): () => Promise<T> {
-  let loaded: Promise<T> | undefined;
-  return () => (loaded ??= load());
-}

@@ -40,6 +40,7 @@ import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
 import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
+import { createOnce } from "../agents/coordination/std/load-once.ts";
 
 /** A gateway must not be blocked by another process's lock for longer than this. */
 const GATEWAY_BUSY_TIMEOUT_MS = 100;
@@ -114,7 +115,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
   });
   const acp = createLazyAcpRunner(options);
   const lanes = createPQueueLanes(limits, systemClock);
-  const contract = lazy(async () =>
+  const contract = createOnce(async () =>
     (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
   const take: TakeChannelAnswer = async (request, through) => {
@@ -135,7 +136,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     onPlan: options.onPlan,
     runnerOf: (agent) => (programs.has(agent) ? "acp_stdio" : "subagent"),
     files: createRealFiles(),
-    textMerge: lazy(async () => (await import("../infra/merge/line-merge.ts")).createLineMerge()),
+    textMerge: createOnce(async () => (await import("../infra/merge/line-merge.ts")).createLineMerge()),
     conflicts: config.conflicts,
     workspaceOf: options.workspaceOf,
     refOf: (text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) }),
@@ -149,7 +150,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
     reads: readsOf(store, coordinator),
     workflows: store.workflows,
     laneMetrics: () => lanes.metrics(),
-    signedAnswers: lazy(() => answerCheck(config)),
+    signedAnswers: createOnce(() => answerCheck(config)),
     close: async () => {
       try {
         await coordinator.stop();
@@ -181,7 +182,7 @@ function gatesOf(
   return {
     gates,
     escalations,
-    verifier: lazy(async () =>
+    verifier: createOnce(async () =>
       (await import("../infra/verify/create-verifier.ts")).createVerifier({
         contract,
         logger,
@@ -220,11 +221,6 @@ function settingsOf({ lanes, contentRetentionDays, ...config }: Phase1Config): S
     ...(perAgentMax !== undefined && { perAgentMax }),
     contentMs: contentRetentionDays * DAY_MS,
   };
-}
-
-function lazy<T>(load: () => Promise<T>): () => Promise<T> {
-  let loaded: Promise<T> | undefined;
-  return () => (loaded ??= load());
 }
 
 /** The protocol's library is loaded with the first step that needs it. */

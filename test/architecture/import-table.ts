@@ -27,10 +27,13 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   "core/contracts/config": { folders: "core/contracts core/contracts/workflows", packages: "zod" },
   "core/openwop": { folders: "core/contracts core/ledger" },
   "core/ports": { types: "core/contracts core/contracts/workflows" },
-  "core/workflow/state": { folders: "core/contracts core/contracts/workflows", packages: "immutable re2js" },
+  "core/workflow/state": {
+    folders: "core/contracts core/std core/contracts/workflows",
+    packages: "immutable re2js",
+  },
   "core/gates": { folders: "core/contracts", types: "core/contracts/config" },
   "core/workflow/node-contract": {
-    folders: "core/contracts core/workflow/state",
+    folders: "core/contracts core/std core/workflow/state",
     types: "core/contracts/workflows",
   },
   "core/dispatch": {
@@ -38,7 +41,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
       "core/contracts core/arbitration core/escalation core/lanes core/ledger core/plan core/openwop core/gates",
   },
   "core/workflow/nodes": {
-    folders: "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract",
+    folders:
+      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract",
   },
   "core/replay": {
     folders:
@@ -46,9 +50,12 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/workflow": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes",
+      "core/contracts core/std core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes",
   },
-  "core/runtime/log": { folders: "core/contracts core/ledger core/plan core/dispatch", types: "core/ports" },
+  "core/runtime/log": {
+    folders: "core/contracts core/std core/ledger core/plan core/dispatch",
+    types: "core/ports",
+  },
   "core/runtime/environment": {
     folders: "core/contracts",
     types: "core/ledger core/contracts/config core/ports core/runtime/log",
@@ -73,7 +80,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/attempts": {
     folders:
-      "core/contracts core/ledger core/plan core/gates core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
+      "core/contracts core/std core/ledger core/plan core/gates core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results",
     types: "core/ports",
   },
   "core/runtime/spawns": {
@@ -82,11 +89,12 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/agents": {
     folders:
-      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models",
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models",
     types: "core/ports",
   },
   "core/runtime/questions": {
-    folders: "core/contracts core/escalation core/ledger core/plan core/runtime/log core/runtime/attempts",
+    folders:
+      "core/contracts core/std core/escalation core/ledger core/plan core/runtime/log core/runtime/attempts",
     types: "core/ports core/dispatch core/runtime/environment",
   },
   "core/runtime/workflow-host/driving": {
@@ -106,28 +114,28 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/effects": {
     folders:
-      "core/contracts core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans",
+      "core/contracts core/std core/ledger core/dispatch core/runtime/log core/runtime/environment core/runtime/held-results core/runtime/attempts core/runtime/questions core/runtime/plans",
     types: "core/lanes core/ports core/runtime/spawns",
   },
   "core/runtime/workflow-host/requests": {
     folders:
-      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects",
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/effects",
     types: "core/ports",
   },
   "core/runtime": {
     folders:
-      "core/contracts core/ledger core/openwop core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
+      "core/contracts core/std core/ledger core/openwop core/dispatch core/replay core/runtime/log core/runtime/environment core/runtime/arbiter core/runtime/held-results core/runtime/spawns core/runtime/questions core/runtime/plans core/runtime/effects",
     types: "core/plan core/contracts/config core/ports",
   },
   "core/runtime/workflow-host": {
     folders:
-      "core/contracts core/contracts/workflows core/openwop core/workflow/state core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/requests",
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/requests",
     types: "core/ports core/workflow/node-contract core/runtime/log core/runtime",
   },
   core: { folders: "core/contracts core/contracts/config core/runtime", types: "core/ports" },
   "infra/a2a": { folders: "core/workflow infra/http", types: "core/ports", packages: "@a2a-js/sdk" },
   "infra/acp": {
-    folders: "core/contracts",
+    folders: "core/contracts core/std",
     types: "core/contracts/config core/ports",
     packages: "@agentclientprotocol/sdk node:*",
   },
@@ -143,13 +151,13 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/log": { types: "core/ports", packages: "pino" },
   "infra/mcp": {
-    folders: "core/workflow infra/http",
+    folders: "core/std core/workflow infra/http",
     types: "core/ports",
     packages: "@modelcontextprotocol/sdk",
   },
   "infra/merge": { folders: "core/contracts", types: "core/ports", packages: "node-diff3" },
   "infra/model": {
-    folders: "core/workflow infra/http",
+    folders: "core/std core/workflow infra/http",
     types: "core/ports",
     packages: "@ai-sdk/openai-compatible ai",
   },
@@ -165,12 +173,12 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/database": {
-    folders: "core/contracts core/contracts/workflows platform",
+    folders: "core/contracts core/std core/contracts/workflows platform",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },
   "infra/sqlite/inspect": {
-    folders: "core/contracts infra/sqlite/database infra/sqlite/workflows",
+    folders: "core/contracts core/std infra/sqlite/database infra/sqlite/workflows",
     types: "core/contracts/workflows core/ports",
     packages: "better-sqlite3 node:*",
   },
@@ -216,30 +224,30 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:* zod",
   },
   "plugins/openwop": {
-    folders: "plugins/openwop/http plugins/openwop/routes plugins/openwop/conformance",
+    folders: "core/std plugins/openwop/http plugins/openwop/routes plugins/openwop/conformance",
     types: "core/contracts core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
   plugins: {
     folders:
-      "core/contracts core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens plugins/openwop/http plugins/openwop/conformance plugins/openwop",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/runtime/workflow-host/records core/runtime/spawns core/runtime/workflow-host/agents core/runtime core/runtime/workflow-host infra/clock infra/files infra/health infra/http infra/lanes infra/log infra/sqlite infra/tokens plugins/openwop/http plugins/openwop/conformance plugins/openwop",
     types:
       "core/ports core/runtime/log core/runtime/environment core/runtime/questions infra/webhook plugins/hooks",
     lazy: "infra/a2a infra/acp infra/json-schema infra/mcp infra/merge infra/model infra/peer infra/verify infra/webhook plugins/cli/files",
     packages: "node:*",
   },
   "plugins/openclaw/host": {
-    folders: "core/contracts core/contracts/config plugins",
+    folders: "core/contracts core/std core/contracts/config plugins",
     types: "core/ports",
     packages: "node:* openclaw zod",
   },
   "plugins/cli/terminal": {
-    folders: "core/contracts",
+    folders: "core/contracts core/std",
     types: "core/runtime/log plugins/openclaw/host",
     packages: "commander node:*",
   },
   "plugins/openclaw/openwop": {
-    folders: "core/contracts plugins/openclaw/host",
+    folders: "core/contracts core/std plugins/openclaw/host",
     types: "core/contracts/config core/ports plugins",
     lazy: "plugins",
     packages: "node:* zod",
@@ -257,7 +265,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/runtime-access": {
     folders:
-      "core/contracts core/contracts/config core/gates core/runtime/environment core/runtime/held-results plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
+      "core/contracts core/std core/contracts/config core/gates core/runtime/environment core/runtime/held-results plugins/hooks plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners",
     types: "core/ports core/runtime/log core/runtime/questions core/runtime/plans core/runtime",
     packages: "node:*",
   },
@@ -286,7 +294,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     types: "core/contracts",
   },
   "plugins/openclaw/writes": {
-    folders: "core/contracts plugins/openclaw/runtime-access",
+    folders: "core/contracts core/std plugins/openclaw/runtime-access",
     types: "core/contracts/config core/runtime/arbiter plugins/openclaw/host",
     packages: "node:* zod",
   },
@@ -305,7 +313,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/plans": {
     folders:
-      "core/contracts core/plan core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions",
+      "core/contracts core/std core/plan core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions",
     types: "core/runtime/log core/runtime/plans",
     packages: "node:* zod",
   },
@@ -316,7 +324,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw": {
     folders:
-      "core/contracts core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes",
+      "core/contracts core/std core/runtime/questions plugins plugins/openclaw/host plugins/openclaw/openwop plugins/openclaw/runners plugins/openclaw/runtime-access plugins/openclaw/chats plugins/openclaw/spawns plugins/openclaw/withholding plugins/openclaw/writes",
     types: "plugins/openclaw/questions plugins/openclaw/plans",
     lazy: "plugins/openclaw/questions plugins/openclaw/plans plugins/cli",
   },

@@ -116,7 +116,9 @@ describe("a run that a chat began", () => {
     async (kind) => {
       const resolved: unknown[] = [];
       const snapshot = {
-        ...{ runId: "run-1", status: "waiting-input", owner: { principal: SENDER.principal } },
+        runId: "run-1",
+        status: "waiting-input",
+        owner: { principal: SENDER.principal },
         interrupt: { nodeId: "n", kind, data: {} },
       };
       const started = { type: "run.started", payload: { agent: { agentId: "a", source: "chat-mention" } } };
@@ -129,11 +131,15 @@ describe("a run that a chat began", () => {
             resolved.push(given);
             return Promise.resolve({ kind: "refused", code: "validation_error", message: "no" });
           },
-          ...{ agents: () => [], watch: () => () => undefined },
+          agents: () => [],
+          watch: () => () => undefined,
         },
       } as never);
       const told = await chats.answer({
-        ...{ sender: SENDER, runId: "run-1", answer: "approve", isOtherSessionNeeded: false },
+        sender: SENDER,
+        runId: "run-1",
+        answer: "approve",
+        isOtherSessionNeeded: false,
         wait: { ms: 1 },
       } as never);
       expect(told).toMatchObject({ kind: "refused" });

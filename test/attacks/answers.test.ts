@@ -72,7 +72,7 @@ describe("an agent's doubt", () => {
   it.each([{}, null, "no", { action: "deny" }, { action: "REJECT" }, { approved: false }])(
     "that is in a log with %j as its answer lets nothing go on",
     (resumeValue) => {
-      const view = { own: { answers: [{ resumeValue }] } };
+      const view = { nodeRun: { answers: [{ resumeValue }] } };
       expect(mockAgent.step(view as never)).toMatchObject({ kind: "fail" });
     },
   );

@@ -122,9 +122,19 @@ function serve(
   token: string,
 ): ReturnType<typeof startServing> {
   return startServing({
-    ...{ ledgerPath, definitions: [definition], version: "0.0.0", port: 0, hostname: "127.0.0.1" },
+    ledgerPath,
+    definitions: [definition],
+    version: "0.0.0",
+    port: 0,
+    hostname: "127.0.0.1",
     tokens: [{ tenant: "first", token }],
-    ...{ allowRemote: false, testSeams: false, verbose: false, privateOrigins: [], peerTokens: {} },
-    ...{ confidenceFloor: 0.5, escalationThreshold: 0.7, log: () => undefined },
+    allowRemote: false,
+    testSeams: false,
+    verbose: false,
+    privateOrigins: [],
+    peerTokens: {},
+    confidenceFloor: 0.5,
+    escalationThreshold: 0.7,
+    log: () => undefined,
   });
 }

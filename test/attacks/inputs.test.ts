@@ -4,11 +4,11 @@ import BetterSqlite3 from "better-sqlite3";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { PeerHosts } from "../../src/agents/coordination/ports/outbound.ts";
 import { createPeerHosts } from "../../src/infra/peer/peer-hosts.ts";
-import { namedPeers } from "../../src/infra/peer/named-peers.ts";
+import { createNamedPeers } from "../../src/infra/peer/named-peers.ts";
 import { readOrCreateKey } from "../../src/infra/tokens/key-file.ts";
 import { readHealth } from "../../src/infra/health/health-file.ts";
 import { loadPlanFile } from "../../src/plugins/cli/files/plan-file.ts";
-import { jsonText } from "../../src/plugins/cli/terminal/printable.ts";
+import { formatJson } from "../../src/plugins/cli/terminal/printable.ts";
 import { runCli } from "../cli/run-cli.ts";
 import { json, never, PARENT, serve, steppingClock, testFetch } from "../contract/outbound-scene.ts";
 import { noop, node, workflow } from "../openwop/levels-workflows.ts";
@@ -178,7 +178,7 @@ describe("JSON on a terminal", () => {
       "\u007f\u0080\u009b31m\u009f\u00ad\u061c\u200b\u200e\u202a\u202e\u2028\u2029\u2066\ufeff\u{e0001}\ue000";
     const value = { [harmful]: [harmful, { text: `a${harmful}b`, plain: "ä 漢 😀 \u001b[31m" }] };
     for (const indent of [undefined, 2]) {
-      const text = jsonText(value, indent);
+      const text = formatJson(value, indent);
       expect(text.replaceAll("\n", "")).not.toMatch(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/u);
       expect(text).toContain("ä 漢 😀");
       expect(JSON.parse(text)).toEqual(value);
@@ -204,7 +204,10 @@ describe("JSON on a terminal", () => {
 
 describe("a peer", () => {
   const request = {
-    ...{ workflowId: "w", inputs: {}, idempotencyKey: "k", parent: PARENT },
+    workflowId: "w",
+    inputs: {},
+    idempotencyKey: "k",
+    parent: PARENT,
     signal: never(),
   };
 
@@ -215,7 +218,10 @@ describe("a peer", () => {
       return Promise.resolve({ kind: "asked" } as never);
     };
     const peers = { discover: answer, createRun: answer, snapshot: answer, awaitEnd: answer, cancel: answer };
-    return { peers: namedPeers(peers, ["https://peer.example/openwop", "http://127.0.0.1:4100"]), urls };
+    return {
+      peers: createNamedPeers(peers, ["https://peer.example/openwop", "http://127.0.0.1:4100"]),
+      urls,
+    };
   }
 
   it.each([

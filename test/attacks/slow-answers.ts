@@ -77,7 +77,8 @@ const hmac = (text: string, encoding: "base64" | "base64url"): string =>
   createHmac("sha256", SECRET).update(text).digest(encoding);
 
 const BODY = JSON.stringify({
-  ...{ questionId: QUESTION, answer: "approve" },
+  questionId: QUESTION,
+  answer: "approve",
   answerToken: hmac(`answer:${QUESTION}`, "base64url"),
 });
 

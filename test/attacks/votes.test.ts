@@ -69,7 +69,10 @@ describe("a quorum", () => {
     const runId = await scene.run("w");
     expect((await scene.snapshot(runId))["interrupt"]).not.toHaveProperty("interruptToken");
     const token = interruptTokens(new Uint8Array(32).fill(7)).sign({
-      ...{ runId, nodeId: "gate", interruptId: "gate~1", intent: "resolve" },
+      runId,
+      nodeId: "gate",
+      interruptId: "gate~1",
+      intent: "resolve",
       expiresAt: scene.clock.now() + 60_000,
     });
     await scene.answer(runId, "gate", ACCEPT);
@@ -114,7 +117,8 @@ describe("who approved", () => {
     expect(codeOf(await scene.answer(runId, "gate", { ...ACCEPT, voter: "bob" }))).toBe("forbidden");
     await scene.answer(runId, "gate", { ...ACCEPT, decidedBy: "the-boss" });
     expect(scene.payloads(runId, "interrupt.resolved")[0]).toMatchObject({
-      ...{ resolvedBy: "alice", resumeValue: { decidedBy: "alice" } },
+      resolvedBy: "alice",
+      resumeValue: { decidedBy: "alice" },
     });
     expect(JSON.stringify(scene.events(runId))).not.toContain("the-boss");
   });

@@ -10,7 +10,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { installInto, packInto } from "../../scripts/pack.ts";
+import { installInto, packProject } from "../../scripts/pack.ts";
 import { freePort, startGateway, type Gateway } from "../support/gateway.ts";
 import { script, startScriptedModel, type ScriptedModel } from "../support/scripted-model.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -53,7 +53,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   const found: Findings = { on: [], off: [], none: [] };
   let ownRow: BenchRow;
   try {
-    const pluginDir = installInto(join(folder, "plugin"), packInto(folder));
+    const pluginDir = installInto(join(folder, "plugin"), packProject(folder));
     ownRow = ownMemoryRow(pluginDir, folder);
     for (const order of quick ? ORDERS.slice(0, 1) : ORDERS) {
       for (const variant of order) {

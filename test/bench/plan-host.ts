@@ -3,8 +3,11 @@
  * take: when what, in how many transactions.
  */
 import { statSync } from "node:fs";
-import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  type CoordinationId,
+  type EpochMs,
+  DELIVERY_STEP_ID,
+} from "../../src/agents/coordination/contracts/ids.ts";
 import type { AgentRunner, Order, Start } from "../../src/agents/coordination/ports/agent-runner.ts";
 import type { AppendRequest, LedgerStore } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";

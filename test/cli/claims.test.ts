@@ -1,7 +1,7 @@
 import { symlinkSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { concerns } from "../../src/plugins/cli/conflicts/resource-text.ts";
+import { createResourceFilter } from "../../src/plugins/cli/conflicts/resource-text.ts";
 import type { GatewayAnswer, GatewayCaller } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, WRITERS } from "./recorded-conflicts.ts";
@@ -81,9 +81,9 @@ describe("claims", () => {
   });
 
   test("concern a name of any kind, and one letter is the drive of a file", () => {
-    expect(concerns("my_db:customers")("my_db:customers")).toBe(true);
-    expect(concerns("My_DB:customers")("my_db:customers")).toBe(true);
-    expect(concerns("c:customers")("c:customers")).toBe(false);
+    expect(createResourceFilter("my_db:customers")("my_db:customers")).toBe(true);
+    expect(createResourceFilter("My_DB:customers")("my_db:customers")).toBe(true);
+    expect(createResourceFilter("c:customers")("c:customers")).toBe(false);
   });
 
   test("that are too many are cut, and it says so", async () => {

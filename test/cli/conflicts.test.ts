@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Terminal } from "../../src/plugins/cli/terminal/cli-host.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { ConflictRecord } from "../../src/plugins/cli/conflicts/conflict-log.ts";
-import { outcomeOf, outcomeText, winnerOf } from "../../src/plugins/cli/conflicts/conflict-text.ts";
+import { outcomeOf, describeOutcome, winnerOf } from "../../src/plugins/cli/conflicts/conflict-text.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
 import { NASTY, PRODUCTION, recordConflicts, STRANGERS, WRITERS } from "./recorded-conflicts.ts";
@@ -237,7 +237,7 @@ describe("what came of a conflict", () => {
   ])("is %s of %j", (outcome, resolution, text) => {
     const names = new Map([["a" as StepId, "write"]]);
     expect(outcomeOf(conflict(resolution))).toBe(outcome);
-    expect(outcomeText(names, conflict(resolution))).toBe(text);
+    expect(describeOutcome(names, conflict(resolution))).toBe(text);
     const { winner, winnerCoordinationId } = {
       winner: undefined,
       winnerCoordinationId: undefined,

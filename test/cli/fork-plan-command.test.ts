@@ -2,8 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
-import { MAY_BE_DONE } from "../../src/plugins/openclaw/host/gateway-call.ts";
-import type { GatewayAnswer } from "../../src/plugins/openclaw/host/gateway-call.ts";
+import { MAY_BE_DONE, type GatewayAnswer } from "../../src/plugins/openclaw/host/gateway-call.ts";
 import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
 import { gatewayOf, ok, report, waiting, type FakeGateway } from "./fake-gateway.ts";
 import { ENDED_PLAN, recordPlans, RUNNING_PLAN } from "./recorded-plan.ts";

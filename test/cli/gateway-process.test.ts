@@ -67,8 +67,8 @@ describe("without a gateway", () => {
 
 describe("waiting", () => {
   const SCRIPT = `
-    const { waitingInProcess } = await import(${JSON.stringify(WAITING)});
-    using waiting = waitingInProcess();
+    const { createWaiting } = await import(${JSON.stringify(WAITING)});
+    using waiting = createWaiting();
     process.stdout.write("ready ");
     await waiting.pause(600_000);
     process.stdout.write(String(waiting.isInterrupted()) + " ");

@@ -1,9 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
-import { newestQuestions, questionReads } from "../../src/plugins/cli/questions/find-questions.ts";
+import { findNewestQuestions, createQuestionReads } from "../../src/plugins/cli/questions/find-questions.ts";
 import { withLedger } from "../../src/plugins/cli/ledger/open-ledger.ts";
 import type { QuestionReport } from "../../src/plugins/cli/questions/question-report.ts";
-import { happenedText } from "../../src/plugins/cli/questions/question-lines.ts";
+import { describeEffect } from "../../src/plugins/cli/questions/question-lines.ts";
 import { cellsOf } from "../../src/plugins/cli/terminal/printable.ts";
 import type { Timeline } from "../../src/plugins/cli/timeline/timeline.ts";
 import { tempFolder, TEST_EPOCH_MS, type TempFolder } from "../support/temp-ledger.ts";
@@ -159,7 +159,7 @@ describe("questions", () => {
   test("of one session only are found without those of others", async () => {
     const host = { stateDir: () => Promise.resolve("nowhere") } as never;
     const found = await withLedger(host, { ledger: ledger() }, (reader) =>
-      newestQuestions(questionReads(reader), { wanted: "open", limit: 9, ownerSession: STRANGER }),
+      findNewestQuestions(createQuestionReads(reader), { wanted: "open", limit: 9, ownerSession: STRANGER }),
     );
     expect(found.map(({ view }) => view.coordinationId)).toEqual([OTHERS]);
   });
@@ -238,7 +238,7 @@ describe("what an answer brought about", () => {
     [{ cause: "conflict", ...step }, "denied", "the write of step a does not happen"],
     [{ cause: "agent" }, "answered", "the agent is told your answer"],
   ] as const)("%j %s: %s", (question, resolution, happened) => {
-    expect(happenedText(question, resolution)).toBe(happened);
+    expect(describeEffect(question, resolution)).toBe(happened);
   });
 });
 

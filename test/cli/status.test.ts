@@ -5,12 +5,12 @@ import type { EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import type { CoordinationView } from "../../src/agents/coordination/runtime/log/coordination-view.ts";
 import type { Health } from "../../src/agents/coordination/ports/health-sink.ts";
 import {
-  configChecks,
-  diskCheck,
-  durabilityCheck,
-  nodeCheck,
-  overdueCheck,
-  privacyCheck,
+  checkConfig,
+  checkDisk,
+  checkDurability,
+  checkNode,
+  checkOverdue,
+  checkPrivacy,
 } from "../../src/plugins/cli/doctor-checks.ts";
 import { applyChanges, planEnable, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
@@ -245,8 +245,8 @@ describe("doctor", () => {
     const view = JSON.parse(stdout) as CoordinationView;
     const now = TEST_EPOCH_MS + 3_600_000;
     const ended = view.steps.map((step) => ({ ...step, endedAtMs: now as EpochMs }));
-    expect(overdueCheck([view], now).status).toBe("warn");
-    expect(overdueCheck([{ ...view, steps: ended }], now).status).toBe("ok");
+    expect(checkOverdue([view], now).status).toBe("warn");
+    expect(checkOverdue([{ ...view, steps: ended }], now).status).toBe("ok");
   });
 
   test("warns of a ledger that other users may read", async () => {
@@ -268,7 +268,7 @@ describe("a check", () => {
     ["24.16.0", "ok"],
     ["26.1.0", "ok"],
   ])("of Node.js %s is %s", (version, expected) => {
-    expect(nodeCheck(version).status).toBe(expected);
+    expect(checkNode(version).status).toBe(expected);
   });
 
   test.each([
@@ -277,23 +277,23 @@ describe("a check", () => {
     [999_999_999, "warn"],
     [1_000_000_000, "ok"],
   ])("of %i free bytes is %s", (free, expected) => {
-    expect(diskCheck(free).status).toBe(expected);
+    expect(checkDisk(free).status).toBe(expected);
   });
 
   test("of a network file system fails, of a local one passes", () => {
-    expect(durabilityCheck(0x69_69).status).toBe("fail");
-    expect(durabilityCheck(0xef_53).status).toBe("ok");
+    expect(checkDurability(0x69_69).status).toBe("fail");
+    expect(checkDurability(0xef_53).status).toBe("ok");
   });
 
   test("of another user's file fails, except for root", () => {
     const found = { mode: 0o100_600, uid: 1_000 };
-    expect(privacyCheck("file", found, { path: "x", mode: 0o600, uid: 1_001 }).status).toBe("fail");
-    expect(privacyCheck("file", found, { path: "x", mode: 0o600, uid: 1_000 }).status).toBe("ok");
-    expect(privacyCheck("file", found, { path: "x", mode: 0o600, uid: 0 }).status).toBe("ok");
+    expect(checkPrivacy("file", found, { path: "x", mode: 0o600, uid: 1_001 }).status).toBe("fail");
+    expect(checkPrivacy("file", found, { path: "x", mode: 0o600, uid: 1_000 }).status).toBe("ok");
+    expect(checkPrivacy("file", found, { path: "x", mode: 0o600, uid: 0 }).status).toBe("ok");
   });
 
   test("of what an operator switched off on purpose does not fail", () => {
-    const checks = configChecks(
+    const checks = checkConfig(
       readSwitches({ plugins: { deny: ["coordination"] } }),
       "openclaw coordination",
     );

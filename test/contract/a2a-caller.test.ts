@@ -1,5 +1,4 @@
-import type { AgentCard, Message, Task } from "@a2a-js/sdk";
-import { Role, TaskState } from "@a2a-js/sdk";
+import { type AgentCard, type Message, type Task, Role, TaskState } from "@a2a-js/sdk";
 import {
   AgentEvent,
   DefaultRequestHandler,

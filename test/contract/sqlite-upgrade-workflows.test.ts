@@ -1,6 +1,6 @@
 /** Owns: what becomes of workflow runs and their memory when a ledger of schema 4 is brought to the newest. */
 import { describe, expect, it } from "vitest";
-import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import { loadMigrations } from "../../src/infra/sqlite/database/migrate.ts";
 import type { SqliteLedger } from "../../src/infra/sqlite/sqlite-ledger-store.ts";
 import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-ledger.ts";
@@ -22,7 +22,7 @@ import {
 const NEWEST = loadMigrations().length;
 
 describe("a ledger of schema 4 with what workflows kept in memory", () => {
-  const brief = { expiresAt: isoTimestamp(at(10)) };
+  const brief = { expiresAt: formatTimestamp(at(10)) };
   const tags = ["t", "t", "u"];
   const authors = [workflowAuthor("one"), workflowAuthor("two")] as const;
   const [one, two] = authors;

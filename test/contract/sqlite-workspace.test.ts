@@ -2,7 +2,7 @@
 import { copyFileSync } from "node:fs";
 import Database from "better-sqlite3";
 import { describe, expect, it } from "vitest";
-import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import {
@@ -13,7 +13,7 @@ import { openTestLedger, tempFolder, type TempFolder } from "../support/temp-led
 import { begun, NOW } from "./workflow-store-tested.ts";
 
 const OWN = { tenant: "acme", scope: "own" };
-const updatedAt = isoTimestamp(NOW);
+const updatedAt = formatTimestamp(NOW);
 
 async function put(store: WorkflowStore, path: string, text: string): Promise<void> {
   const content = { contentType: "text/markdown", text };

@@ -5,7 +5,7 @@
 import Database from "better-sqlite3";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
 import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
@@ -82,7 +82,7 @@ async function answer(store: WorkflowStore, authors: Authors, act: Act): Promise
   switch (act.kind) {
     case "write": {
       const entries = act.entries.map(({ id, tags, expires }) =>
-        memoryEntry(id, { tags, ...(expires !== undefined && { expiresAt: isoTimestamp(at(expires)) }) }),
+        memoryEntry(id, { tags, ...(expires !== undefined && { expiresAt: formatTimestamp(at(expires)) }) }),
       );
       return store.append(authors[act.by].append([], { entries, scope: act.scope }));
     }

@@ -1,7 +1,6 @@
 /** Owns: the part of the conformance suite about memory: who sees what, and what was there before an event. */
 import { expect, it } from "vitest";
-import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import { type CoordinationId, formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import type {
   MemoryEntry,
   MemoryScope,
@@ -75,7 +74,7 @@ function describeEntries(open: Open): void {
     const { author, request } = begun("a");
     const entries = [
       memoryEntry("one", { content: "ünïcode 🜁 \u0000", tags: ["a", "b", "a"] }),
-      memoryEntry("two", { content: "", expiresAt: isoTimestamp(at(1)) }),
+      memoryEntry("two", { content: "", expiresAt: formatTimestamp(at(1)) }),
       memoryEntry("three", { createdAt: "2020-01-01T00:00:00Z" }),
     ];
     await tested.store.append(request);
@@ -134,7 +133,7 @@ function describeExpiry(open: Open): void {
     await using tested = await open();
     const author = workflowAuthor("a");
     const kept = memoryEntry("m", { tags: ["t"] });
-    const brief = memoryEntry("m", { content: "brief", tags: ["t"], expiresAt: isoTimestamp(at(10)) });
+    const brief = memoryEntry("m", { content: "brief", tags: ["t"], expiresAt: formatTimestamp(at(10)) });
     await tested.store.append(author.append([], { entries: [kept, brief] }));
     const { memory } = tested.store;
     for (const [now, expected] of [
@@ -153,7 +152,7 @@ function describeExpiry(open: Open): void {
   it("counts only what is there towards a limit", async () => {
     await using tested = await open();
     const author = workflowAuthor("a");
-    const brief = { expiresAt: isoTimestamp(NOW) };
+    const brief = { expiresAt: formatTimestamp(NOW) };
     const entries = ["a", "b", "c", "d"].map((id, index) => memoryEntry(id, index % 2 === 1 ? brief : {}));
     await tested.store.append(author.append([], { entries }));
     expect(await idsIn(tested.store, { limit: 2 })).toEqual(["c", "a"]);
@@ -162,7 +161,7 @@ function describeExpiry(open: Open): void {
 
 function describeDeleting(open: Open): void {
   const expiring = (id: string, ms: number, more: Partial<MemoryEntry> = {}) =>
-    memoryEntry(id, { expiresAt: isoTimestamp(at(ms)), ...more });
+    memoryEntry(id, { expiresAt: formatTimestamp(at(ms)), ...more });
 
   it("is of what expired before a time, what expired first goes first, and so many as asked for", async () => {
     await using tested = await open();
@@ -288,7 +287,7 @@ export function describeMemoryAsOf(open: Open): void {
     await tested.store.append(one.append([started()], { entries: [old] }));
     await tested.store.append(one.append([nodeStarted("n")]));
     const asOf = { runId: one.runId, sequence: 2 };
-    const later = memoryEntry("m", { content: "new", expiresAt: isoTimestamp(NOW) });
+    const later = memoryEntry("m", { content: "new", expiresAt: formatTimestamp(NOW) });
     for (const author of [one, two]) await tested.store.append(author.append([], { entries: [later] }));
     expect(await memory.get(SCOPE, "m", { now: NOW, asOf })).toEqual(old);
     expect(await memory.list(SCOPE, { now: NOW, limit: 9, asOf })).toEqual([old]);
@@ -319,7 +318,7 @@ export function describeMemoryAsOf(open: Open): void {
   it("is at the time of then what had not expired then", async () => {
     await using tested = await open();
     const author = workflowAuthor("one");
-    const brief = memoryEntry("m", { tags: ["t"], expiresAt: isoTimestamp(at(10)) });
+    const brief = memoryEntry("m", { tags: ["t"], expiresAt: formatTimestamp(at(10)) });
     await tested.store.append(author.append([started()], { entries: [brief] }));
     await tested.store.append(author.append([nodeStarted("n")]));
     const asOf = { runId: author.runId, sequence: 2 };

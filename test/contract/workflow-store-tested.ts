@@ -1,7 +1,7 @@
 /** Owns: what a suite of `WorkflowStore` is given to test, and the runs that it appends. */
 import { hash } from "node:crypto";
 import {
-  isoTimestamp,
+  formatTimestamp,
   type CoordinationId,
   type EpochMs,
 } from "../../src/agents/coordination/contracts/ids.ts";
@@ -127,7 +127,7 @@ function eventOf(
   draft: WorkflowDraft,
 ): WorkflowEvent {
   const eventId = findEventId(runId, origin, sequence);
-  return { ...draft, eventId, runId, sequence, timestamp: isoTimestamp(at(sequence)) };
+  return { ...draft, eventId, runId, sequence, timestamp: formatTimestamp(at(sequence)) };
 }
 
 function written({ id, tags }: MemoryEntry): WorkflowDraft {
@@ -182,5 +182,5 @@ export function definitionOf(workflowId: string, tenant?: string): StoredDefinit
 }
 
 export function memoryEntry(id: string, more: Partial<MemoryEntry> = {}): MemoryEntry {
-  return { id, content: `content of ${id}`, tags: [], createdAt: isoTimestamp(NOW), ...more };
+  return { id, content: `content of ${id}`, tags: [], createdAt: formatTimestamp(NOW), ...more };
 }

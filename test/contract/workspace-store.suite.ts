@@ -1,7 +1,7 @@
 /** Owns: what every store must do with workspace files: who has them, their versions, and what was there before an event. */
 import { hash } from "node:crypto";
 import { expect, it } from "vitest";
-import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
   formatWorkspaceEtag,
@@ -21,7 +21,7 @@ import {
 } from "./workflow-store-tested.ts";
 
 const OWN: WorkspaceScope = { tenant: "acme", scope: "own" };
-const UPDATED = isoTimestamp(NOW);
+const UPDATED = formatTimestamp(NOW);
 
 interface Put {
   readonly at?: WorkspaceScope;

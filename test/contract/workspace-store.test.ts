@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import { formatTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkspaceAsOf } from "../../src/agents/coordination/ports/workspace-store.ts";
 import type { WorkflowStore } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { memoryWorkflowLedger } from "../support/memory-workflow-store.ts";
@@ -94,7 +94,7 @@ type Move =
   | { readonly kind: "event"; readonly run: string };
 
 const AT = { tenant: "acme", scope: "own" };
-const UPDATED = isoTimestamp(NOW);
+const UPDATED = formatTimestamp(NOW);
 
 interface Player {
   readonly store: WorkflowStore;

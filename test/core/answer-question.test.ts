@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { AnswerRequest } from "../../src/agents/coordination/runtime/questions/question-requests.ts";
 import {
+  type AnswerRequest,
   questionIdOf,
   parseQuestionId,
 } from "../../src/agents/coordination/runtime/questions/question-requests.ts";

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
-import { DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
+import { type SessionKey, DELIVERY_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER } from "../support/fake-clock-host.ts";
 import type { Scripted } from "../support/scripted-runner.ts";
 import { read, refused, shell, write } from "./arbiter-calls.ts";

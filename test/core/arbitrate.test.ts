@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { arbitrate, type Contest, type Ruling } from "../../src/agents/coordination/arbitration/arbitrate.ts";
-import type { Contestant, MergeEvidence } from "../../src/agents/coordination/contracts/arbitration.ts";
-import { mergeObstacleSchema } from "../../src/agents/coordination/contracts/arbitration.ts";
+import {
+  type Contestant,
+  type MergeEvidence,
+  mergeObstacleSchema,
+} from "../../src/agents/coordination/contracts/arbitration.ts";
 import { OWNER_STEP_ID, OUTSIDE_STEP_ID } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   conflictStrategySchema,

@@ -11,7 +11,7 @@ import {
   type MockAnswer,
 } from "../../src/agents/coordination/runtime/workflow-host/records/mock-model.ts";
 import { modelAskedOf } from "../../src/agents/coordination/runtime/workflow-host/models/model-request.ts";
-import { envelopeOf, recordedEnvelope } from "../../src/agents/coordination/workflow/envelope-kind.ts";
+import { envelopeOf, findRecordedEnvelope } from "../../src/agents/coordination/workflow/envelope-kind.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
 import type { ModelAsk } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
@@ -119,7 +119,7 @@ async function play(
   const call = { effect, recorded, sourceRunId: SOURCE };
   const told = await askAgain(parts, known, call, new AbortController().signal);
   return {
-    told: told.map(({ type, payload }) => ({ type, payload: payload })),
+    told: told.map(({ type, payload }) => ({ type, payload })),
     asked,
   };
 }
@@ -214,7 +214,7 @@ describe("an outcome", () => {
   test("is that of the first end of its own node", () => {
     const events = [askedFor(REQUEST), { ...failed("x"), nodeId: "other" } as Draft, refusal, completed];
     const recorded = events.map((draft, index) => eventAt(SOURCE, index, draft));
-    expect(recordedEnvelope("call", recorded)).toMatchObject({ kind: "refusal", event: { sequence: 2 } });
-    expect(recordedEnvelope("call", [])).toBeUndefined();
+    expect(findRecordedEnvelope("call", recorded)).toMatchObject({ kind: "refusal", event: { sequence: 2 } });
+    expect(findRecordedEnvelope("call", [])).toBeUndefined();
   });
 });

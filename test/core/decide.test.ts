@@ -4,7 +4,7 @@ import { BOUNDS } from "../../src/agents/coordination/contracts/bounds.ts";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import { decide } from "../../src/agents/coordination/dispatch/decide.ts";
 import type { Decision } from "../../src/agents/coordination/dispatch/decision.ts";
-import { type Coordination, type OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
+import type { Coordination, OpenCoordination } from "../../src/agents/coordination/ledger/state.ts";
 import {
   ack,
   at,

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import {
   CoordinationError,
   ERROR_CODES,
-  invariant,
+  assertInvariant,
   InvariantViolation,
   isCoordinationError,
-  unreachable,
+  assertNever,
   type ErrorCode,
 } from "../../src/agents/coordination/contracts/errors.ts";
 
@@ -53,17 +53,17 @@ describe("isCoordinationError", () => {
 describe("a broken invariant", () => {
   it("is a bug to report and names the rule", () => {
     expect(() => {
-      invariant(false, "L2: gap");
+      assertInvariant(false, "L2: gap");
     }).toThrow(
       expect.objectContaining({ code: "INVARIANT_VIOLATED", recovery: "report-bug", message: "L2: gap" }),
     );
     expect(() => {
-      invariant(true, "never");
+      assertInvariant(true, "never");
     }).not.toThrow();
   });
 
   it("is also what an unhandled case is", () => {
-    expect(() => unreachable({ type: "new" } as never, "fact")).toThrow('unhandled fact: {"type":"new"}');
-    expect(() => unreachable("x" as never, "fact")).toThrow(InvariantViolation);
+    expect(() => assertNever({ type: "new" } as never, "fact")).toThrow('unhandled fact: {"type":"new"}');
+    expect(() => assertNever("x" as never, "fact")).toThrow(InvariantViolation);
   });
 });

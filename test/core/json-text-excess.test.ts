@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { jsonTextExcess } from "../../src/agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../src/agents/coordination/contracts/json-text-excess.ts";
 
 const tricky = fc.string({ unit: fc.constantFrom('"', "\\", "[", "]", "{", "}", ",", ":", "a", "😀") });
 const { value: jsonValue } = fc.letrec<{ value: unknown }>((tie) => ({
@@ -27,7 +27,7 @@ describe("the excess of a JSON text", () => {
     fc.assert(
       fc.property(jsonValue, fc.integer({ min: 0, max: 6 }), fc.boolean(), (value, depthMax, isIndented) => {
         const text = JSON.stringify(value, null, isIndented ? 1 : undefined);
-        const excess = jsonTextExcess(text, { depthMax, valuesMax: Infinity });
+        const excess = findJsonExcess(text, { depthMax, valuesMax: Infinity });
         expect(excess).toBe(depthOf(value) > depthMax ? "depth" : undefined);
       }),
     );
@@ -36,11 +36,11 @@ describe("the excess of a JSON text", () => {
   it("is values only where the value has more of them than the bound", () => {
     fc.assert(
       fc.property(jsonValue, fc.integer({ min: 1, max: 20 }), (value, valuesMax) => {
-        const excess = jsonTextExcess(JSON.stringify(value), { depthMax: Infinity, valuesMax });
+        const excess = findJsonExcess(JSON.stringify(value), { depthMax: Infinity, valuesMax });
         if (excess !== undefined) expect(countOf(value)).toBeGreaterThan(valuesMax);
       }),
     );
-    expect(jsonTextExcess("[1,2,3]", { depthMax: 1, valuesMax: 2 })).toBe("values");
+    expect(findJsonExcess("[1,2,3]", { depthMax: 1, valuesMax: 2 })).toBe("values");
   });
 
   it("takes one pass over a text that is not JSON", () => {
@@ -50,6 +50,6 @@ describe("the excess of a JSON text", () => {
       `"${"\\".repeat(999_999)}`,
       "]".repeat(1_000_000),
     ])
-      expect(jsonTextExcess(text, { depthMax: 1, valuesMax: 1 })).toBeUndefined();
+      expect(findJsonExcess(text, { depthMax: 1, valuesMax: 1 })).toBeUndefined();
   });
 });

@@ -2,8 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { chooseStrategy } from "../../src/agents/coordination/arbitration/strategy-for.ts";
 import type { StepId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
-import { gatesSchema } from "../../src/agents/coordination/contracts/config/gates-config.ts";
+import {
+  type GatesConfig,
+  gatesSchema,
+} from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import { parsePlan, type CoordinationPlan } from "../../src/agents/coordination/contracts/plan.ts";
 import { parseReplayPolicy } from "../../src/agents/coordination/contracts/config/replay-policy.ts";
 import { checkPlan } from "../../src/agents/coordination/plan/check-plan.ts";

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
 import type { AnswerKind, QuestionPolicy } from "../../src/agents/coordination/contracts/escalation.ts";
 import type { HeldDecision } from "../../src/agents/coordination/contracts/fact-fields.ts";
-import { eventIdAt } from "../../src/agents/coordination/contracts/ids.ts";
+import { createEventId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Gate } from "../../src/agents/coordination/contracts/verification.ts";
 import type { GateEffect } from "../../src/agents/coordination/dispatch/gate-effects.ts";
 import {
@@ -71,7 +71,7 @@ export const strayMoves = (
           type: "recordFinding",
           stepId,
           attempt,
-          target: eventIdAt(RUN, sequence),
+          target: createEventId(RUN, sequence),
           finding: { check, agentId: "agent:critic", verdict: "pass" },
         }) as Command,
     ),

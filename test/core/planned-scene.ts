@@ -5,7 +5,7 @@ import type { FactPayloads } from "../../src/agents/coordination/contracts/facts
 import type { Answerer, AnswerKind } from "../../src/agents/coordination/contracts/escalation.ts";
 import {
   DELIVERY_STEP_ID,
-  eventIdAt,
+  createEventId,
   type EventId,
   type SessionKey,
   type StepId,
@@ -174,7 +174,7 @@ export const noVerdict = (
   because: "timed_out",
 });
 function targetOf(phase: Step["phase"]): EventId {
-  return phase.status === "held" ? phase.target : eventIdAt(RUN, 0);
+  return phase.status === "held" ? phase.target : createEventId(RUN, 0);
 }
 export const answer = (
   number = 1,

@@ -3,7 +3,7 @@
  * (`planned-decide.test.ts`).
  */
 import type { Command } from "../../src/agents/coordination/contracts/commands.ts";
-import { eventIdAt, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { createEventId, type CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { OPEN, OWNER, RUN, SETTLE, spawn } from "./scene.ts";
 import {
   admit,
@@ -62,7 +62,7 @@ const asking = after(
 );
 
 const FORKED_FROM = { coordinationId: "co-source" as CoordinationId, sequence: 9 };
-const CARRIED = { eventId: eventIdAt(FORKED_FROM.coordinationId, 7) };
+const CARRIED = { eventId: createEventId(FORKED_FROM.coordinationId, 7) };
 const forked = waiting({ carried: CARRIED }, { forkedFrom: FORKED_FROM });
 
 const GATED = { gate: { threshold: 7_000, checks: ["lint"], revisionsMax: 1 } };
@@ -131,7 +131,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   "rule on itself": verdict(HELD, { self: true }),
   "no verdict": noVerdict(HELD),
   "another check": verdict(HELD, { check: "other" }),
-  "another target": { ...verdict(HELD), target: eventIdAt(RUN, 1) },
+  "another target": { ...verdict(HELD), target: createEventId(RUN, 1) },
   approve: answer(),
   deny: answer(1, "deny"),
   answer: answer(1, "answer"),

@@ -1,6 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Order } from "../../src/agents/coordination/ports/agent-runner.ts";
-import { isTellingKey, keyOfTelling } from "../../src/agents/coordination/runtime/questions/tell-session.ts";
+import {
+  isTellingKey,
+  createTellingKey,
+} from "../../src/agents/coordination/runtime/questions/tell-session.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import { OWNER, world, type World } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
@@ -152,7 +155,7 @@ describe("the parent of a result that was kept back", () => {
 
 describe("the key of a telling", () => {
   it("is the same for the same telling, and is known again in the runs of the host", () => {
-    const key = keyOfTelling("co-1" as CoordinationId, "answer:escalation-1");
+    const key = createTellingKey("co-1" as CoordinationId, "answer:escalation-1");
     expect(key).toBe("co-1:answer:escalation-1:told");
     expect(isTellingKey(key)).toBe(true);
     expect(isTellingKey("co-1:step-1:1")).toBe(false);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { checked, type Checked } from "./checked-plan.ts";
-import type { GivenGates } from "../support/gate-parts.ts";
-import { gateParts } from "../support/gate-parts.ts";
+import { type GivenGates, gateParts } from "../support/gate-parts.ts";
 import { world } from "../support/fake-clock-host.ts";
 import type { MemoryStore } from "../support/memory-store.ts";
 import { done, scriptedRunner } from "../support/scripted-runner.ts";

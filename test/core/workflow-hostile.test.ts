@@ -1,9 +1,11 @@
 /** What callers, definitions and peers may try, and what it must not do. */
 import { describe, expect, test } from "vitest";
-import { decodeWorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
+import {
+  decodeWorkflowEvent,
+  type ParentRun,
+} from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
-import type { ParentRun } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
-import { conditionProblem, holds } from "../../src/agents/coordination/workflow/state/values.ts";
+import { findConditionProblem, isHolding } from "../../src/agents/coordination/workflow/state/values.ts";
 import { readParentHeader } from "../../src/agents/coordination/workflow/parent-header.ts";
 import { chain, edge, node, workflow } from "../support/workflow-definitions.ts";
 import { ALICE, codeOf, MALLORY, workflowScene } from "../support/workflow-scene.ts";
@@ -83,11 +85,11 @@ describe("values at the bounds", () => {
 
 describe("a pattern", () => {
   test("whose automaton is large is a problem of its workflow, and a long text is no match", () => {
-    expect(conditionProblem({ type: "regex", right: "(a{0,30}){0,30}[bc]$" })).toContain("in short time");
-    expect(conditionProblem({ type: "regex", right: "^ok-\\d+$" })).toBeUndefined();
+    expect(findConditionProblem({ type: "regex", right: "(a{0,30}){0,30}[bc]$" })).toContain("in short time");
+    expect(findConditionProblem({ type: "regex", right: "^ok-\\d+$" })).toBeUndefined();
     const condition = { type: "regex", left: "text", right: "z$" } as const;
-    expect(holds(condition, { text: `${"a".repeat(1_000)}z` })).toBe(true);
-    expect(holds(condition, { text: `${"a".repeat(5_000)}z` })).toBe(false);
+    expect(isHolding(condition, { text: `${"a".repeat(1_000)}z` })).toBe(true);
+    expect(isHolding(condition, { text: `${"a".repeat(5_000)}z` })).toBe(false);
   });
 });
 

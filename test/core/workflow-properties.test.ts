@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
-import { progress } from "../../src/agents/coordination/workflow/progress.ts";
+import { advanceRun } from "../../src/agents/coordination/workflow/advance-run.ts";
 import { snapshotOf } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { loadOpenWopSchemas } from "./openwop-schemas.ts";
 import {
@@ -50,7 +50,7 @@ describe("every workflow, however what it waits for comes in", () => {
           const folded = foldWorkflow(JSON.parse(JSON.stringify(events)) as typeof events);
           expect(JSON.stringify(folded)).toBe(JSON.stringify(planned.run));
           if (!folded || planned.events.length >= 200) return;
-          const again = progress(folded, { graph, settings: PLAY_SETTINGS, now });
+          const again = advanceRun(folded, { graph, settings: PLAY_SETTINGS, now });
           expect(again.events).toEqual([]);
           expect(again.memory).toEqual([]);
           expect(again.effects).toEqual(planned.effects);

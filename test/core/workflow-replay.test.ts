@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
-import { progress } from "../../src/agents/coordination/workflow/progress.ts";
+import { advanceRun } from "../../src/agents/coordination/workflow/advance-run.ts";
 import { chain, nextWorker, node, supervised, TERMINATE, workflow } from "../support/workflow-definitions.ts";
 import { PLAY_SETTINGS, playOut, supervisedWorkflows, workflows } from "../support/workflow-arbitraries.ts";
 import { FORK, originOf, readBack, replayIn } from "../support/replay-play.ts";
@@ -162,7 +162,7 @@ describe("a fork that still takes events", () => {
       origin,
     );
     if (!run) throw new Error("there is no run");
-    const planned = progress(run, { graph, settings: PLAY_SETTINGS, now: run.changedAtMs });
+    const planned = advanceRun(run, { graph, settings: PLAY_SETTINGS, now: run.changedAtMs });
     expect(planned).toEqual({ run, events: [], memory: [], effects: [] });
   });
 });

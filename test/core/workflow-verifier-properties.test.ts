@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { WorkflowEvent } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
-import { progress } from "../../src/agents/coordination/workflow/progress.ts";
+import { advanceRun } from "../../src/agents/coordination/workflow/advance-run.ts";
 import { snapshotOf } from "../../src/agents/coordination/workflow/state/run-view.ts";
 import { FORK, readBack, replayIn } from "../support/replay-play.ts";
 import { verifiedWorkflows } from "../support/verified-workflows.ts";
@@ -202,7 +202,7 @@ describe("every workflow with gates, however verdicts, answers and time come in"
           const folded = foldWorkflow(JSON.parse(JSON.stringify(events)) as typeof events);
           expect(JSON.stringify(folded)).toBe(JSON.stringify(planned.run));
           if (!folded || planned.events.length >= 200) return;
-          const again = progress(folded, { graph, settings: PLAY_SETTINGS, now });
+          const again = advanceRun(folded, { graph, settings: PLAY_SETTINGS, now });
           expect(again.events).toEqual([]);
           expect(again.effects).toEqual(planned.effects);
           expect(again.wakeAtMs).toBe(planned.wakeAtMs);

@@ -1,7 +1,7 @@
 /** Owns: what must be true of every plan that was played, by the ledger and by what the host knows (D1 to D6, delivery). */
 import {
   DELIVERY_STEP_ID,
-  idempotencyKey,
+  createIdempotencyKey,
   type CoordinationId,
 } from "../../src/agents/coordination/contracts/ids.ts";
 import { isFact, type FactEvent } from "../../src/agents/coordination/contracts/run-event.ts";
@@ -84,7 +84,7 @@ function checkAttempts({ facts, dispatches, admitted, outcomes }: Evidence): str
   if (new Set(sessions).size < sessions.length) problems.push("D2: two attempts have one session");
   for (const { payload } of dispatches) {
     const { stepId, attempt, idempotencyKey: key } = payload;
-    if (key !== idempotencyKey(PLAN_ID as CoordinationId, stepId, attempt))
+    if (key !== createIdempotencyKey(PLAN_ID as CoordinationId, stepId, attempt))
       problems.push(`D2: ${key} is not the key`);
     const more = ["step.retry_granted", "result.revised"] as const;
     const granted = more

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { installInto, packInto } from "../../scripts/pack.ts";
+import { installInto, packProject } from "../../scripts/pack.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -16,7 +16,7 @@ declare module "vitest" {
 
 export default function setup(project: TestProject): () => void {
   const folder = mkdtempSync(join(tmpdir(), "coordination-packed-"));
-  const tarball = packInto(folder);
+  const tarball = packProject(folder);
   project.provide("tarball", tarball);
   project.provide("pluginDir", installInto(join(folder, "plugin"), tarball));
   return () => rmSync(folder, { recursive: true, force: true });

@@ -2,8 +2,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync, symlinkSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Stage } from "./stage.ts";
-import { stepNamed } from "./stage.ts";
+import { type Stage, stepNamed } from "./stage.ts";
 import {
   begin,
   calls,

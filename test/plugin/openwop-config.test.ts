@@ -21,13 +21,11 @@ describe("the configuration of OpenWOP", () => {
       mcpServers: {},
       toolScopes: {},
       mentions: { scopes: [], waitSeconds: 60 },
-      ...{
-        replayReinvokesModels: false,
-        replayRetentionDays: 7,
-        allowPrivate: [],
-        peers: [],
-        peerTokens: {},
-      },
+      replayReinvokesModels: false,
+      replayRetentionDays: 7,
+      allowPrivate: [],
+      peers: [],
+      peerTokens: {},
     });
   });
 

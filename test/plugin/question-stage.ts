@@ -2,7 +2,7 @@
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { EscalationsConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
 import type { LogFields, Logger } from "../../src/agents/coordination/ports/logger.ts";
-import { questionReads, type QuestionReads } from "../../src/plugins/cli/questions/find-questions.ts";
+import { createQuestionReads, type QuestionReads } from "../../src/plugins/cli/questions/find-questions.ts";
 import type { RunningCoordinator } from "../../src/plugins/compose.ts";
 import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
 import type { SharedRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
@@ -61,7 +61,7 @@ export async function questionStage(escalations: Partial<EscalationsConfig> = {}
     newCoordinationId: () => `co-${(opened += 1)}` as CoordinationId,
   });
   const reads: QuestionReads = {
-    ...questionReads(store),
+    ...createQuestionReads(store),
     view: (id: CoordinationId) => coordinator.view(id),
   };
   const running = { ...coordinator, reads } as unknown as RunningCoordinator;

@@ -15,7 +15,7 @@ import {
   TOOL_NAMES,
   type ToolName,
 } from "../../src/plugins/openclaw/host/tool-declarations.ts";
-import { manifestText } from "../../scripts/manifest.ts";
+import { formatManifest } from "../../scripts/manifest.ts";
 
 describe("what models read of the tools", () => {
   const ajv = new Ajv2020({ strict: true, strictTypes: false });
@@ -55,7 +55,7 @@ describe("what models read of the tools", () => {
   });
 
   it("the manifest declares them, without which the host does not offer them", () => {
-    const manifest = JSON.parse(manifestText()) as { contracts?: unknown };
+    const manifest = JSON.parse(formatManifest()) as { contracts?: unknown };
     expect(manifest.contracts).toEqual({ tools: [...TOOL_NAMES] });
   });
 });

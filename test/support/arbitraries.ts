@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import type { Command, StatedConfidence } from "../../src/agents/coordination/contracts/commands.ts";
 import {
-  eventIdAt,
+  createEventId,
   type AgentId,
   type CoordinationId,
   type EpochMs,
@@ -133,7 +133,7 @@ const gated: fc.Arbitrary<Command> = fc.oneof(
       type: "recordFinding",
       stepId,
       attempt,
-      target: eventIdAt(RUN, sequence),
+      target: createEventId(RUN, sequence),
       finding: { check: "lint", agentId: "agent:critic", verdict },
     })),
   fc

@@ -5,8 +5,7 @@
  * G1 Everything the host writes stays under `home`; nothing of the caller's OPENCLAW_* environment reaches it.
  * G2 Every process started here is killed, with its children, when this process ends.
  */
-import { execFile, spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { execFile, spawn, type ChildProcess } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
 import {
   closeSync,
@@ -19,14 +18,12 @@ import {
   rmSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { createServer, type AddressInfo } from "node:net";
 import { homedir, tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
-import { connectOnUse } from "./gateway-client.ts";
-import type { GatewayClient, Json } from "./gateway-client.ts";
+import { connectOnUse, type GatewayClient, type Json } from "./gateway-client.ts";
 import { waitFor } from "./wait-for.ts";
 
 export type { Json } from "./gateway-client.ts";

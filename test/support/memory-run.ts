@@ -1,5 +1,5 @@
 /** Owns: the log of a workflow run in memory: text, hashes and the origin of a fork. */
-import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
+import { CoordinationError, assertInvariant } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   findEventId,
@@ -69,6 +69,6 @@ export function checkIds({ runId, events }: WorkflowAppend, run: MemoryRun): voi
   const origin = originOf(run);
   for (const { eventId, sequence } of events) {
     const isIts = eventId === findEventId(runId, origin, sequence);
-    invariant(isIts, `the event at ${runId}:${sequence} is not ${eventId}`);
+    assertInvariant(isIts, `the event at ${runId}:${sequence} is not ${eventId}`);
   }
 }

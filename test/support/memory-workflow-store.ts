@@ -3,7 +3,7 @@
  * are stored as text and decoded when they are read.
  */
 import { hash } from "node:crypto";
-import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
+import { CoordinationError, assertInvariant } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
 import { hasRunEnded } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
 import type {
@@ -157,7 +157,7 @@ function appendTo(ledger: MemoryWorkflowLedger, request: WorkflowAppend): void {
   if (events.length === 0) return;
   const known = ledger.runs.get(runId);
   checkPlaces(request, known?.events.length ?? 0);
-  invariant(!(known && origin), `${runId} has begun; it cannot be given an origin`);
+  assertInvariant(!(known && origin), `${runId} has begun; it cannot be given an origin`);
   const conflict = workspaceConflict(ledger.files, request);
   if (conflict) throw conflict;
   const run = known ?? newRun(ledger, request);
@@ -211,12 +211,12 @@ function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
   const told = new Map(events.map((event) => [event.sequence, event]));
   for (const { entry, sequence } of memory) {
     const event = told.get(sequence);
-    invariant(
+    assertInvariant(
       event?.type === "memory.written" && event.payload.memoryId === entry.id,
       `no memory.written tells of the write at ${runId}:${sequence}`,
     );
     told.delete(sequence);
-    invariant(!hasBadExpiry(entry), `the expiry of the write at ${runId}:${sequence} is no time`);
+    assertInvariant(!hasBadExpiry(entry), `the expiry of the write at ${runId}:${sequence} is no time`);
   }
 }
 
@@ -236,7 +236,7 @@ function entriesOf({ runs }: MemoryWorkflowLedger): WorkflowEntry[] {
 
 function putDefinition(ledger: MemoryWorkflowLedger, definition: StoredDefinition): void {
   const { sha256, tenant, workflowId, text } = definition;
-  invariant(hash("sha256", text) === sha256, `a definition of ${workflowId} comes with another hash`);
+  assertInvariant(hash("sha256", text) === sha256, `a definition of ${workflowId} comes with another hash`);
   ledger.definitions.set(sha256, text);
   if (tenant !== undefined) ledger.registrations.push({ sha256, tenant, workflowId, text });
 }

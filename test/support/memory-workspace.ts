@@ -1,6 +1,6 @@
 /** Owns: workspace files in memory, with the meaning of the port. A version is where the events of the ledger were when it came. */
 import { hash } from "node:crypto";
-import { CoordinationError, invariant } from "../../src/agents/coordination/contracts/errors.ts";
+import { CoordinationError, assertInvariant } from "../../src/agents/coordination/contracts/errors.ts";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
   formatWorkspaceEtag,
@@ -152,7 +152,7 @@ export function checkWorkspace({ runId, events, workspace = [] }: WorkflowAppend
   for (const { path, version, sequence } of workspace) {
     const event = told.get(sequence);
     told.delete(sequence);
-    invariant(
+    assertInvariant(
       event?.type === "workspace.updated" && event.payload.path === path && event.payload.version === version,
       `no workspace.updated tells of the write at ${runId}:${sequence}`,
     );

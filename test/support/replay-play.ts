@@ -5,7 +5,11 @@ import type { WorkflowEvent } from "../../src/agents/coordination/contracts/work
 import { beginWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
 import type { WorkflowSettings } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import { copied, replayed, type Replayed } from "../../src/agents/coordination/workflow/replay-workflow.ts";
+import {
+  copyRecorded,
+  replayRecorded,
+  type Replayed,
+} from "../../src/agents/coordination/workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../src/agents/coordination/workflow/state/workflow-state.ts";
 
 export const FORK = "run-fork" as CoordinationId;
@@ -62,7 +66,7 @@ export function replayIn(
       derivesFrom: fromSeq,
       ...(asked.length > 0 && { asked: asked.at(-1)! }),
     };
-    const result = copied(run, fromSeq, page) ?? replayed(run, parts, page);
+    const result = copyRecorded(run, fromSeq, page) ?? replayRecorded(run, parts, page);
     run = result.run;
     events.push(...result.events);
     size = result.events.length === 0 ? size * 2 : first;

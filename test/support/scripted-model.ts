@@ -7,8 +7,7 @@
  * M3 The turn index is the number of assistant messages after the message that carries the script.
  */
 import { randomUUID } from "node:crypto";
-import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 

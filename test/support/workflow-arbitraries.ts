@@ -1,7 +1,11 @@
 /** Owns: workflows that fast-check makes up, and a world that answers their effects in an order of its own. */
 import fc from "fast-check";
-import type { CoordinationId, EpochMs } from "../../src/agents/coordination/contracts/ids.ts";
-import { eventIdAt, isoTimestamp } from "../../src/agents/coordination/contracts/ids.ts";
+import {
+  type CoordinationId,
+  type EpochMs,
+  createEventId,
+  formatTimestamp,
+} from "../../src/agents/coordination/contracts/ids.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type {
   WorkflowDraft,
@@ -14,13 +18,13 @@ import {
 import { settleEffect } from "../../src/agents/coordination/workflow/workflow-commands.ts";
 import { evolveWorkflow } from "../../src/agents/coordination/workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../src/agents/coordination/workflow/state/graph.ts";
-import { type NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
+import type { NodeGraph } from "../../src/agents/coordination/workflow/state/node-graph.ts";
 import type {
   EffectOutcome,
   NodeEffect,
   WorkflowSettings,
 } from "../../src/agents/coordination/workflow/node-contract/node-type.ts";
-import { progress, type Progress } from "../../src/agents/coordination/workflow/progress.ts";
+import { advanceRun, type Progress } from "../../src/agents/coordination/workflow/advance-run.ts";
 import {
   isEndedPhase,
   type WorkflowRun,
@@ -180,7 +184,7 @@ export function playOut(
   return { graph, run: planned.run, events };
 
   function step(run: WorkflowRun, drafts: readonly WorkflowDraft[]): Progress {
-    const result = progress(run, { graph, settings: PLAY_SETTINGS, now }, drafts);
+    const result = advanceRun(run, { graph, settings: PLAY_SETTINGS, now }, drafts);
     events.push(...result.events);
     onProgress?.(result, { graph, events, now });
     return result;
@@ -210,11 +214,11 @@ type Choice = (now: EpochMs) => Chosen;
 function startedEvent(): WorkflowEvent {
   const runId = "run-made-up" as CoordinationId;
   return {
-    eventId: eventIdAt(runId, 0),
+    eventId: createEventId(runId, 0),
     runId,
     sequence: 0,
     type: "run.started",
-    timestamp: isoTimestamp(START_MS as EpochMs),
+    timestamp: formatTimestamp(START_MS as EpochMs),
     payload: {
       workflowId: "made-up",
       inputs: {},

@@ -10,9 +10,8 @@ import type { Readable, Writable } from "node:stream";
 import type { AcpAgentConfig } from "../../agents/coordination/contracts/config/config.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { AgentFailure } from "./agent-failure.ts";
+import { AgentFailure, type Exit } from "./agent-failure.ts";
 import { waitWithin } from "./within.ts";
-import type { Exit } from "./agent-failure.ts";
 
 const PASSED_ON = /^(?:PATH|HOME|LANG|LC_.*|TMPDIR)$/;
 

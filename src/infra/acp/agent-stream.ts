@@ -13,7 +13,7 @@ import { CLIENT_METHODS, type AnyMessage, type JsonRpcId, type Stream } from "@a
 import type { AcpLimits } from "./acp-limits.ts";
 import { AgentFailure } from "./agent-failure.ts";
 import type { AgentProcess } from "./agent-process.ts";
-import { isRecord, type UnknownRecord } from "./unknown-record.ts";
+import { isRecord, type UnknownRecord } from "../../agents/coordination/std/is-record.ts";
 
 const NEWLINE = 0x0a;
 

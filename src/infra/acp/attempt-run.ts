@@ -17,9 +17,8 @@ import type { Order, Start } from "../../agents/coordination/ports/agent-runner.
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { AcpLimits } from "./acp-limits.ts";
-import { AgentFailure, sentenceOf } from "./agent-failure.ts";
+import { AgentFailure, sentenceOf, type Exit } from "./agent-failure.ts";
 import { startProcess, stopProcess, type AgentProcess } from "./agent-process.ts";
-import type { Exit } from "./agent-failure.ts";
 import { openConversation, type Conversation, type Prompted } from "./conversation.ts";
 import { endingOf } from "./stop-reason.ts";
 import { waitWithin } from "./within.ts";

@@ -18,7 +18,7 @@ import { createAgentStream } from "./agent-stream.ts";
 import { answerPermission } from "./answer-permission.ts";
 import { createLastWords, type LastWords } from "./last-words.ts";
 import { metaOf, promptOf } from "./session-prompt.ts";
-import { isRecord } from "./unknown-record.ts";
+import { isRecord } from "../../agents/coordination/std/is-record.ts";
 
 const NAME = "openclaw-coordination";
 

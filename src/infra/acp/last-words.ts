@@ -4,7 +4,7 @@
  */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import type { Usage } from "../../agents/coordination/contracts/fact-fields.ts";
-import { isRecord, type UnknownRecord } from "./unknown-record.ts";
+import { isRecord, type UnknownRecord } from "../../agents/coordination/std/is-record.ts";
 
 const MICRO = 1_000_000;
 

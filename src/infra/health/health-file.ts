@@ -13,7 +13,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
-import { unsafeFile } from "../../platform/plain-file.ts";
+import { findFileFault } from "../../platform/plain-file.ts";
 import type { Health, HealthSink } from "../../agents/coordination/ports/health-sink.ts";
 
 /** Every text is padded to this, so that a later one fits over an earlier one in place. */
@@ -61,7 +61,7 @@ function overwriteFile(path: string, text: string): void {
 /** What the gateway told last; `undefined` when it told nothing readable. */
 export function readHealth(path: string): Health | undefined {
   try {
-    if (unsafeFile(path) !== undefined) return undefined;
+    if (findFileFault(path) !== undefined) return undefined;
     const health: unknown = JSON.parse(readFileSync(path, "utf8"));
     return isHealth(health) ? health : undefined;
   } catch {

@@ -33,10 +33,10 @@ export function createPQueueLanes(limits: LaneLimits, clock: Clock): LaneRunner 
     room: (lane) => lanes[lane].room(),
     onRoom: (listener) => {
       // Its own function, so that one listener given twice is heard twice and ended one by one.
-      const registered = (lane: Lane): void => listener(lane);
-      listeners.add(registered);
+      const notify = (lane: Lane): void => listener(lane);
+      listeners.add(notify);
       return () => {
-        listeners.delete(registered);
+        listeners.delete(notify);
       };
     },
     operate: (work) => underway.during(() => operations.add(work)),

@@ -16,6 +16,7 @@ import { callBounds, type CallBounds } from "../http/call-bounds.ts";
 import { failureOf, failureFromStatus, OutboundError, findOutboundError } from "../http/outbound-error.ts";
 import type { SafeFetch } from "../http/safe-fetch.ts";
 import { waitFor } from "../http/waiting.ts";
+import { isRecord } from "../../agents/coordination/std/is-record.ts";
 
 export interface McpParts {
   /** Carries the tokens. */
@@ -191,8 +192,4 @@ function failureFromRpcCode(code: number): OutboundFailure {
 
 function createMalformedFailure(): OutboundFailure {
   return failureOf(new OutboundError("malformed", "The answer is not of the protocol."));
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

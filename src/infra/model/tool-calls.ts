@@ -1,6 +1,7 @@
 /** Owns: what tools, calls of them and what came back are to the AI SDK. No tool is executed by it. */
 import type { AssistantContent, JSONSchema7, jsonSchema, ModelMessage, ToolSet } from "ai";
 import type { ChatCallAsked, ChatMessage, ChatRequest } from "../../agents/coordination/ports/outbound.ts";
+import { isRecord } from "../../agents/coordination/std/is-record.ts";
 
 interface Sdk {
   readonly jsonSchema: typeof jsonSchema;
@@ -63,8 +64,4 @@ function jsonOf(text: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,18 +9,18 @@ import { failureOf } from "../http/outbound-error.ts";
 import { resolvePeerAddress } from "./peer-call.ts";
 
 /** `named`: roots of peers, such as `https://peer.example` or `https://peer.example/openwop`. */
-export function namedPeers(peers: PeerHosts, named: readonly string[]): PeerHosts {
+export function createNamedPeers(peers: PeerHosts, named: readonly string[]): PeerHosts {
   const roots = new Set(named.map((url) => resolvePeerAddress(url, "")));
-  const ifNamed = async <T>(peerUrl: string, ask: () => Promise<T>): Promise<T | OutboundFailure> => {
+  const callIfNamed = async <T>(peerUrl: string, ask: () => Promise<T>): Promise<T | OutboundFailure> => {
     const root = resolvePeerAddress(peerUrl, "");
     return root !== undefined && roots.has(root) ? await ask() : NOT_NAMED;
   };
   return {
-    discover: (peerUrl, signal) => ifNamed(peerUrl, () => peers.discover(peerUrl, signal)),
-    createRun: (peerUrl, request) => ifNamed(peerUrl, () => peers.createRun(peerUrl, request)),
-    snapshot: (peerUrl, runId, signal) => ifNamed(peerUrl, () => peers.snapshot(peerUrl, runId, signal)),
-    awaitEnd: (peerUrl, runId, signal) => ifNamed(peerUrl, () => peers.awaitEnd(peerUrl, runId, signal)),
-    cancel: (peerUrl, runId, request) => ifNamed(peerUrl, () => peers.cancel(peerUrl, runId, request)),
+    discover: (peerUrl, signal) => callIfNamed(peerUrl, () => peers.discover(peerUrl, signal)),
+    createRun: (peerUrl, request) => callIfNamed(peerUrl, () => peers.createRun(peerUrl, request)),
+    snapshot: (peerUrl, runId, signal) => callIfNamed(peerUrl, () => peers.snapshot(peerUrl, runId, signal)),
+    awaitEnd: (peerUrl, runId, signal) => callIfNamed(peerUrl, () => peers.awaitEnd(peerUrl, runId, signal)),
+    cancel: (peerUrl, runId, request) => callIfNamed(peerUrl, () => peers.cancel(peerUrl, runId, request)),
   };
 }
 

@@ -1,6 +1,6 @@
 /** Owns: one request to a peer, and what its status says of it. Does not own: what the body means. */
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
-import { jsonTextExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 import { WORKFLOW_BOUNDS } from "../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
@@ -91,7 +91,7 @@ function initOf({ method, headers, body, signal }: PeerCall): RequestInit {
 async function jsonOf(response: Response): Promise<unknown> {
   const text = await response.text();
   try {
-    return jsonTextExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
+    return findJsonExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
-import { invariant, InvariantViolation } from "../../agents/coordination/contracts/errors.ts";
+import { assertInvariant, InvariantViolation } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import { findEventId } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
@@ -70,7 +70,7 @@ export function createSqliteWorkflowStore({ database, guarded, queued }: Workflo
     list: ({ after, limit }) => read((prepared) => (prepared?.all.all(after, limit) ?? []).map(entryOf)),
     putDefinition: async (definition) => {
       const isItsHash = hash("sha256", definition.text) === definition.sha256;
-      invariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
+      assertInvariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
       await write((prepared) => {
         putDefinition(prepared, definition);
       });

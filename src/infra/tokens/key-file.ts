@@ -54,12 +54,12 @@ function createBrokenKeyError(path: string): CoordinationError {
 
 /** @throws CoordinationError `CONFIG_INVALID` for a key that others may have made or changed */
 function readKey(path: string): Uint8Array | undefined {
-  const file = opened(path);
+  const file = openKeyFile(path);
   if (file === undefined) return undefined;
   try {
     const found = fstatSync(file);
     const problem = problemOf(found);
-    if (problem !== undefined) throw unsafe(path, problem);
+    if (problem !== undefined) throw createUnsafeError(path, problem);
     // Whoever could read it until now may have: that is said by `doctor`.
     if ((found.mode & 0o077) !== 0) fchmodSync(file, 0o600);
     const key = readFileSync(file);
@@ -79,18 +79,18 @@ function problemOf(found: Stats): string | undefined {
 }
 
 /** Neither waits for the other end of a pipe nor follows a link. */
-function opened(path: string): number | undefined {
+function openKeyFile(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return undefined;
-    if (code === "ELOOP") throw unsafe(path, "is a link");
+    if (code === "ELOOP") throw createUnsafeError(path, "is a link");
     throw error;
   }
 }
 
-function unsafe(path: string, problem: string): CoordinationError {
+function createUnsafeError(path: string, problem: string): CoordinationError {
   return new CoordinationError(
     "CONFIG_INVALID",
     `the key in ${path} ${problem}; remove it, and a new one is made`,

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { BOUNDS } from "../../agents/coordination/contracts/bounds.ts";
 import { answerKindSchema } from "../../agents/coordination/contracts/escalation.ts";
-import { jsonTextExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../agents/coordination/contracts/json-text-excess.ts";
 import { parseBounded } from "../../agents/coordination/contracts/validation.ts";
 
 /** The longest text, every character of it escaped, and the rest. */
@@ -56,7 +56,7 @@ export function readAnswer(bytes: Uint8Array): ReadAnswer {
 function jsonOf(bytes: Uint8Array): unknown {
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return jsonTextExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
+    return findJsonExcess(text, TEXT_BOUNDS) ? undefined : JSON.parse(text);
   } catch {
     return undefined;
   }

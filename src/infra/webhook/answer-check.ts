@@ -91,13 +91,13 @@ export function createAnswerCheck({
   );
   return {
     checkHeaders: ({ name, headers }) => {
-      if (!webhooksByName.has(name)) return unknownWebhook();
-      const signed = signedHeaders(headers);
+      if (!webhooksByName.has(name)) return refuseUnknownWebhook();
+      const signed = readSignedHeaders(headers);
       return "because" in signed ? signed : undefined;
     },
     check: ({ name, headers, rawBody }) => {
       const webhook = webhooksByName.get(name);
-      if (!webhook) return unknownWebhook();
+      if (!webhook) return refuseUnknownWebhook();
       const message = readSignedMessage(headers, Buffer.from(rawBody));
       if ("because" in message) return message;
       return (
@@ -113,19 +113,19 @@ function createObjection(because: AnswerObjection, message: string): AnswerRefus
   return { ok: false, because, message };
 }
 
-function unknownWebhook(): AnswerRefusal {
+function refuseUnknownWebhook(): AnswerRefusal {
   return createObjection("unknown_webhook", "There is no webhook of this name.");
 }
 
 function readSignedMessage(headers: AnswerMessage["headers"], body: Buffer): SignedMessage | AnswerRefusal {
-  const signed = signedHeaders(headers);
+  const signed = readSignedHeaders(headers);
   if ("because" in signed) return signed;
   if (body.length > ANSWER_BYTES_MAX)
     return createObjection("malformed", `The body is longer than ${ANSWER_BYTES_MAX} bytes.`);
   return { ...signed, body };
 }
 
-function signedHeaders(headers: AnswerMessage["headers"]): SignedHeaders | AnswerRefusal {
+function readSignedHeaders(headers: AnswerMessage["headers"]): SignedHeaders | AnswerRefusal {
   const [id, timestamp, signature] = ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) =>
     findHeader(headers, name),
   );

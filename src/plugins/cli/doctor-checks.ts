@@ -23,7 +23,7 @@ const NODE_MAJOR_MIN = 22;
 
 const DISK_BYTES = { fail: 64_000_000, warn: 1_000_000_000 } as const;
 
-export function nodeCheck(version: string): Check {
+export function checkNode(version: string): Check {
   const name = "node";
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const { advice } = ERROR_CODES.RUNTIME_UNSUPPORTED;
@@ -36,7 +36,7 @@ export function nodeCheck(version: string): Check {
     : { name, status: "ok", message: `Node.js ${version}` };
 }
 
-export function configChecks(switches: Switches | undefined, program: string): Check[] {
+export function checkConfig(switches: Switches | undefined, program: string): Check[] {
   const enable = `Run \`${program} enable\`.`;
   if (!switches) {
     const message = "OpenClaw's configuration cannot be read from here";
@@ -50,9 +50,9 @@ export function configChecks(switches: Switches | undefined, program: string): C
     ];
   }
   const { phase1, pluginEnabled, conversationAccess, excluded } = switches;
-  if (isCoordinationError(phase1)) return [failed("config", phase1)];
+  if (isCoordinationError(phase1)) return [createFailedCheck("config", phase1)];
   const isWanted = phase1.enabled;
-  const verdict = (
+  const createCheck = (
     name: string,
     isGood: boolean,
     texts: { readonly good: string; readonly bad: string; readonly advice?: string },
@@ -65,25 +65,25 @@ export function configChecks(switches: Switches | undefined, program: string): C
     isWanted
       ? { name: "flag", status: "ok", message: "coordination.phase1.enabled is true" }
       : { name: "flag", status: "warn", message: "coordination is off", advice: enable },
-    verdict("plugin", pluginEnabled, {
+    createCheck("plugin", pluginEnabled, {
       good: "plugins.entries.coordination.enabled is true",
       bad: "plugins.entries.coordination.enabled is not true",
     }),
-    verdict("conversation-access", conversationAccess, {
+    createCheck("conversation-access", conversationAccess, {
       good: "hooks.allowConversationAccess is true",
       bad: "without hooks.allowConversationAccess a child never sees its envelope, and turns are not followed",
     }),
-    verdict("plugin-lists", excluded === undefined, {
+    createCheck("plugin-lists", excluded === undefined, {
       good: "plugins.allow and plugins.deny let the plugin load",
       bad: excluded ?? "",
       advice: "Change plugins.allow or plugins.deny in OpenClaw's configuration.",
     }),
-    ...ignoredTools(phase1),
+    ...checkIgnoredTools(phase1),
   ];
 }
 
 /** Nothing where every entry has an effect. */
-function ignoredTools({ conflicts }: Phase1Config): Check[] {
+function checkIgnoredTools({ conflicts }: Phase1Config): Check[] {
   const ignored = HOST_TOOLS.filter((tool) => Object.hasOwn(conflicts.tools, tool));
   if (ignored.length === 0) return [];
   return [
@@ -102,7 +102,7 @@ interface FileFacts {
   readonly uid: number;
 }
 
-export function privacyCheck(
+export function checkPrivacy(
   name: string,
   found: FileFacts | undefined,
   wanted: { readonly path: string; readonly mode: number; readonly uid: number | undefined },
@@ -125,24 +125,24 @@ export function privacyCheck(
 }
 
 /** Nothing where the file is a plain one, or not there. */
-export function plainFileChecks(name: string, path: string, fault: string | undefined): Check[] {
+export function checkPlainFile(name: string, path: string, fault: string | undefined): Check[] {
   if (fault === undefined) return [];
   const advice = "Put a plain file of your own in its place, or remove it.";
   return [{ name, status: "fail", message: `${path} ${fault}`, advice }];
 }
 
-export function ledgerCheck(opened: "absent" | "opened" | CoordinationError): Check {
+export function checkLedger(opened: "absent" | "opened" | CoordinationError): Check {
   const name = "ledger";
   if (opened === "absent")
     return { name, status: "ok", message: "no ledger yet; the first spawn creates it" };
-  if (opened !== "opened") return failed(name, opened);
+  if (opened !== "opened") return createFailedCheck(name, opened);
   return { name, status: "ok", message: "opens, with a schema that this release reads" };
 }
 
 /** File systems on which SQLite's write-ahead log does not work: NFS, SMB, CIFS, SMB2. */
 const NETWORK_FILE_SYSTEMS: ReadonlySet<number> = new Set([0x69_69, 0x51_7b, 0xff_53_4d_42, 0xfe_53_4d_42]);
 
-export function durabilityCheck(fileSystem: number): Check {
+export function checkDurability(fileSystem: number): Check {
   const name = "durability";
   if (!NETWORK_FILE_SYSTEMS.has(fileSystem)) {
     const message = "local disk; every writer sets WAL with synchronous=FULL and reads it back";
@@ -152,7 +152,7 @@ export function durabilityCheck(fileSystem: number): Check {
   return { name, status: "fail", message, advice: "Put OPENCLAW_STATE_DIR on a local disk." };
 }
 
-export function diskCheck(freeBytes: number): Check {
+export function checkDisk(freeBytes: number): Check {
   const name = "disk";
   const message = `${formatBytes(freeBytes)} free`;
   if (freeBytes >= DISK_BYTES.warn) return { name, status: "ok", message };
@@ -170,14 +170,14 @@ interface HealthFacts {
   readonly uncoordinatedSpawns: number;
 }
 
-export function healthCheck(health: HealthFacts = { state: "ok", uncoordinatedSpawns: 0 }): Check {
+export function checkHealth(health: HealthFacts = { state: "ok", uncoordinatedSpawns: 0 }): Check {
   const name = "health";
   const { state, failure, uncoordinatedSpawns } = health;
   if (!failure && state === "ok") return { name, status: "ok", message: "the gateway reported no failure" };
-  const what = failure
+  const failureText = failure
     ? `${failure.code} at ${formatInstant(failure.atMs)}: ${failure.message}`
     : "the gateway did not say why";
-  const message = `${what}; ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record`;
+  const message = `${failureText}; ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record`;
   const advice = failure && adviceOf(failure.code);
   return {
     name,
@@ -190,10 +190,10 @@ export function healthCheck(health: HealthFacts = { state: "ok", uncoordinatedSp
 
 /** The health file may come from a newer release, with a code that this one does not know. */
 export function adviceOf(code: string): string | undefined {
-  return Object.entries(ERROR_CODES).find(([known]) => known === code)?.[1].advice;
+  return Object.entries(ERROR_CODES).find(([name]) => name === code)?.[1].advice;
 }
 
-export function overdueCheck(views: readonly CoordinationView[], now: number): Check {
+export function checkOverdue(views: readonly CoordinationView[], now: number): Check {
   const name = "overdue-steps";
   const overdue = views.flatMap(({ coordinationId, steps }) =>
     steps
@@ -212,7 +212,7 @@ export function overdueCheck(views: readonly CoordinationView[], now: number): C
 }
 
 /** Half of the time gone without an answer is what people should hear of; so is who was not told. */
-export function questionChecks(views: readonly CoordinationView[], now: number): Check[] {
+export function checkQuestions(views: readonly CoordinationView[], now: number): Check[] {
   const open = views.flatMap(({ coordinationId, escalations }) =>
     escalations
       .filter(({ closed }) => !closed)
@@ -221,7 +221,7 @@ export function questionChecks(views: readonly CoordinationView[], now: number):
   const late = open.filter(({ question }) => now - question.askedAtMs > question.deadlineAtMs - now);
   const untold = open.filter(({ question }) => Object.values(question.notified ?? {}).includes("failed"));
   return [
-    questionCheck("questions", late, {
+    createQuestionCheck("questions", late, {
       good:
         open.length === 0
           ? "nobody is asked anything"
@@ -229,7 +229,7 @@ export function questionChecks(views: readonly CoordinationView[], now: number):
       bad: "past half of the time to answer",
       advice: "Run `openclaw coordination questions`, then `approve`, `deny` or `answer`.",
     }),
-    questionCheck("question-notices", untold, {
+    createQuestionCheck("question-notices", untold, {
       good: "nobody missed a question",
       bad: "of which somebody could not be told",
       advice:
@@ -238,7 +238,7 @@ export function questionChecks(views: readonly CoordinationView[], now: number):
   ];
 }
 
-function questionCheck(
+function createQuestionCheck(
   name: string,
   found: readonly { readonly id: string }[],
   { good, bad, advice }: { readonly good: string; readonly bad: string; readonly advice: string },
@@ -252,6 +252,6 @@ function someOf(ids: readonly string[]): string {
   return ids.slice(0, 3).join(", ") + (ids.length > 3 ? ", ..." : "");
 }
 
-function failed(name: string, { code, message, advice }: CoordinationError): Check {
+function createFailedCheck(name: string, { code, message, advice }: CoordinationError): Check {
   return { name, status: "fail", message: `${code}: ${message}`, advice };
 }

@@ -5,27 +5,27 @@ import {
   readCoordination,
   type CoordinationView,
 } from "../../agents/coordination/runtime/log/coordination-view.ts";
-import { unsafeFile } from "../../platform/plain-file.ts";
+import { findFileFault } from "../../platform/plain-file.ts";
 import { readSwitches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
-  configChecks,
-  diskCheck,
-  durabilityCheck,
-  healthCheck,
-  ledgerCheck,
-  nodeCheck,
-  overdueCheck,
-  plainFileChecks,
-  privacyCheck,
-  questionChecks,
+  checkConfig,
+  checkDisk,
+  checkDurability,
+  checkHealth,
+  checkLedger,
+  checkNode,
+  checkOverdue,
+  checkPlainFile,
+  checkPrivacy,
+  checkQuestions,
   type Check,
 } from "./doctor-checks.ts";
-import { ledgerPathFor, loadComposition, withLedger } from "./ledger/open-ledger.ts";
+import { resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
 import { openWopChecks } from "./openwop-service.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
-import { printable } from "./terminal/printable.ts";
-import { runningCoordinations } from "./ledger/running.ts";
+import { formatPrintable } from "./terminal/printable.ts";
+import { readRunning } from "./ledger/running.ts";
 import {
   asCoordinationError,
   runCommand,
@@ -41,11 +41,11 @@ const RUNNING_MAX = 1_000;
 export function addDoctor(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("doctor"))
     .description("Look for what keeps coordination from working, and say what to do")
-    .action((options: ReaderOptions) => runCommand(host, options, () => doctor(host, options)));
+    .action((options: ReaderOptions) => runCommand(host, options, () => runDoctor(host, options)));
   withExamples(command, host, ["doctor", "doctor --json"]);
 }
 
-async function doctor(host: CliHost, options: ReaderOptions): Promise<void> {
+async function runDoctor(host: CliHost, options: ReaderOptions): Promise<void> {
   const checks = await checksOf(host, options);
   const ok = checks.every(({ status }) => status !== "fail");
   if (!ok) host.failWith(1);
@@ -55,60 +55,60 @@ async function doctor(host: CliHost, options: ReaderOptions): Promise<void> {
 
 async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]> {
   const read = await host.config.read().catch(() => undefined);
-  const path = await ledgerPathFor(host, options);
+  const path = await resolveLedgerPath(host, options);
   const { readHealthBeside } = await loadComposition();
   const switches = read && readSwitches(read.config);
   return [
-    nodeCheck(host.nodeVersion),
-    ...configChecks(switches, host.program),
+    checkNode(host.nodeVersion),
+    ...checkConfig(switches, host.program),
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
-    ...fileChecks(path),
-    ...(await ledgerChecks(host, options)),
-    healthCheck(readHealthBeside(path)),
+    ...checkFiles(path),
+    ...(await checkLedgerContent(host, options)),
+    checkHealth(readHealthBeside(path)),
   ];
 }
 
-function fileChecks(path: string): Check[] {
+function checkFiles(path: string): Check[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
   const key = join(folder, "interrupt-key");
-  const facts = (file: string) => statSync(file, { throwIfNoEntry: false });
-  const { type, bavail, bsize } = statfsSync(existing(folder));
+  const readFacts = (file: string) => statSync(file, { throwIfNoEntry: false });
+  const { type, bavail, bsize } = statfsSync(findExistingFolder(folder));
   return [
-    privacyCheck("ledger-folder", facts(folder), { path: folder, mode: 0o700, uid }),
-    privacyCheck("ledger-file", facts(path), { path, mode: 0o600, uid }),
-    privacyCheck("interrupt-key", facts(key), { path: key, mode: 0o600, uid }),
+    checkPrivacy("ledger-folder", readFacts(folder), { path: folder, mode: 0o700, uid }),
+    checkPrivacy("ledger-file", readFacts(path), { path, mode: 0o600, uid }),
+    checkPrivacy("interrupt-key", readFacts(key), { path: key, mode: 0o600, uid }),
     ...[path, `${path}-wal`, `${path}-shm`, key].flatMap((file) =>
-      plainFileChecks("plain-files", file, unsafeFile(file)),
+      checkPlainFile("plain-files", file, findFileFault(file)),
     ),
-    durabilityCheck(type),
-    diskCheck(bavail * bsize),
+    checkDurability(type),
+    checkDisk(bavail * bsize),
   ];
 }
 
 /** The folder itself or the nearest one above it that exists. */
-function existing(folder: string): string {
+function findExistingFolder(folder: string): string {
   let nearest = folder;
   while (!statSync(nearest, { throwIfNoEntry: false }) && dirname(nearest) !== nearest)
     nearest = dirname(nearest);
   return nearest;
 }
 
-async function ledgerChecks(host: CliHost, options: ReaderOptions): Promise<Check[]> {
+async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promise<Check[]> {
   try {
     return await withLedger(host, options, async (reader) => {
       const views: CoordinationView[] = [];
-      for await (const { runId } of runningCoordinations(reader)) {
+      for await (const { runId } of readRunning(reader)) {
         const view = await readCoordination(reader, runId);
         if (view) views.push(view);
         if (views.length >= RUNNING_MAX) break;
       }
       const now = host.now();
-      return [ledgerCheck("opened"), overdueCheck(views, now), ...questionChecks(views, now)];
+      return [checkLedger("opened"), checkOverdue(views, now), ...checkQuestions(views, now)];
     });
   } catch (error) {
     const failure = asCoordinationError(error);
-    return [ledgerCheck(failure.code === "LEDGER_NOT_FOUND" ? "absent" : failure)];
+    return [checkLedger(failure.code === "LEDGER_NOT_FOUND" ? "absent" : failure)];
   }
 }
 
@@ -122,7 +122,7 @@ function render(checks: readonly Check[], terminal: Terminal): string {
   const paint = paintFor(terminal);
   const lines = checks.flatMap(({ name, status, message, advice }) => {
     const { sign, ascii, tone } = LOOKS[status];
-    const text = printable(message, terminal.unicode);
+    const text = formatPrintable(message, terminal.unicode);
     const line = `${paint.tone(tone, terminal.unicode ? sign : ascii)} ${name.padEnd(20)} ${text}`;
     return advice === undefined ? [line] : [line, `${" ".repeat(23)}${advice}`];
   });

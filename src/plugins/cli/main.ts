@@ -21,7 +21,7 @@ const program = new Command(PROGRAM)
 
 const callGateway = createGatewayCaller();
 const called: string[] = [];
-const gateway: GatewayCaller = (method, params) => {
+const askGateway: GatewayCaller = (method, params) => {
   called.push(method);
   return callGateway(method, params);
 };
@@ -31,7 +31,7 @@ const host = processHost({
   stateDir: () => Promise.resolve(resolveStateDir(process.env)),
 });
 
-addCoordinationCommands(program, { ...host, gateway });
+addCoordinationCommands(program, { ...host, gateway: askGateway });
 addServe(program, host);
 
 await program.parseAsync();

@@ -50,13 +50,13 @@ export async function openWopChecks(
   const readVariable = (name: string): string | undefined => env[name];
   return [
     ...(phase1.enabled ? [] : [OFF]),
-    await tried("openwop-tokens", "warn", {
+    await tryCheck("openwop-tokens", "warn", {
       work: () => bearerTokensOf(openwop, readVariable),
       good: (tokens) =>
         `${formatCount(tokens.length, "token")} of ${formatCount(tenantsOf(phase1), "tenant")}`,
       advice: "Set the variable for the gateway's process; this command sees its own environment only.",
     }),
-    await tried("openwop-workflows", "fail", {
+    await tryCheck("openwop-workflows", "fail", {
       work: () => definitionsIn(openwop, stateDir),
       good: (definitions) =>
         `${formatCount(definitions.length, "workflow")} in ${formatCount(openwop.workflows.length, "folder")}`,
@@ -78,7 +78,7 @@ interface Trying<T> {
   readonly advice: string;
 }
 
-async function tried<T>(
+async function tryCheck<T>(
   name: string,
   status: "warn" | "fail",
   { work, good, advice }: Trying<T>,

@@ -17,8 +17,8 @@ export function processHost(parts: {
   return {
     ...parts,
     nodeVersion: process.versions.node,
-    stdout: outputTo(stdout, terminalOf(stdout, env)),
-    stderr: outputTo(stderr, terminalOf(stderr, env)),
+    stdout: createOutput(stdout, terminalOf(stdout, env)),
+    stderr: createOutput(stderr, terminalOf(stderr, env)),
     now: () => Date.now() as EpochMs,
     ...(stdin.isTTY && stderr.isTTY && { confirm: askOnTerminal }),
     failWith: (exitCode) => {
@@ -35,13 +35,13 @@ export function terminalOf(
   return {
     isTTY,
     columns: stream.columns ?? (Number(env["COLUMNS"]) || COLUMNS_DEFAULT),
-    colour: wantsColour(isTTY, env),
+    colour: isColourWanted(isTTY, env),
     unicode: isUtf8(env),
   };
 }
 
 /** As Node.js itself decides: FORCE_COLOR before NO_COLOR before the terminal. */
-function wantsColour(isTTY: boolean, env: Environment): boolean {
+function isColourWanted(isTTY: boolean, env: Environment): boolean {
   const forced = env["FORCE_COLOR"];
   if (forced !== undefined) return forced !== "0" && forced !== "false";
   if (env["NO_COLOR"]) return false;
@@ -55,7 +55,7 @@ function isUtf8(env: Environment): boolean {
   return /utf-?8/i.test(locale);
 }
 
-function outputTo(stream: NodeJS.WriteStream, terminal: Terminal): Output {
+function createOutput(stream: NodeJS.WriteStream, terminal: Terminal): Output {
   let readerGone = false;
   // Without a listener a reader that goes away, such as `head`, would crash the process.
   stream.on("error", (error: NodeJS.ErrnoException) => {

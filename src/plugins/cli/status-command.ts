@@ -5,21 +5,21 @@ import { isCoordinating, readSwitches, type Switches } from "../openclaw/host/op
 import type { LedgerReader } from "../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import { adviceOf } from "./doctor-checks.ts";
-import { ledgerPathFor, loadComposition, withLedger } from "./ledger/open-ledger.ts";
+import { resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-ledger.ts";
 import { openWopStatus } from "./openwop-service.ts";
 import { paintFor, type Paint } from "./terminal/paint.ts";
-import { printable } from "./terminal/printable.ts";
+import { formatPrintable } from "./terminal/printable.ts";
 import {
   formatBytes,
   formatCount,
   formatDuration,
   formatInstant,
 } from "../../agents/coordination/std/quantities.ts";
-import { newestConflicts } from "./conflicts/find-conflicts.ts";
-import { newestQuestions, OPEN_QUESTIONS_MAX, questionReads } from "./questions/find-questions.ts";
-import { runningCoordinations } from "./ledger/running.ts";
+import { findNewestConflicts } from "./conflicts/find-conflicts.ts";
+import { findNewestQuestions, OPEN_QUESTIONS_MAX, createQuestionReads } from "./questions/find-questions.ts";
+import { readRunning } from "./ledger/running.ts";
 import {
-  errorJson,
+  createErrorJson,
   runCommand,
   withExamples,
   withReaderOptions,
@@ -44,7 +44,7 @@ export function addStatus(parent: CommandGroup, host: CliHost): void {
 
 async function statusOf(host: CliHost, options: ReaderOptions) {
   const read = await host.config.read().catch(() => undefined);
-  const path = await ledgerPathFor(host, options);
+  const path = await resolveLedgerPath(host, options);
   const { readHealthBeside } = await loadComposition();
   const health = readHealthBeside(path) ?? { state: "ok" as const, uncoordinatedSpawns: 0 };
   const { coordinations, error, ...open } = await contentsOf(host, options);
@@ -72,7 +72,7 @@ function switchesOf(switches: Switches | undefined): SwitchStatus {
   if (!switches) return { enabled: null, strict: null };
   const { phase1 } = switches;
   if (isCoordinationError(phase1)) return { enabled: false, strict: null, problem: phase1.message };
-  const problem = phase1.enabled ? blockerIn(switches) : undefined;
+  const problem = phase1.enabled ? findBlocker(switches) : undefined;
   return {
     enabled: isCoordinating(switches),
     strict: phase1.strict,
@@ -81,7 +81,7 @@ function switchesOf(switches: Switches | undefined): SwitchStatus {
   };
 }
 
-function blockerIn({ pluginEnabled, excluded }: Switches): string | undefined {
+function findBlocker({ pluginEnabled, excluded }: Switches): string | undefined {
   return excluded ?? (pluginEnabled ? undefined : "plugins.entries.coordination.enabled is not true");
 }
 
@@ -119,25 +119,28 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
       const { coordinations } = await reader.counts();
       let running = 0;
       let openSteps = 0;
-      for await (const { summary } of runningCoordinations(reader)) {
+      for await (const { summary } of readRunning(reader)) {
         running += 1;
         openSteps += summary.steps.open;
       }
-      const open = await newestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
+      const open = await findNewestConflicts(reader, { limit: CONFLICTS_MAX, isOpen: true });
       const questions = await openQuestionsOf(reader);
       return { coordinations, running, openSteps, openConflicts: open.length, ...questions };
     });
   } catch (error) {
     if (!isCoordinationError(error)) throw error;
     if (error.code === "LEDGER_NOT_FOUND") return NOTHING;
-    return { ...UNKNOWN, error: errorJson(error) };
+    return { ...UNKNOWN, error: createErrorJson(error) };
   }
 }
 
 async function openQuestionsOf(
   reader: LedgerReader,
 ): Promise<{ readonly openQuestions: number; readonly answerByMs?: number }> {
-  const open = await newestQuestions(questionReads(reader), { wanted: "open", limit: OPEN_QUESTIONS_MAX });
+  const open = await findNewestQuestions(createQuestionReads(reader), {
+    wanted: "open",
+    limit: OPEN_QUESTIONS_MAX,
+  });
   const openQuestions = open.length;
   if (openQuestions === 0) return { openQuestions };
   const answerByMs = open.reduce(
@@ -158,18 +161,19 @@ function sizeOf(path: string): number {
 function render(status: Status, terminal: Terminal, now: number): string {
   const paint = paintFor(terminal);
   const { configPath } = status;
-  const contents = runningText(status, paint);
-  const questions = questionsText(status, paint, now);
-  const field = (name: string, value: string): string => `${paint.tone("faint", name.padEnd(13))} ${value}`;
+  const contents = describeRunning(status, paint);
+  const questions = describeQuestions(status, paint, now);
+  const renderField = (name: string, value: string): string =>
+    `${paint.tone("faint", name.padEnd(13))} ${value}`;
   const lines = [
-    ...alarm(status, paint, terminal),
-    field("coordination", switchText(status, paint)),
-    ...openWopLines(status).map((text) => field("OpenWOP", text)),
-    field("ledger", ledgerText(status, paint)),
-    ...(contents === undefined ? [] : [field("running", contents)]),
-    ...(questions === undefined ? [] : [field("questions", questions)]),
-    field("health", healthText(status, paint)),
-    ...(configPath === undefined ? [] : [field("config", configPath)]),
+    ...renderAlarm(status, paint, terminal),
+    renderField("coordination", switchText(status, paint)),
+    ...openWopLines(status).map((text) => renderField("OpenWOP", text)),
+    renderField("ledger", describeLedger(status, paint)),
+    ...(contents === undefined ? [] : [renderField("running", contents)]),
+    ...(questions === undefined ? [] : [renderField("questions", questions)]),
+    renderField("health", describeHealth(status, paint)),
+    ...(configPath === undefined ? [] : [renderField("config", configPath)]),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -179,15 +183,15 @@ function openWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): s
   return served ? [`${url} for ${formatCount(tenants, "tenant")}`] : [];
 }
 
-function alarm({ health }: Status, paint: Paint, terminal: Terminal): string[] {
+function renderAlarm({ health }: Status, paint: Paint, terminal: Terminal): string[] {
   const { state, failure, uncoordinatedSpawns } = health;
   if (state !== "degraded") return [];
-  const what = failure
-    ? `${failure.code}: ${printable(failure.message, terminal.unicode)} (${formatInstant(failure.atMs)})`
+  const failureText = failure
+    ? `${failure.code}: ${formatPrintable(failure.message, terminal.unicode)} (${formatInstant(failure.atMs)})`
     : "the gateway did not say why";
   return [
     paint.tone("alarm", " COORDINATION IS DEGRADED "),
-    paint.tone("bad", `  ${what}`),
+    paint.tone("bad", `  ${failureText}`),
     paint.tone("bad", `  ${formatCount(uncoordinatedSpawns, "spawn")} went on without a record.`),
     ...(failure ? [`  ${adviceOf(failure.code) ?? "Upgrade openclaw-coordination."}`] : []),
     "",
@@ -202,7 +206,7 @@ function switchText({ enabled, strict, agents, problem }: Status, paint: Paint):
   return problem === undefined ? "off" : `${paint.tone("bad", "off")}: ${problem}`;
 }
 
-function ledgerText({ ledger }: Status, paint: Paint): string {
+function describeLedger({ ledger }: Status, paint: Paint): string {
   if (!ledger.exists) return `${ledger.path} (not created yet)`;
   const size = `${ledger.path}, ${formatBytes(ledger.bytes)}`;
   return ledger.coordinations === null
@@ -210,7 +214,7 @@ function ledgerText({ ledger }: Status, paint: Paint): string {
     : `${size}, ${formatCount(ledger.coordinations, "coordination")}`;
 }
 
-function runningText({ running, openSteps, openConflicts }: Status, paint: Paint): string | undefined {
+function describeRunning({ running, openSteps, openConflicts }: Status, paint: Paint): string | undefined {
   if (running === null) return undefined;
   const open =
     openConflicts > 0 ? `, ${paint.tone("warning", formatCount(openConflicts, "open conflict"))}` : "";
@@ -218,7 +222,7 @@ function runningText({ running, openSteps, openConflicts }: Status, paint: Paint
 }
 
 /** Nothing where nobody is asked anything. */
-function questionsText(status: Status, paint: Paint, now: number): string | undefined {
+function describeQuestions(status: Status, paint: Paint, now: number): string | undefined {
   const { openQuestions } = status;
   if (!openQuestions) return undefined;
   const { answerByMs = now } = status;
@@ -227,7 +231,7 @@ function questionsText(status: Status, paint: Paint, now: number): string | unde
   return paint.tone("warning", `${formatCount(openQuestions, "open question")}, ${when}`);
 }
 
-function healthText({ health }: Status, paint: Paint): string {
+function describeHealth({ health }: Status, paint: Paint): string {
   const { state, failure, uncoordinatedSpawns } = health;
   if (state === "degraded") return paint.tone("bad", "degraded");
   if (!failure) return paint.tone("good", "ok");

@@ -11,7 +11,7 @@ import {
 } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup } from "./terminal/cli-host.ts";
 import { paintFor } from "./terminal/paint.ts";
-import { printable } from "./terminal/printable.ts";
+import { formatPrintable } from "./terminal/printable.ts";
 import {
   runCommand,
   withExamples,
@@ -113,9 +113,9 @@ async function apply(host: CliHost, toggle: Switch): Promise<void> {
   await explain(host, toggle, { planned, config: before.config });
   const outcome = await outcomeOf(host, toggle, planned);
   if (outcome === "refused") host.failWith(1);
-  const done = outcome === "change" ? await host.config.change(plan) : { ...before, changed: [] };
-  const changed = outcome === "dry-run" ? planned : done.changed;
-  await tell(host, toggle, { outcome, changed, path: done.path });
+  const result = outcome === "change" ? await host.config.change(plan) : { ...before, changed: [] };
+  const changed = outcome === "dry-run" ? planned : result.changed;
+  await tell(host, toggle, { outcome, changed, path: result.path });
 }
 
 type Outcome = "already" | "dry-run" | "refused" | "change";
@@ -136,11 +136,11 @@ interface Done {
   readonly path: string | undefined;
 }
 
-async function tell(host: CliHost, toggle: Switch, done: Done): Promise<void> {
-  const { outcome, changed, path } = done;
+async function tell(host: CliHost, toggle: Switch, result: Done): Promise<void> {
+  const { outcome, changed, path } = result;
   if (toggle.options.json)
     await writeJson(host, { changed, dryRun: outcome === "dry-run", ...(path && { configPath: path }) });
-  else await writeLines(host, closing(toggle, done));
+  else await writeLines(host, listClosingLines(toggle, result));
 }
 
 async function isWanted({ confirm }: CliHost, { yes }: SwitchOptions): Promise<boolean> {
@@ -156,18 +156,18 @@ async function explain(
   const output = options.json ? host.stderr : host.stdout;
   const paint = paintFor(output.terminal);
   const arrow = output.terminal.unicode ? "→" : "->";
-  const value = (of: unknown): string =>
-    of === null ? "(unset)" : printable(JSON.stringify(of), output.terminal.unicode);
+  const formatValue = (of: unknown): string =>
+    of === null ? "(unset)" : formatPrintable(JSON.stringify(of), output.terminal.unicode);
   const isAsked = host.confirm !== undefined && !options.yes;
   const shown = options.json && !isAsked ? [] : planned;
   const lines = shown.map(({ path, from, to }) => {
-    return `  ${path}: ${paint.tone("faint", value(from))} ${arrow} ${paint.tone("strong", value(to))}`;
+    return `  ${path}: ${paint.tone("faint", formatValue(from))} ${arrow} ${paint.tone("strong", formatValue(to))}`;
   });
   const warned = warnings(config).map((warning) => `${paint.tone("warning", "warning")} ${warning}`);
   if (lines.length + warned.length > 0) await output.write(`${[...lines, ...warned].join("\n")}\n`);
 }
 
-function closing({ already, next }: Switch, { outcome, changed, path }: Done): string[] {
+function listClosingLines({ already, next }: Switch, { outcome, changed, path }: Done): string[] {
   if (outcome === "refused") return ["nothing was changed"];
   if (changed.length === 0) return [already];
   const where = path === undefined ? "" : ` in ${path}`;

@@ -50,9 +50,13 @@ export async function askHook(hook: StoredHook, asking: Asking): Promise<Asked> 
   }
 }
 
-async function run(hook: StoredHook, { given, deadlineAtMs }: Asking, signal: AbortSignal): Promise<Asked> {
+async function run(
+  hook: StoredHook,
+  { given: input, deadlineAtMs }: Asking,
+  signal: AbortSignal,
+): Promise<Asked> {
   try {
-    return await settleValue(hook.run(...given({ signal, deadlineAtMs })));
+    return await settleValue(hook.run(...input({ signal, deadlineAtMs })));
   } catch (error) {
     return { kind: "failed", because: "failed", error };
   }

@@ -22,6 +22,7 @@ import { createSpawnHandlers, type SpawnHandlers } from "./spawns/spawn-handlers
 import { formatSentence } from "./host/spawn-result.ts";
 import { runWithinBudget } from "./host/within-budget.ts";
 import { createWriteHandlers, type WriteHandlers } from "./writes/write-handlers.ts";
+import { describeError } from "../../agents/coordination/std/describe-error.ts";
 
 /** A session's request is kept to this length, as the objective of what it may spawn. */
 const REQUEST_CHARS_MAX = 2_000;
@@ -141,8 +142,5 @@ function tell(api: OpenClawPluginApi, hook: string, error: unknown): void {
   if (isCoordinationError(error) && error.code === "LEDGER_CLOSED") return;
   const runtime = findRuntime();
   if (runtime) runtime.health.failed(error, 0);
-  else
-    api.logger.error(
-      `coordination: ${hook} failed: ${error instanceof Error ? error.message : String(error)}`,
-    );
+  else api.logger.error(`coordination: ${hook} failed: ${describeError(error)}`);
 }

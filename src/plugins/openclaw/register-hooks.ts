@@ -1,6 +1,7 @@
 /** Owns: which hooks of the host the plugin listens to, with their order and budgets (docs/openclaw.md says why). */
 import { registerGates } from "./withholding/register-gates.ts";
 import type { OpenClawPluginApi } from "./host/sdk.ts";
+import { createOnce } from "../../agents/coordination/std/load-once.ts";
 
 /** The host blocks the spawn when a `before_tool_call` hook takes longer; ours answers within `SPAWN_BUDGET_MS`. */
 const HOST_TIMEOUT_MS = 10_000;
@@ -12,7 +13,7 @@ const HOST_CALL_TIMEOUT_MS = 14_000;
 const LAST = -1_000;
 
 export function registerHostHooks(api: OpenClawPluginApi): void {
-  const handlers = lazy(async () => (await import("./hook-handlers.ts")).createHookHandlers(api));
+  const handlers = createOnce(async () => (await import("./hook-handlers.ts")).createHookHandlers(api));
   const spawns = { matcher: ["sessions_spawn"] as const, priority: LAST, timeoutMs: HOST_TIMEOUT_MS };
   api.on("before_tool_call", async (event, ctx) => (await handlers()).beforeSpawn(event, ctx), spawns);
   api.on("after_tool_call", async (event, ctx) => (await handlers()).afterSpawn(event, ctx), spawns);
@@ -30,9 +31,4 @@ export function registerHostHooks(api: OpenClawPluginApi): void {
     start: async () => (await handlers()).start(),
     stop: async () => (await handlers()).stop(),
   });
-}
-
-function lazy<T>(load: () => Promise<T>): () => Promise<T> {
-  let loaded: Promise<T> | undefined;
-  return () => (loaded ??= load());
 }

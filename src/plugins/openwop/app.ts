@@ -15,6 +15,7 @@ import type { Route } from "./http/route.ts";
 import { routesOf } from "./route-table.ts";
 import { refuseNotFound, responseOf, serveRoute, type ServeParts } from "./http/serve-route.ts";
 import { streamHub } from "./http/stream-hub.ts";
+import { createOnce } from "../../agents/coordination/std/load-once.ts";
 
 export interface OpenWopParts {
   readonly host: WorkflowHost;
@@ -122,11 +123,6 @@ function createDiscovery(
     if (made?.of !== of) made = { of, document: createDiscoveryDocument(advertised, host.hostId, fixtures) };
     return made.document;
   };
-}
-
-function createOnce<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
 }
 
 /** `/v1/runs/{runId}:pause` as `/v1/runs/:runId{[^/]+:pause}`. */

@@ -7,7 +7,7 @@
  */
 import type { Contestant, MergeEvidence, PluginRuling } from "../contracts/arbitration.ts";
 import { PRIORITIES } from "../contracts/envelope.ts";
-import { invariant, unreachable } from "../contracts/errors.ts";
+import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import type { StepId } from "../contracts/ids.ts";
 import type { ConflictStrategy } from "../contracts/plan.ts";
 
@@ -50,7 +50,7 @@ export function arbitrate(contest: Contest): Ruling {
     case "manual_review":
       return { kind: "review", because: "manual-review" };
     default:
-      return unreachable(contest.strategy, "strategy");
+      return assertNever(contest.strategy, "strategy");
   }
 }
 
@@ -59,7 +59,7 @@ export function isRequester({ requester }: Contest, { stepId, coordinationId }: 
 }
 
 function rankContestants(contest: Contest, [winner, next, ...others]: readonly Contestant[]): Ruling {
-  invariant(winner !== undefined && next !== undefined, "A1: a conflict has two sides");
+  assertInvariant(winner !== undefined && next !== undefined, "A1: a conflict has two sides");
   const losers = [next, ...others].toSorted(compareClaims);
   const verdict = { winner, losers, ...reasonOf(contest, winner, next) };
   return { kind: isRequester(contest, winner) ? "granted" : "refused", ...verdict };
@@ -70,7 +70,7 @@ function applyPluginRuling(contest: Contest, { plugin, award, failed }: PluginRu
   const requester = contest.claims.find((claim) => isRequester(contest, claim));
   const others = contest.claims.filter((claim) => claim !== requester);
   const [holder] = others.toSorted(compareOwnership);
-  invariant(requester !== undefined && holder !== undefined, "A1: a conflict has two sides");
+  assertInvariant(requester !== undefined && holder !== undefined, "A1: a conflict has two sides");
   const rule = { rule: "hook", because: plugin ?? "plugin" } as const;
   return award === "requester" && !failed
     ? { kind: "granted", winner: requester, losers: others.toSorted(compareClaims), ...rule }
@@ -97,7 +97,7 @@ function ruleOnMerge(contest: Contest): Ruling {
   if (!merge) return { kind: "merge" };
   if (merge.kind === "obstacle") return { kind: "review", because: merge.obstacle.replaceAll("_", "-") };
   const winner = claims.find((claim) => isRequester(contest, claim));
-  invariant(winner !== undefined, "A1: the requester is one of the claims");
+  assertInvariant(winner !== undefined, "A1: the requester is one of the claims");
   return { kind: "granted", winner, losers: [], rule: "strategy", because: "merged" };
 }
 

@@ -158,12 +158,12 @@ export class InvariantViolation extends CoordinationError {
   }
 }
 
-export function invariant(condition: boolean, rule: string): asserts condition {
+export function assertInvariant(condition: boolean, rule: string): asserts condition {
   if (!condition) throw new InvariantViolation(rule);
 }
 
 /** The end of an exhaustive switch. */
-export function unreachable(value: never, description: string): never {
+export function assertNever(value: never, description: string): never {
   throw new InvariantViolation(`unhandled ${description}: ${JSON.stringify(value)}`);
 }
 

@@ -43,7 +43,7 @@ export type IdempotencyKey = string & { readonly __idempotencyKey: true };
 export const epochMsSchema = z.int().min(0).max(8_640_000_000_000_000).brand<"EpochMs">();
 export type EpochMs = z.infer<typeof epochMsSchema>;
 
-export function idempotencyKey(
+export function createIdempotencyKey(
   coordinationId: CoordinationId,
   stepId: StepId,
   attempt: number,
@@ -51,7 +51,7 @@ export function idempotencyKey(
   return `${coordinationId}:${stepId}:${attempt}` as IdempotencyKey;
 }
 
-export function eventIdAt(coordinationId: CoordinationId, sequence: number): EventId {
+export function createEventId(coordinationId: CoordinationId, sequence: number): EventId {
   return `${coordinationId}:${sequence}` as EventId;
 }
 
@@ -60,7 +60,7 @@ let written = { atMs: Number.NaN, timestamp: "" };
 let read = { atMs: Number.NaN, timestamp: "" };
 
 /** The ISO 8601 form that `RunEvent.timestamp` carries. */
-export function isoTimestamp(atMs: EpochMs): string {
+export function formatTimestamp(atMs: EpochMs): string {
   if (written.atMs !== atMs) written = { atMs, timestamp: new Date(atMs).toISOString() };
   return written.timestamp;
 }

@@ -18,7 +18,7 @@ export interface JsonTextBounds {
 }
 
 /** Which bound the text breaks for certain, where it is JSON; of a text that is not JSON, nothing is certain. */
-export function jsonTextExcess(
+export function findJsonExcess(
   text: string,
   { depthMax, valuesMax }: JsonTextBounds,
 ): "depth" | "values" | undefined {

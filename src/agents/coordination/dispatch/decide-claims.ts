@@ -22,11 +22,12 @@ import {
   findSameConflict,
   draftUnreviewed,
   type ContestedRequest,
+  listOverlapping,
+  findConflict,
 } from "./conflict-facts.ts";
 import { hasLapsed, canAskAbout, findOpenQuestion, putQuestion } from "./conflict-questions.ts";
 import { accept, refuse, type Decision } from "./decision.ts";
 import { releaseClaims, draftRelease } from "./release-claims.ts";
-import { listOverlapping, findConflict } from "./conflict-facts.ts";
 
 export type ClaimCommand = Command & {
   type: "requestResources" | "releaseClaims" | "settleReview" | "recordChange" | "recordUndetermined";
@@ -114,9 +115,9 @@ function refuseTakenToken(): Decision {
 /** True when the claim belongs to the step and its lease has not ended (A2). */
 function hasLiveClaim(
   { claims }: OpenCoordination,
-  { held, stepId, now }: { readonly held: number; readonly stepId: StepId; readonly now: EpochMs },
+  { held: token, stepId, now }: { readonly held: number; readonly stepId: StepId; readonly now: EpochMs },
 ): boolean {
-  const claim = claims.get(held);
+  const claim = claims.get(token);
   return claim?.stepId === stepId && claim.expiresAtMs > now;
 }
 

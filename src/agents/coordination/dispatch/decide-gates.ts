@@ -1,7 +1,7 @@
 /** Owns: routing the commands about held results and questions to the functions that decide on them. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { Command } from "../contracts/commands.ts";
-import { unreachable } from "../contracts/errors.ts";
+import { assertNever } from "../contracts/errors.ts";
 import type { EpochMs } from "../contracts/ids.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
 import { recordFinding, recordNoVerdict } from "./decide-held.ts";
@@ -49,7 +49,7 @@ export function decideOnGates(state: OpenCoordination, command: GateCommand, now
       return recordTelling(state, payload);
     }
     default:
-      return unreachable(command, "command");
+      return assertNever(command, "command");
   }
 }
 

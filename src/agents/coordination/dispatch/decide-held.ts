@@ -79,10 +79,10 @@ export function draftHeldResult(
 function draftImmediateRuling(
   state: OpenCoordination,
   step: Step,
-  held: { readonly gate: Gate; readonly stated: StatedConfidence; readonly now: EpochMs },
+  hold: { readonly gate: Gate; readonly stated: StatedConfidence; readonly now: EpochMs },
 ): FactDraft[] {
   if ((state.cancelledBy ?? step.cancelledBy) !== undefined) return [draftCancelledWhileHeld(step)];
-  const { gate, stated, now } = held;
+  const { gate, stated, now } = hold;
   const revisions = step.revisions ?? 0;
   const verdict = ruleOnVerdicts(gate, { stated, findings: [], failures: new Map(), revisions });
   return verdict.outcome === "hold" ? [draftResultQuestion(state, step, { verdict, now })] : [];

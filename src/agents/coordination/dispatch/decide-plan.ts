@@ -14,7 +14,13 @@ import type {
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { HeldDecision } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import { addMs, DELIVERY_STEP_ID, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
+import {
+  addMs,
+  DELIVERY_STEP_ID,
+  createIdempotencyKey,
+  type EpochMs,
+  type StepId,
+} from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
 import { isEnded, openStepsOf, type OpenCoordination, type Step } from "../ledger/state.ts";
@@ -97,7 +103,7 @@ export function dispatchStep(state: OpenCoordination, command: DispatchStep, now
     stepId,
     attempt,
     lane: step.spec.lane,
-    idempotencyKey: idempotencyKey(state.coordinationId, stepId, attempt),
+    idempotencyKey: createIdempotencyKey(state.coordinationId, stepId, attempt),
     deadlineAtMs,
     targetSession: command.targetSession,
     ...(command.message && { message: command.message }),

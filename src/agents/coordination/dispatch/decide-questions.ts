@@ -60,7 +60,7 @@ export function answerEscalation(state: OpenCoordination, command: AnswerEscalat
   const { answer, by } = command;
   const refused = findAnswerRefusal(question, { answer, by, hasText: command.text !== undefined, now });
   if (refused) return draftRefusedAnswer(question, { given: payload, refused });
-  const fact: FactDraft = { type: "escalation.answered", payload: payload };
+  const fact: FactDraft = { type: "escalation.answered", payload };
   const resolution = resolutionOf(question, command);
   if (resolution === "retried" && hasNoAttemptLeft(state, question))
     return refuse(

@@ -14,10 +14,10 @@ import type {
   TimeOutStep,
 } from "../contracts/commands.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
-import { unreachable } from "../contracts/errors.ts";
+import { assertNever } from "../contracts/errors.ts";
 import { stepError, type StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ObservedChild } from "../contracts/observation.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import {
@@ -127,7 +127,7 @@ function decideOnPlan(state: OpenCoordination, command: PlanCommand, now: EpochM
     case "tripBreaker":
       return tripBreaker(state, now);
     default:
-      return unreachable(command, "command");
+      return assertNever(command, "command");
   }
 }
 
@@ -238,7 +238,7 @@ function dispatchOf(
     stepId: spec.stepId,
     attempt,
     lane: spec.lane,
-    idempotencyKey: idempotencyKey(state.coordinationId, spec.stepId, attempt),
+    idempotencyKey: createIdempotencyKey(state.coordinationId, spec.stepId, attempt),
     deadlineAtMs: addMs(now, spec.timeoutMs),
   };
 }
@@ -371,7 +371,7 @@ function draftOutcome(step: Step, command: CompleteStep | FailStep | TimeOutStep
       return { type: "step.timed_out", payload: { stepId, attempt, via, deadlineAtMs } };
     }
     default:
-      return unreachable(command, "outcome command");
+      return assertNever(command, "outcome command");
   }
 }
 

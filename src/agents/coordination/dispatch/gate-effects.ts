@@ -1,6 +1,6 @@
 /** Owns: planning the next effects for held results, questions to people and sessions that wait to be told something. */
 import type { Channel } from "../contracts/escalation.ts";
-import { idempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import { listUnsentNotices } from "../escalation/notices.ts";
 import { ruleOnVerdicts } from "../gates/verifier-gate.ts";
 import type { OpenCoordination } from "../ledger/state.ts";
@@ -77,7 +77,7 @@ function planChecks(state: OpenCoordination): VerifyResult[] {
     const missing = listMissingChecks(state, stepId);
     if (missing.length === 0) return [];
     const attempt = state.steps.get(stepId)?.phase.attempt ?? 0;
-    const key = idempotencyKey(state.coordinationId, stepId, attempt);
+    const key = createIdempotencyKey(state.coordinationId, stepId, attempt);
     return [{ kind: "verifyResult", effectId: `${key}:verify`, stepId, attempt, checks: missing }];
   });
 }

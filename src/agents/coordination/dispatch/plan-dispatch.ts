@@ -2,7 +2,7 @@
  * Owns: planning the next effects of a coordination, and the time to look again. Timers are derived from state here and are
  * never the only copy of a fact. Effect ids are derived from state: planning twice plans the same ids.
  */
-import { addMs, idempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
+import { addMs, createIdempotencyKey, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { openStepsOf, type Coordination, type OpenCoordination, type Step } from "../ledger/state.ts";
 import { hasStoppedBeginning, isPlanned } from "./plan-rules.ts";
 import { listGateDeadlines, planGateEffects, type GateEffect } from "./gate-effects.ts";
@@ -119,7 +119,7 @@ function planContinuations(state: OpenCoordination, now: EpochMs, capacity: Capa
     .map((step): RunStep => {
       const { phase, spec } = step;
       const attempt = phase.status === "backoff" ? phase.attempt + 1 : phase.attempt;
-      const effectId = `${idempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
+      const effectId = `${createIdempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
       const readyAtMs = phase.status === "backoff" ? phase.retryAtMs : step.admittedAtMs;
       return { kind: "runStep", effectId, stepId: spec.stepId, attempt, lane: spec.lane, readyAtMs };
     })
@@ -202,7 +202,7 @@ function computeDueTime(state: OpenCoordination, { phase, admittedAtMs }: Step):
 
 function createStepEffect(state: OpenCoordination, { spec, phase }: Step, act: string) {
   const { attempt } = phase;
-  const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
+  const key = createIdempotencyKey(state.coordinationId, spec.stepId, attempt);
   return { effectId: `${key}:${act}`, stepId: spec.stepId, attempt };
 }
 

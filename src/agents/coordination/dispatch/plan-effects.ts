@@ -1,7 +1,7 @@
 /** Owns: planning the next effects of a plan. */
 import { laneSchema, type Lane } from "../contracts/envelope.ts";
 import { BOUNDS } from "../contracts/bounds.ts";
-import { addMs, idempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
+import { addMs, createIdempotencyKey, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import { pickBest, type ReadyRequest } from "../lanes/pick-best.ts";
 import { isDelivery } from "../ledger/plan-progress.ts";
 import type { Step, StepPhase } from "../ledger/state.ts";
@@ -16,8 +16,7 @@ import {
   type PlannedCoordination,
   type StopReason,
 } from "./plan-rules.ts";
-import type { EndCoordination } from "./capacity.ts";
-import type { Capacity } from "./capacity.ts";
+import type { EndCoordination, Capacity } from "./capacity.ts";
 
 export type PlanEffect =
   RunStep | StopStep | StopStray | AdmitSteps | SkipDoomed | TripBreaker | JudgePlan | EndCoordination;
@@ -155,7 +154,7 @@ function findDueTime(phase: StepPhase | undefined, isAsked: boolean): EpochMs | 
 function planStrayStops({ plan, coordinationId }: PlannedCoordination): StopStray[] {
   return plan.strays.toArray().map(([childSessionKey, { stepId, attempt }]) => ({
     kind: "stopStray",
-    effectId: `${idempotencyKey(coordinationId, stepId, attempt)}:stray`,
+    effectId: `${createIdempotencyKey(coordinationId, stepId, attempt)}:stray`,
     stepId,
     attempt,
     childSessionKey,
@@ -267,12 +266,12 @@ function pickForLane(lane: Lane, candidates: readonly Candidate[], capacity: Cap
 
 function planNextAttempt(state: PlannedCoordination, { spec, phase }: Step, readyAtMs: EpochMs): RunStep {
   const attempt = phase.attempt + 1;
-  const effectId = `${idempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
+  const effectId = `${createIdempotencyKey(state.coordinationId, spec.stepId, attempt)}:run`;
   return { kind: "runStep", effectId, stepId: spec.stepId, attempt, lane: spec.lane, readyAtMs };
 }
 
 function createStepEffect(state: PlannedCoordination, { spec, phase }: Step): StepEffect {
   const { stepId } = spec;
   const { attempt } = phase;
-  return { effectId: `${idempotencyKey(state.coordinationId, stepId, attempt)}:run`, stepId, attempt };
+  return { effectId: `${createIdempotencyKey(state.coordinationId, stepId, attempt)}:run`, stepId, attempt };
 }

@@ -4,8 +4,8 @@
  * L2 sequences are gapless. L3 every `causationId` names an earlier event of the log. L5 the events behind a fact are
  * `project(fact, state)`.
  */
-import { unreachable } from "../contracts/errors.ts";
-import { eventIdAt, isoTimestamp, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
+import { assertNever } from "../contracts/errors.ts";
+import { createEventId, formatTimestamp, type EpochMs, type EventId, type StepId } from "../contracts/ids.ts";
 import type { FactDraft, FactEvent, OpenWopDraft, RunEvent } from "../contracts/run-event.ts";
 import { evolve } from "../ledger/evolve.ts";
 import type { Coordination, KnownCoordination, Step } from "../ledger/state.ts";
@@ -19,7 +19,7 @@ export interface Recorded {
 /** Returns the events for these facts, and the state after them. */
 export function record(before: Coordination, facts: readonly FactDraft[], now: EpochMs): Recorded {
   const events: RunEvent[] = [];
-  const timestamp = isoTimestamp(now);
+  const timestamp = formatTimestamp(now);
   let state = before;
   const append = (draft: FactDraft | OpenWopDraft): RunEvent => {
     const event = createEvent(state, draft, timestamp);
@@ -41,7 +41,7 @@ export function record(before: Coordination, facts: readonly FactDraft[], now: E
 
 function createEvent(state: Coordination, draft: FactDraft | OpenWopDraft, timestamp: string): RunEvent {
   const place = {
-    eventId: eventIdAt(state.coordinationId, state.nextSequence),
+    eventId: createEventId(state.coordinationId, state.nextSequence),
     runId: state.coordinationId,
     sequence: state.nextSequence,
     timestamp,
@@ -100,7 +100,7 @@ function causeOf(draft: FactDraft, state: Coordination): EventId | undefined {
     case "coordination.terminal":
       return state.lastFactId;
     default:
-      return unreachable(draft, "fact draft");
+      return assertNever(draft, "fact draft");
   }
 }
 

@@ -1,13 +1,12 @@
 /** Owns: how claims end: released by their holder, or with a step, a turn or the coordination. */
 import type { ReleaseClaims } from "../contracts/commands.ts";
 import type { FactPayloads } from "../contracts/facts.ts";
-import { type StepId } from "../contracts/ids.ts";
+import type { StepId } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
-import { type Conflict, type HeldClaim, type OpenCoordination } from "../ledger/state.ts";
-import { draftRulingOfPeople } from "./conflict-facts.ts";
+import type { Conflict, HeldClaim, OpenCoordination } from "../ledger/state.ts";
+import { draftRulingOfPeople, listOverlapping, findConflict } from "./conflict-facts.ts";
 import { createApprovalCheck, findQuestionAbout, draftWithdrawnQuestion } from "./conflict-questions.ts";
 import { accept, type Decision } from "./decision.ts";
-import { listOverlapping, findConflict } from "./conflict-facts.ts";
 
 /** Drafts the end of all claims of a step, or of all steps, and of the reviews that they wait for. */
 export function draftEndOfClaims(

@@ -1,6 +1,6 @@
 /** Owns: the commands that follow from the host's answer about a step whose state is unknown. */
 import type { Command } from "../contracts/commands.ts";
-import { unreachable } from "../contracts/errors.ts";
+import { assertNever } from "../contracts/errors.ts";
 import { stepError, type StepError } from "../contracts/fact-fields.ts";
 import { addMs, type EpochMs, type StepId } from "../contracts/ids.ts";
 import type { ChildEnding, Observation, ObservedChild } from "../contracts/observation.ts";
@@ -17,19 +17,19 @@ export interface AskedAttempt {
  * Returns the commands that follow from an observation. An unknown outcome is never taken for a failure before the deadline, and the
  * work is never repeated. A spawn that the host does not know has `acknowledgeMs` to appear: the host may be creating it just now.
  */
-export function ruleOnObservation(state: Coordination, asked: AskedAttempt, seen: Observation): Command[] {
+export function ruleOnObservation(state: Coordination, attempt: AskedAttempt, seen: Observation): Command[] {
   if (state.kind !== "open") return [];
-  const phase = state.steps.get(asked.stepId)?.phase;
-  if (phase?.attempt !== asked.attempt) return [];
+  const phase = state.steps.get(attempt.stepId)?.phase;
+  if (phase?.attempt !== attempt.attempt) return [];
   if (phase.status !== "dispatched" && phase.status !== "running") return [];
-  const about = { stepId: asked.stepId, attempt: asked.attempt } as const;
-  const late = asked.now >= computeOverdueTime(state, phase);
+  const about = { stepId: attempt.stepId, attempt: attempt.attempt } as const;
+  const late = attempt.now >= computeOverdueTime(state, phase);
   const overdue: Command[] = late ? [{ type: "timeOutStep", ...about, via: "deadline" }] : [];
   switch (seen.kind) {
     case "unknown":
       return overdue;
     case "absent":
-      return asked.now >= addMs(findStartTime(phase), state.created.acknowledgeMs)
+      return attempt.now >= addMs(findStartTime(phase), state.created.acknowledgeMs)
         ? [commandFromAbsence(phase.status, about)]
         : [];
     case "running":
@@ -40,7 +40,7 @@ export function ruleOnObservation(state: Coordination, asked: AskedAttempt, seen
         commandFromOutcome(about, seen, "reconciled"),
       ];
     default:
-      return unreachable(seen, "observation");
+      return assertNever(seen, "observation");
   }
 }
 
@@ -88,7 +88,7 @@ export function commandFromOutcome(
         via,
       );
     default:
-      return unreachable(outcome, "child outcome");
+      return assertNever(outcome, "child outcome");
   }
 }
 

@@ -2,7 +2,7 @@
  * Owns: what each fact about claims, changes and conflicts means for the state. A2 every claim has a token of its own, greater
  * than all before it. A3 a conflict is resolved once.
  */
-import { invariant, unreachable } from "../contracts/errors.ts";
+import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { epochMsOf, OWNER_STEP_ID, type StepId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { holdingOf, type OpenCoordination } from "./state.ts";
@@ -35,7 +35,7 @@ export function evolveClaims(state: OpenCoordination, event: ClaimEvent): OpenCo
     case "conflict.resolved":
       return evolveResolved(state, event);
     default:
-      return unreachable(event, "claim fact");
+      return assertNever(event, "claim fact");
   }
 }
 
@@ -44,8 +44,11 @@ function evolveAcquired(
   { eventId, timestamp, payload }: FactEvent & { type: "claim.acquired" },
 ): OpenCoordination {
   const { token, stepId, resource } = payload;
-  invariant(hasStep(state, stepId), `no step ${stepId} in ${state.coordinationId}: ${eventId}`);
-  invariant(token > state.newestToken, `A2: claim ${token} comes after ${state.newestToken}: ${eventId}`);
+  assertInvariant(hasStep(state, stepId), `no step ${stepId} in ${state.coordinationId}: ${eventId}`);
+  assertInvariant(
+    token > state.newestToken,
+    `A2: claim ${token} comes after ${state.newestToken}: ${eventId}`,
+  );
   const claim = { ...payload, acquiredAtMs: epochMsOf(timestamp) };
   return {
     ...state,
@@ -84,7 +87,7 @@ function requireClaim(
   { eventId, payload }: FactEvent & { type: "claim.renewed" | "claim.released" },
 ) {
   const claim = claims.get(payload.token);
-  invariant(
+  assertInvariant(
     claim?.stepId === payload.stepId,
     `A2: claim ${payload.token} is not of step ${payload.stepId}: ${eventId}`,
   );
@@ -107,7 +110,7 @@ function evolveDetected(
   event: FactEvent & { type: "conflict.detected" },
 ): OpenCoordination {
   const { conflictId, contest } = event.payload;
-  invariant(
+  assertInvariant(
     state.conflicts.every((conflict) => conflict.conflictId !== conflictId),
     `A3: conflict ${conflictId} detected twice: ${event.eventId}`,
   );
@@ -126,7 +129,7 @@ function evolveResolved(
   const { conflictId } = event.payload;
   const index = state.conflicts.findLastIndex((conflict) => conflict.conflictId === conflictId);
   const conflict = state.conflicts[index];
-  invariant(
+  assertInvariant(
     conflict !== undefined && !conflict.resolution,
     `A3: resolution without an open conflict: ${event.eventId}`,
   );

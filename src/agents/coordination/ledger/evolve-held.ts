@@ -1,5 +1,5 @@
 /** Owns: what each fact about a held result means for its step. D3 and D5 as in `evolve.ts`, G1 as in `gates/`. */
-import { invariant } from "../contracts/errors.ts";
+import { assertInvariant } from "../contracts/errors.ts";
 import { epochMsOf, type EventId } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { childOf, type HeldPhase, type Step, type StepPhase } from "./state.ts";
@@ -33,8 +33,8 @@ export function evolveHeld(step: Step, event: HeldEvent): Step {
 
 function holdResult(phase: StepPhase, event: FactEvent & { type: "result.held" }): HeldPhase {
   const { attempt, output, usage, verifyByMs, confidence, confidenceUnreadable } = event.payload;
-  invariant(attempt === phase.attempt, `D3: result of attempt ${attempt}: ${event.eventId}`);
-  invariant(
+  assertInvariant(attempt === phase.attempt, `D3: result of attempt ${attempt}: ${event.eventId}`);
+  assertInvariant(
     phase.status === "dispatched" || phase.status === "running",
     `D5: held while ${phase.status}: ${event.eventId}`,
   );
@@ -69,7 +69,7 @@ function requireHeldPhase(
   phase: StepPhase,
   event: { readonly eventId: string; readonly payload: { readonly attempt: number } },
 ): HeldPhase {
-  invariant(
+  assertInvariant(
     phase.status === "held" && phase.attempt === event.payload.attempt,
     `G1: a verdict on what is ${phase.status}: ${event.eventId}`,
   );

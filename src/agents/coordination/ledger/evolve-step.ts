@@ -1,5 +1,5 @@
 /** Owns: what each fact about a step means for that step. D3 to D5 as in `evolve.ts`. */
-import { invariant, unreachable } from "../contracts/errors.ts";
+import { assertInvariant, assertNever } from "../contracts/errors.ts";
 import { epochMsOf, type EpochMs } from "../contracts/ids.ts";
 import type { FactEvent } from "../contracts/run-event.ts";
 import { evolveHeld, type HeldEvent } from "./evolve-held.ts";
@@ -49,19 +49,19 @@ export function evolveStep(before: Step, event: StepEvent): Step {
     case "result.revised":
       return evolveHeld(step, event);
     default:
-      return unreachable(event, "step fact");
+      return assertNever(event, "step fact");
   }
 }
 
 function evolveDispatched(step: Step, event: FactEvent & { type: "step.dispatched" }): Step {
   const { phase } = step;
   const { attempt, deadlineAtMs, targetSession, message } = event.payload;
-  invariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
-  invariant(
+  assertInvariant(attempt === phase.attempt + 1, `D3: attempt ${attempt} out of order: ${event.eventId}`);
+  assertInvariant(
     attempt <= step.spec.retryBudget + 1 + (step.granted ?? 0) + (step.revisions ?? 0),
     `D4: attempt ${attempt} is over the budget: ${event.eventId}`,
   );
-  invariant(canBeDispatched(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
+  assertInvariant(canBeDispatched(phase), `D5: dispatched while ${phase.status}: ${event.eventId}`);
   const { report: _, reports: _reports, withheldCount: _texts, ...rest } = step;
   const begunAtMs = step.begunAtMs ?? epochMsOf(event.timestamp);
   return {
@@ -82,7 +82,7 @@ function evolveAcknowledged(step: Step, event: FactEvent & { type: "step.acknowl
   const { phase } = step;
   const { childSessionKey, childRunId } = event.payload;
   checkAttempt(phase, event);
-  invariant(phase.status === "dispatched", `acknowledged while ${phase.status}: ${event.eventId}`);
+  assertInvariant(phase.status === "dispatched", `acknowledged while ${phase.status}: ${event.eventId}`);
   const { attempt, dispatchedAtMs, deadlineAtMs } = phase;
   return {
     ...step,
@@ -109,7 +109,7 @@ function checkAttempt(
   phase: StepPhase,
   event: { readonly eventId: string; readonly payload: { readonly attempt: number } },
 ) {
-  invariant(
+  assertInvariant(
     event.payload.attempt === phase.attempt,
     `D3: outcome of attempt ${event.payload.attempt}: ${event.eventId}`,
   );
@@ -127,9 +127,9 @@ function evolveOutcome(phase: StepPhase, event: OutcomeEvent): StepPhase {
   const { retryAtMs, escalated } = event.payload;
   if (retryAtMs === undefined && !escalated) return end;
   const { status, output: _, ...attempt } = end;
-  invariant(isFailure(status), `D5: a retry of what is ${status}: ${event.eventId}`);
+  assertInvariant(isFailure(status), `D5: a retry of what is ${status}: ${event.eventId}`);
   if (retryAtMs !== undefined) return { ...attempt, status: "backoff", cause: status, retryAtMs };
-  invariant(escalated !== undefined, `blocked without a question: ${event.eventId}`);
+  assertInvariant(escalated !== undefined, `blocked without a question: ${event.eventId}`);
   return { ...attempt, status: "blocked", cause: status, ...escalated };
 }
 
@@ -139,7 +139,7 @@ function isFailure(status: EndedPhase["status"]): status is Failure {
 
 function endPhase(phase: StepPhase, event: OutcomeEvent): EndedPhase {
   checkAttempt(phase, event);
-  invariant(
+  assertInvariant(
     phase.status === "dispatched" || phase.status === "running" || phase.status === "held",
     `D5: ${event.type} while ${phase.status}: ${event.eventId}`,
   );
@@ -170,7 +170,7 @@ function endPhase(phase: StepPhase, event: OutcomeEvent): EndedPhase {
     case "step.timed_out":
       return { status: "timed_out", ...common };
     default:
-      return unreachable(event, "outcome");
+      return assertNever(event, "outcome");
   }
 }
 
@@ -178,7 +178,7 @@ function grantRetry(step: Step, event: FactEvent & { type: "step.retry_granted" 
   const { phase } = step;
   const retryAtMs: EpochMs = epochMsOf(event.timestamp);
   if (phase.status === "backoff") return { ...step, phase: { ...phase, retryAtMs } };
-  invariant(phase.status === "blocked", `a retry granted while ${phase.status}: ${event.eventId}`);
+  assertInvariant(phase.status === "blocked", `a retry granted while ${phase.status}: ${event.eventId}`);
   const { escalationId: _, answerByMs: _by, ...attempt } = phase;
   return {
     ...step,
@@ -193,7 +193,7 @@ function evolveSkipped(phase: StepPhase, event: FactEvent & { type: "step.skippe
     const { because } = event.payload;
     return { status: "skipped", attempt: 0, endedAtMs: epochMsOf(event.timestamp), because };
   }
-  invariant(
+  assertInvariant(
     phase.status === "backoff" || phase.status === "blocked",
     `skipped while ${phase.status}: ${event.eventId}`,
   );

@@ -6,9 +6,8 @@
  * event only by a new event version. D5 terminal states absorb; no fact follows `coordination.terminal`.
  */
 import { Map as ImmutableMap, OrderedMap, OrderedSet } from "immutable";
-import { invariant, unreachable } from "../contracts/errors.ts";
-import type { FactEvent } from "../contracts/run-event.ts";
-import { isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
+import { assertInvariant, assertNever } from "../contracts/errors.ts";
+import { type FactEvent, isFact, type OpenWopEvent, type RunEvent } from "../contracts/run-event.ts";
 import { epochMsOf, type CoordinationId, type EpochMs, type StepId } from "../contracts/ids.ts";
 import { evolveClaims, type ClaimEvent } from "./evolve-claims.ts";
 import { setVerdictTarget } from "./evolve-held.ts";
@@ -44,8 +43,11 @@ export function fold(coordinationId: CoordinationId, events: Iterable<RunEvent>)
 }
 
 export function evolve(state: Coordination, event: RunEvent): Coordination {
-  invariant(event.runId === state.coordinationId, `L2: ${event.eventId} is not of ${state.coordinationId}`);
-  invariant(
+  assertInvariant(
+    event.runId === state.coordinationId,
+    `L2: ${event.eventId} is not of ${state.coordinationId}`,
+  );
+  assertInvariant(
     event.sequence === state.nextSequence,
     `L2: expected sequence ${state.nextSequence} at ${event.eventId}`,
   );
@@ -55,7 +57,7 @@ export function evolve(state: Coordination, event: RunEvent): Coordination {
 
 function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
   if (event.type === "coordination.created") return evolveCreated(state, event);
-  invariant(
+  assertInvariant(
     state.kind === "open",
     `D5: ${event.type} on a coordination that is ${state.kind}: ${event.eventId}`,
   );
@@ -101,7 +103,7 @@ function evolveFact(state: Coordination, event: FactEvent): KnownCoordination {
     case "coordination.terminal":
       return { ...open, kind: "ended", status: event.payload.status, endedAtMs: epochMsOf(event.timestamp) };
     default:
-      return unreachable(event, "fact");
+      return assertNever(event, "fact");
   }
 }
 
@@ -109,7 +111,7 @@ function evolveCreated(
   state: Coordination,
   event: FactEvent & { type: "coordination.created" },
 ): OpenCoordination {
-  invariant(state.kind === "unopened", `created twice: ${event.eventId}`);
+  assertInvariant(state.kind === "unopened", `created twice: ${event.eventId}`);
   return {
     kind: "open",
     coordinationId: event.runId,
@@ -143,7 +145,7 @@ function evolveAdmitted(
   event: FactEvent & { type: "step.admitted" },
 ): OpenCoordination {
   const { stepId } = event.payload;
-  invariant(!state.steps.has(stepId), `admitted twice: ${stepId}`);
+  assertInvariant(!state.steps.has(stepId), `admitted twice: ${stepId}`);
   const step: Step = {
     spec: event.payload,
     admittedAtMs: epochMsOf(event.timestamp),
@@ -156,7 +158,7 @@ function evolveAdmitted(
     openSteps: state.openSteps.add(stepId),
   };
   const { parentStepId, planned, carried } = event.payload;
-  invariant(
+  assertInvariant(
     !carried || (state.plan !== undefined && planned !== undefined),
     `a result for what is no step of a plan: ${event.eventId}`,
   );
@@ -174,7 +176,7 @@ function evolveCarried(
 ): OpenCoordination {
   const { stepId, carried } = payload;
   if (!carried) return state;
-  invariant(state.created.forkedFrom !== undefined, `a result from nowhere: ${eventId}`);
+  assertInvariant(state.created.forkedFrom !== undefined, `a result from nowhere: ${eventId}`);
   const { eventId: carriedFrom, output, released } = carried;
   const phase: CarriedPhase = {
     status: "completed",
@@ -191,7 +193,7 @@ function evolveCarried(
 function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination {
   const { stepId } = event.payload;
   const before = state.steps.get(stepId);
-  invariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
+  assertInvariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
   const changed = updateStep(state, stepId, (step) => evolveStep(step, event));
   const withChildKnown = recordChild(changed, before, event);
   if (!withChildKnown.plan) return withChildKnown;
@@ -199,7 +201,7 @@ function changeStep(state: OpenCoordination, event: StepEvent): OpenCoordination
     case "step.dispatched": {
       const wait = state.plan?.waits.get(stepId);
       const fanIn = before.spec.planned?.fanIn ?? 0;
-      invariant(!wait || wait.met >= fanIn, `D6: dispatched too early: ${event.eventId}`);
+      assertInvariant(!wait || wait.met >= fanIn, `D6: dispatched too early: ${event.eventId}`);
       return addSpending(withChildKnown, stepId, ONE_SPAWN);
     }
     case "step.completed":
@@ -239,7 +241,10 @@ function evolveCancelRequested(
 }
 
 function evolveOpenWop(state: Coordination, event: OpenWopEvent): KnownCoordination {
-  invariant(state.kind !== "unopened", `L5: ${event.type} before coordination.created: ${event.eventId}`);
+  assertInvariant(
+    state.kind !== "unopened",
+    `L5: ${event.type} before coordination.created: ${event.eventId}`,
+  );
   if (event.type === "runOrchestrator.decided") {
     const decided = { ...state, iterations: event.payload.iteration };
     const { decision } = event.payload;
@@ -259,7 +264,7 @@ function evolveChained(state: KnownCoordination, workerId: string, event: OpenWo
 
 function updateStep<S extends KnownCoordination>(state: S, stepId: StepId, change: (step: Step) => Step): S {
   const before = state.steps.get(stepId);
-  invariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
+  assertInvariant(before !== undefined, `no step ${stepId} in ${state.coordinationId}`);
   const after = change(before);
   const changed = { ...state, steps: state.steps.set(stepId, after) };
   if (after.phase === before.phase) return changed;

@@ -1,7 +1,7 @@
 /** Owns: what the protocol's log says of a decision, and who took it. */
 import type { OpenWopDraft } from "../contracts/run-event.ts";
-import { type EventId, type StepId } from "../contracts/ids.ts";
-import { type KnownCoordination } from "../ledger/state.ts";
+import type { EventId, StepId } from "../contracts/ids.ts";
+import type { KnownCoordination } from "../ledger/state.ts";
 
 export function draftDecided(
   state: KnownCoordination,

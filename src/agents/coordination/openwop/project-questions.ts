@@ -1,10 +1,10 @@
 /** Owns: what the protocol's log says of questions to people. */
 import { BOUNDS } from "../contracts/bounds.ts";
 import type { FactEvent, OpenWopDraft } from "../contracts/run-event.ts";
-import { type FactPayloads } from "../contracts/facts.ts";
+import type { FactPayloads } from "../contracts/facts.ts";
 import { DELIVERY_STEP_ID, type StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
-import { type KnownCoordination } from "../ledger/state.ts";
+import type { KnownCoordination } from "../ledger/state.ts";
 import { draftDecided, actorOf } from "./draft-decided.ts";
 
 export type Escalated = FactEvent & { type: "coordination.escalated" };

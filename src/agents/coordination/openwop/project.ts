@@ -5,10 +5,10 @@
  * Source: OpenWOP multi-agent-execution.md, handoff state machine: each phase is caused by the phase before it, and
  * `dispatch.began` by the decision.
  */
-import { unreachable } from "../contracts/errors.ts";
+import { assertNever } from "../contracts/errors.ts";
 import type { FactEvent, OpenWopDraft } from "../contracts/run-event.ts";
 import { FACT_PAYLOADS } from "../contracts/facts.ts";
-import { type EventId, type StepId } from "../contracts/ids.ts";
+import type { EventId, StepId } from "../contracts/ids.ts";
 import type { OpenWopPayloads } from "../contracts/openwop-events.ts";
 import { childOf, type KnownCoordination, type Step } from "../ledger/state.ts";
 import { projectEscalated, projectClosed } from "./project-questions.ts";
@@ -87,7 +87,7 @@ function projectNothing(
       | "escalation.notified";
   },
 ): OpenWopDraft[] {
-  return fact.type in FACT_PAYLOADS ? [] : unreachable(fact as never, "fact");
+  return fact.type in FACT_PAYLOADS ? [] : assertNever(fact as never, "fact");
 }
 
 /** RFC 0006, CP-1: what its planner doubts is decided when people let it begin. */
@@ -234,6 +234,6 @@ function draftRunEnd(
       };
     }
     default:
-      return unreachable(status, "terminal status");
+      return assertNever(status, "terminal status");
   }
 }

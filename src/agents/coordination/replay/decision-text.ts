@@ -1,6 +1,6 @@
 /** Owns: a decision in words: what was decided, and why it would have been another. */
 import type { FactPayloads } from "../contracts/facts.ts";
-import { isoTimestamp, type EpochMs } from "../contracts/ids.ts";
+import { formatTimestamp, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 
@@ -56,7 +56,7 @@ function describeRuling({ winner, winnerCoordinationId, losers }: FactPayloads["
 }
 
 export function timeOf(atMs: EpochMs): string {
-  return isoTimestamp(atMs);
+  return formatTimestamp(atMs);
 }
 
 interface Deciding {

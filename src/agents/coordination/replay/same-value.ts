@@ -14,7 +14,7 @@ export interface ValueDifference {
 /** The first place where two values differ. */
 export function findDifference(recorded: unknown, derived: unknown, path = ""): ValueDifference | undefined {
   if (recorded === derived) return undefined;
-  if (!isRecord(recorded) || !isRecord(derived) || Array.isArray(recorded) !== Array.isArray(derived))
+  if (!isObject(recorded) || !isObject(derived) || Array.isArray(recorded) !== Array.isArray(derived))
     return { path, recorded, derived };
   for (const key of new Set([...Object.keys(recorded), ...Object.keys(derived)])) {
     const place = path === "" ? key : `${path}.${key}`;
@@ -27,11 +27,11 @@ export function findDifference(recorded: unknown, derived: unknown, path = ""): 
 /** Every field of `recorded` is in `derived` with the same value; there may be more. */
 export function isWithin(recorded: unknown, derived: unknown): boolean {
   if (recorded === derived) return true;
-  if (!isRecord(recorded) || !isRecord(derived) || Array.isArray(recorded) !== Array.isArray(derived))
+  if (!isObject(recorded) || !isObject(derived) || Array.isArray(recorded) !== Array.isArray(derived))
     return false;
   return Object.keys(recorded).every((key) => isWithin(recorded[key], derived[key]));
 }
 
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null;
 }

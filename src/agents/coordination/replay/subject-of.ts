@@ -24,7 +24,7 @@ function findIndirectSubject(state: OpenCoordination, command: Command): StepId 
     case "settleReview":
       return requesterOf(state, command.conflictId);
     case "recordTelling":
-      return toldOf(state, command.tellingId);
+      return findToldStep(state, command.tellingId);
     case "releaseClaims":
       return state.claims.get(command.tokens?.[0] ?? 0)?.stepId;
     case "skipSteps":
@@ -38,7 +38,7 @@ function requesterOf({ conflicts }: OpenCoordination, conflictId: string): StepI
   return conflicts.findLast((conflict) => conflict.conflictId === conflictId)?.contest?.requester;
 }
 
-function toldOf({ tellings, escalations }: OpenCoordination, tellingId: string): StepId | undefined {
+function findToldStep({ tellings, escalations }: OpenCoordination, tellingId: string): StepId | undefined {
   const of = tellings.get(tellingId)?.of;
   return of?.kind === "answer" ? escalations.get(of.escalationId)?.stepId : of?.stepId;
 }

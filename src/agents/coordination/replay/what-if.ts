@@ -6,7 +6,7 @@
  * be known and is not recorded is said, and taken as it was. 4. Nothing is executed and nothing is written.
  */
 import type { Command } from "../contracts/commands.ts";
-import { invariant } from "../contracts/errors.ts";
+import { assertInvariant } from "../contracts/errors.ts";
 import { epochMsOf, type EpochMs, type SessionKey, type StepId } from "../contracts/ids.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 import type { FactDraft, FactEvent } from "../contracts/run-event.ts";
@@ -83,7 +83,7 @@ export function createCounterfactual(under: Under): Counterfactual {
       take(world, decided, under);
     },
     result: () => {
-      invariant(world !== undefined, "a counterfactual history has decisions");
+      assertInvariant(world !== undefined, "a counterfactual history has decisions");
       const { points, leftOut, parted, state, now } = world;
       const uncertain = [...parted].map(([stepId, { why }]) => ({ stepId, why }));
       return { points, leftOut, uncertain, state, next: planDispatch(state, now) };
@@ -168,14 +168,14 @@ function takeConflict(world: World, decided: Decided, under: Under): void {
   tell(world, decided, { stepId: requester, resource, decided: was, would, why, certainty });
   if (ruled.kind === "unknown") return;
   for (const stepId of ruled.concerned)
-    partStep(world, stepId, { why: `${resource} would have gone to another`, byFate: false });
+    splitStep(world, stepId, { why: `${resource} would have gone to another`, byFate: false });
 }
 
 /** Whoever contends with work that is not the recorded work does not do the recorded work from then on. */
 function isOfOthers(world: World, { claims }: Detected, requester: StepId): boolean {
   if (world.parted.has(requester)) return true;
   const changed = claims.find(({ stepId, coordinationId }) => !coordinationId && world.parted.has(stepId));
-  if (changed) partStep(world, requester, { why: `contends with ${changed.stepId}`, byFate: false });
+  if (changed) splitStep(world, requester, { why: `contends with ${changed.stepId}`, byFate: false });
   return changed !== undefined;
 }
 
@@ -241,7 +241,7 @@ function noteNotDecided(world: World, decided: Commanded, reason: string | undef
     const was = describeDecisions(factsOfStep);
     if (was === "") continue;
     tell(world, decided, { ...(stepId && { stepId }), decided: was, would: "not decided", why, certainty });
-    if (stepId) partStep(world, stepId, { why, byFate: true });
+    if (stepId) splitStep(world, stepId, { why, byFate: true });
   }
 }
 
@@ -306,7 +306,7 @@ function leave(
     why,
     certainty: "follows",
   });
-  partStep(world, stepId, { why, byFate: false });
+  splitStep(world, stepId, { why, byFate: false });
 }
 
 /** Which steps have another fate now, and which have come to the same one again. */
@@ -318,8 +318,8 @@ function comparePhases(world: World, { before, after }: Decided, stepIds: readon
     const recordedParting = parted.get(stepId);
     if (isSame && recordedParting?.byFate) parted.delete(stepId);
     if (isSame || recordedParting) continue;
-    partStep(world, stepId, { why: "its fate would be another", byFate: true });
-    partSession(world, before, after.steps.get(stepId));
+    splitStep(world, stepId, { why: "its fate would be another", byFate: true });
+    splitSession(world, before, after.steps.get(stepId));
   }
 }
 
@@ -330,21 +330,21 @@ function fateOf(step: Step | undefined): string {
   return JSON.stringify([status, attempt, output?.sha256]);
 }
 
-function partStep(world: World, stepId: StepId, parted: Parted): void {
+function splitStep(world: World, stepId: StepId, parted: Parted): void {
   if (world.parted.has(stepId)) return;
   world.parted.set(stepId, parted);
   const { state } = world;
-  if (state.kind !== "unopened" && !parted.byFate) partSession(world, state, state.steps.get(stepId));
+  if (state.kind !== "unopened" && !parted.byFate) splitSession(world, state, state.steps.get(stepId));
 }
 
 /** What a model spawned goes back to it: what it did from then on, it did for another reason. */
-function partSession(world: World, state: Coordination, step: Step | undefined): void {
+function splitSession(world: World, state: Coordination, step: Step | undefined): void {
   if (!step || step.spec.planned || state.kind === "unopened") return;
   const { sourceSession } = step.spec;
   if (world.sessions.has(sourceSession)) return;
   world.sessions.add(sourceSession);
   const parent = state.children.get(sourceSession);
-  if (parent) partStep(world, parent, { why: `saw another result of ${step.spec.stepId}`, byFate: false });
+  if (parent) splitStep(world, parent, { why: `saw another result of ${step.spec.stepId}`, byFate: false });
 }
 
 function tell(world: World, { facts: [{ sequence }] }: Decided, point: Omit<Point, "sequence">): void {

@@ -10,7 +10,7 @@ import type { CoordinationEnvelope } from "../contracts/envelope.ts";
 import { stepError, type RunnerKind } from "../contracts/fact-fields.ts";
 import type { Gate } from "../contracts/verification.ts";
 import {
-  idempotencyKey,
+  createIdempotencyKey,
   type AgentId,
   type CoordinationId,
   type SessionKey,
@@ -167,15 +167,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
     isTold: (runId, tellingId) => waits.isClaimed(runId, tellingId),
   });
   const core: Core = { ...parts, runs, dispatcher, withheld };
-  const planning: RuntimeParts = {
-    ...parts,
-    runs,
-    plans,
-    forks,
-    withheld,
-    watch: dispatcher.watch,
-    giveBack: dispatcher.giveBack,
-  };
+  const { watch, giveBack } = dispatcher;
+  const planning: RuntimeParts = { ...core, plans, forks, watch, giveBack };
   const requested = { ...planning, newCoordinationId: parts.newCoordinationId };
   return {
     ...createSpawnRequests(core, { gate: parts.gate, dispatcher, admitting: createAdmitParts(parts, runs) }),
@@ -216,7 +209,7 @@ async function admitThroughGate(
     const admission = await admitSpawn(admitting, request);
     if (admission.kind === "refused") return admission;
     const { coordinationId, stepId, parentStepId } = admission.envelope;
-    entry.bind(idempotencyKey(coordinationId, stepId, 1));
+    entry.bind(createIdempotencyKey(coordinationId, stepId, 1));
     if (parentStepId) dispatcher.giveBack(coordinationId, parentStepId);
     dispatcher.watch(admission.state);
     return admission;
@@ -240,7 +233,7 @@ function watchRuns(runs: RunLog, watch: (state: Coordination) => void): RunLog {
 function leaveGate(gate: SpawnGate, events: readonly RunEvent[]): void {
   for (const { type, runId, payload } of events) {
     if (type === "step.completed" || type === "step.failed" || type === "step.timed_out")
-      gate.leave(idempotencyKey(runId, payload.stepId, payload.attempt));
+      gate.leave(createIdempotencyKey(runId, payload.stepId, payload.attempt));
   }
 }
 

@@ -4,6 +4,7 @@ import type { CoordinationId, StepId } from "../contracts/ids.ts";
 import type { StoredProblem } from "../ports/ledger-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
 import type { CarriedResults, ForkSources } from "./log/carried-results.ts";
+import { describeError } from "../std/describe-error.ts";
 
 export interface ForkToProve {
   readonly runId: CoordinationId;
@@ -32,7 +33,7 @@ export async function findProblemsOfFork(sources: ForkSources, fork: ForkToProve
         : `it is a fork of ${source} from ${place}, which has ${length} events`;
     return [{ kind: "event_missing", message, runId, sequence: 0 }];
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = describeError(error);
     const message = `what it has from ${source} cannot be told from there: ${why}`;
     return [{ kind: "fold_failed", message, runId, sequence: 0 }];
   }

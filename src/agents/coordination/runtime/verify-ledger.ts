@@ -20,6 +20,7 @@ import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store
 import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
+import { describeError } from "../std/describe-error.ts";
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
@@ -379,5 +380,5 @@ function checkEnd({ state, expected, problems }: Check, { runId, length, summary
 }
 
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  return describeError(error);
 }

@@ -4,7 +4,7 @@
  */
 import { REFUSED, type WorkflowDraft, type WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome } from "./node-contract/node-type.ts";
-import { stopped } from "./node-contract/run-end.ts";
+import { draftStop } from "./node-contract/run-end.ts";
 import type { WorkflowRun } from "./state/workflow-state.ts";
 
 export type EnvelopeKind = "valid" | "refusal";
@@ -22,7 +22,7 @@ export interface RecordedEnvelope {
 }
 
 /** Of the call that the node waits for, from the recorded events that follow. */
-export function recordedEnvelope(
+export function findRecordedEnvelope(
   nodeId: string,
   recorded: Iterable<WorkflowEvent>,
 ): RecordedEnvelope | undefined {
@@ -53,7 +53,7 @@ export interface RefusalDivergence {
 }
 
 /** Ends the replay. Why the model refused is content, and not in it. */
-export function divergedAtRefusal(run: WorkflowRun, diverged: RefusalDivergence): WorkflowDraft[] {
+export function draftDivergenceAtRefusal(run: WorkflowRun, diverged: RefusalDivergence): WorkflowDraft[] {
   const { sourceRunId, nodeId, original, replayed } = diverged;
   const { sequence: atSequence, eventId: originalEventId } = original.event;
   const error = {
@@ -76,12 +76,12 @@ export function divergedAtRefusal(run: WorkflowRun, diverged: RefusalDivergence)
         replayEnvelopeKind: replayed,
       },
     },
-    ...ended(run, nodeId, error),
+    ...draftFailedEnd(run, nodeId, error),
   ];
 }
 
 /** A replay's own request is another one than the recorded answer is for. */
-export function divergedAtRequest(
+export function draftDivergenceAtRequest(
   run: WorkflowRun,
   {
     sourceRunId,
@@ -97,18 +97,18 @@ export function divergedAtRequest(
       nodeId,
       payload: { sourceRunId, atSequence, originalEventId, divergenceKind: "output", divergencePoint },
     },
-    ...ended(run, nodeId, error),
+    ...draftFailedEnd(run, nodeId, error),
   ];
 }
 
-function ended(
+function draftFailedEnd(
   run: WorkflowRun,
   nodeId: string,
   error: { readonly code: string; readonly message: string },
 ): WorkflowDraft[] {
   return [
     { type: "node.failed", nodeId, payload: { nodeId, error } },
-    ...stopped(run, error.message).filter((draft) => draft.nodeId !== nodeId),
+    ...draftStop(run, error.message).filter((draft) => draft.nodeId !== nodeId),
     { type: "run.failed", payload: { error, failedNodeId: nodeId } },
   ];
 }

@@ -17,7 +17,7 @@ const ALWAYS_FIT: ReadonlySet<WorkflowDraft["type"]> = new Set([
   "run.resuming",
 ]);
 
-export function firstUnfit(drafts: readonly WorkflowDraft[]): Unfit | undefined {
+export function findUnfitDraft(drafts: readonly WorkflowDraft[]): Unfit | undefined {
   for (const draft of drafts) {
     const problem = ALWAYS_FIT.has(draft.type) ? undefined : findPayloadProblem(draft.type, draft.payload);
     if (problem !== undefined) return { draft, problem: problem.slice(0, PROBLEM_CHARS_MAX) };

@@ -9,13 +9,13 @@ import {
 } from "../contracts/workflows/workflow-events.ts";
 import { SUPERVISOR } from "./state/graph.ts";
 import { agentIdOf, type NodeView } from "./node-contract/node-type.ts";
-import { progress, stepOf, viewOf, type ProgressParts } from "./progress.ts";
+import { advanceRun, stepOf, viewOf, type ProgressParts } from "./advance-run.ts";
 import { statusOf } from "./state/run-view.ts";
 import { isAtFork, type Interrupt, type WorkflowRun } from "./state/workflow-state.ts";
-import { suspension } from "./node-contract/suspension.ts";
+import { draftSuspension } from "./node-contract/suspension.ts";
 
 /** Nothing for a run that only waits for people, and for one that is no fork, or has events of its own. */
-export function goingLive(
+export function draftGoingLive(
   run: WorkflowRun,
   parts: Omit<ProgressParts, "now">,
   process: string,
@@ -24,7 +24,7 @@ export function goingLive(
   // As of its last event: the time between is nobody's.
   const then = { ...parts, now: run.changedAtMs };
   const rest = restOf(run, then);
-  const { events, effects, wakeAtMs } = progress(run, then, rest);
+  const { events, effects, wakeAtMs } = advanceRun(run, then, rest);
   const works = events.length > 0 || effects.length > 0 || wakeAtMs !== undefined;
   return works ? [{ type: "run.resuming", payload: { process, fromStatus: statusOf(run) } }, ...rest] : [];
 }
@@ -34,46 +34,48 @@ export function restOf(run: WorkflowRun, parts: ProgressParts): WorkflowDraft[] 
   return [...run.nodes.values()].flatMap(({ nodeId }) => {
     const view = viewOf({ ...parts, run }, nodeId);
     if (!view) return [];
-    return view.node.node.typeId === SUPERVISOR ? [...restOfTurn(view), ...unasked(view)] : unasked(view);
+    return view.node.node.typeId === SUPERVISOR
+      ? [...draftRestOfTurn(view), ...draftMissingQuestion(view)]
+      : draftMissingQuestion(view);
   });
 }
 
 /** A decision comes with the end of its node, the last one behind it. */
-function restOfTurn(view: NodeView): WorkflowDraft[] {
-  const { own, run } = view;
-  const { nodeId } = own;
+function draftRestOfTurn(view: NodeView): WorkflowDraft[] {
+  const { nodeRun, run } = view;
+  const { nodeId } = nodeRun;
   const { last, decided, agentId = agentIdOf(view) } = run.orchestrator;
-  const isDecided = last?.nodeId === nodeId && last.sequence > own.startedSequence;
-  if (isDecided && own.status === "running") {
+  const isDecided = last?.nodeId === nodeId && last.sequence > nodeRun.startedSequence;
+  if (isDecided && nodeRun.status === "running") {
     const { decision } = last;
     return [{ type: "node.completed", nodeId, payload: { nodeId, outputs: { decision } } }];
   }
-  const decision = isDecided ? undefined : endOfLoop(view);
+  const decision = isDecided ? undefined : findLoopEnd(view);
   const payload = decision && { agentId, decision, iteration: decided + 1 };
   return payload ? [{ type: "runOrchestrator.decided", nodeId, payload }] : [];
 }
 
 /** The last decision, where the log ends with the node that made it. */
-function endOfLoop({ own, run }: NodeView): OrchestratorDecision | undefined {
-  if (own.status !== "completed" || own.endedSequence !== run.nextSequence - 1) return undefined;
-  const { success, data } = decisionSchema.safeParse(own.outputs?.["decision"]);
+function findLoopEnd({ nodeRun, run }: NodeView): OrchestratorDecision | undefined {
+  if (nodeRun.status !== "completed" || nodeRun.endedSequence !== run.nextSequence - 1) return undefined;
+  const { success, data } = decisionSchema.safeParse(nodeRun.outputs?.["decision"]);
   return success && data.kind === "terminate" ? data : undefined;
 }
 
 /** Suspended, and cut off before it was told what is asked. */
-function unasked(view: NodeView): WorkflowDraft[] {
-  const { own } = view;
-  const { interrupt, nodeId } = own;
+function draftMissingQuestion(view: NodeView): WorkflowDraft[] {
+  const { nodeRun } = view;
+  const { interrupt, nodeId } = nodeRun;
   if (!interrupt || interrupt.isAsked) return [];
-  const { interrupt: _, ...before } = own;
+  const { interrupt: _, ...before } = nodeRun;
   const step = stepOf({
     ...view,
-    own: { ...before, status: "running", interrupts: own.interrupts - 1 },
+    nodeRun: { ...before, status: "running", interrupts: nodeRun.interrupts - 1 },
   });
-  const drafts = step.kind === "suspend" ? suspension(view, step.interrupt) : [];
-  const asked = drafts.find((draft) => draft.type === "interrupt.requested");
+  const drafts = step.kind === "suspend" ? draftSuspension(view, step.interrupt) : [];
+  const request = drafts.find((draft) => draft.type === "interrupt.requested");
   const { kind, key } = interrupt;
-  const payload = asked ? { ...asked.payload, key } : { kind, key, data: questionOf(interrupt, nodeId) };
+  const payload = request ? { ...request.payload, key } : { kind, key, data: questionOf(interrupt, nodeId) };
   return [{ type: "interrupt.requested", nodeId, payload }];
 }
 

@@ -14,7 +14,7 @@ import { restOf } from "./go-live.ts";
 import { SUPERVISOR } from "./state/graph.ts";
 import type { NodeEffect, NodeView, WorkflowSettings } from "./node-contract/node-type.ts";
 import { nodeTypeOf } from "./nodes/node-types.ts";
-import { goOn, stepOf, viewOf, type Going, type ProgressParts } from "./progress.ts";
+import { takeStep, stepOf, viewOf, type Advance, type ProgressParts } from "./advance-run.ts";
 import { differenceOf, isSameDraft, type Divergence } from "./same-draft.ts";
 import type { Interrupt, WorkflowRun } from "./state/workflow-state.ts";
 import type { Values } from "./state/values.ts";
@@ -49,22 +49,26 @@ export interface Replayed {
 }
 
 /** Events as they are in the source, up to where something begins that may reach behind `derivesFrom`. */
-export function copied(
+export function copyRecorded(
   run: WorkflowRun,
   derivesFrom: number,
   { events, isAll }: Recorded,
 ): Replayed | undefined {
   const wanted = derivesFrom - run.nextSequence;
   const isAllOfIt = wanted === Infinity || (isAll && wanted >= events.length);
-  const count = isAllOfIt ? events.length : beforeMoment(events, wanted);
+  const count = isAllOfIt ? events.length : countBeforeMoment(events, wanted);
   if (count === 0) return undefined;
-  const own = events.slice(0, count).map((event) => ({ ...event, runId: run.runId }));
+  const copies = events.slice(0, count).map((event) => ({ ...event, runId: run.runId }));
   const isOver = isAll && count === events.length;
-  return { run: own.reduce(evolveWorkflow, run), events: own, then: { kind: isOver ? "over" : "more" } };
+  return {
+    run: copies.reduce(evolveWorkflow, run),
+    events: copies,
+    then: { kind: isOver ? "over" : "more" },
+  };
 }
 
 /** What came from outside is told by events of one time: none is cut off from those before it. */
-function beforeMoment(events: readonly WorkflowEvent[], wanted: number): number {
+function countBeforeMoment(events: readonly WorkflowEvent[], wanted: number): number {
   let count = Math.min(Math.max(0, wanted), events.length);
   const { timestamp } = events[count] ?? events.at(-1) ?? {};
   while (count > 0 && events[count - 1]?.timestamp === timestamp) count -= 1;
@@ -72,17 +76,19 @@ function beforeMoment(events: readonly WorkflowEvent[], wanted: number): number 
 }
 
 /** The run goes on from its own state; what it appends is what is recorded. */
-export function replayed(run: WorkflowRun, parts: ReplayParts, recorded: Recorded): Replayed {
-  const it = replaying(run, parts, recorded);
+export function replayRecorded(run: WorkflowRun, parts: ReplayParts, recorded: Recorded): Replayed {
+  const replay = createReplay(run, parts, recorded);
   let then: Replayed["then"] | undefined;
-  while (!then) then = goFurther(it);
+  while (!then) then = replayNext(replay);
   const isOver = then.kind === "over";
-  const { run: sure, taken } = isOver ? { run: it.going.run, taken: it.taken } : it.sure;
-  return { run: sure, events: it.events.slice(0, taken), then };
+  const { run: settledRun, taken: takenCount } = isOver
+    ? { run: replay.going.run, taken: replay.taken }
+    : replay.sure;
+  return { run: settledRun, events: replay.events.slice(0, takenCount), then };
 }
 
-interface Replaying {
-  readonly going: Going;
+interface Replay {
+  readonly going: Advance;
   /** As events of the run. */
   readonly events: WorkflowEvent[];
   readonly recorded: Recorded;
@@ -90,14 +96,14 @@ interface Replaying {
   readonly derivesFrom: number;
   taken: number;
   /** What the newest derivation came to. */
-  held: Held;
+  held: Derived;
   /** What came from outside, while it may not be over. */
   open: Open | undefined;
   /** Where the newest thing was over. */
   sure: { readonly run: WorkflowRun; readonly taken: number };
 }
 
-type Held =
+type Derived =
   | { readonly kind: "nothing" }
   | { readonly kind: "same"; readonly count: number }
   | { readonly kind: "cut" }
@@ -110,14 +116,14 @@ interface Open {
   readonly isLimit: boolean;
 }
 
-const NOTHING: Held = { kind: "nothing" };
+const NOTHING: Derived = { kind: "nothing" };
 
-function replaying(
+function createReplay(
   run: WorkflowRun,
-  { asked, derivesFrom = 0, ...parts }: ReplayParts,
+  { asked: askedEffectId, derivesFrom = 0, ...parts }: ReplayParts,
   recorded: Recorded,
-): Replaying {
-  const it: Replaying = {
+): Replay {
+  const replay: Replay = {
     going: {
       ...parts,
       run,
@@ -125,19 +131,19 @@ function replaying(
       events: [],
       memory: [],
       settings: withoutLimits(parts.settings),
-      compare: (drafts) => hold(it, drafts),
+      compare: (drafts) => hold(replay, drafts),
     },
     // An event is made for the run where it is taken: most of the record of a page is.
     events: [],
     recorded,
-    asked,
+    asked: askedEffectId,
     derivesFrom,
     taken: 0,
     held: NOTHING,
     open: undefined,
     sure: { run, taken: 0 },
   };
-  return it;
+  return replay;
 }
 
 /** Limits of the operator, and addresses that nobody calls: what was recorded counts, whatever they are by now. */
@@ -155,60 +161,60 @@ function withoutLimits(settings: WorkflowSettings): WorkflowSettings {
 
 const NOWHERE = "replay:nowhere";
 
-function hold(it: Replaying, drafts: readonly WorkflowDraft[]): boolean {
-  const { events, isAll } = it.recorded;
-  const left = events.length - it.taken;
-  let at = it.taken;
+function hold(replay: Replay, drafts: readonly WorkflowDraft[]): boolean {
+  const { events, isAll } = replay.recorded;
+  const left = events.length - replay.taken;
+  let at = replay.taken;
   for (const draft of drafts) {
     const event = events[at];
     if (!event) break;
     at += 1;
     if (isSameDraft(draft, event)) continue;
-    it.held = { kind: "other", drafts };
+    replay.held = { kind: "other", drafts };
     return false;
   }
-  if (drafts.length <= left) it.held = { kind: "same", count: drafts.length };
-  else it.held = isAll ? { kind: "same", count: left } : { kind: "cut" };
+  if (drafts.length <= left) replay.held = { kind: "same", count: drafts.length };
+  else replay.held = isAll ? { kind: "same", count: left } : { kind: "cut" };
   return true;
 }
 
-function take(it: Replaying, count: number): void {
-  const { going } = it;
-  for (const recorded of it.recorded.events.slice(it.taken, it.taken + count)) {
-    const event = { ...recorded, runId: going.run.runId };
-    going.run = evolveWorkflow(going.run, event);
-    it.events.push(event);
+function take(replay: Replay, count: number): void {
+  const { going: advance } = replay;
+  for (const recorded of replay.recorded.events.slice(replay.taken, replay.taken + count)) {
+    const event = { ...recorded, runId: advance.run.runId };
+    advance.run = evolveWorkflow(advance.run, event);
+    replay.events.push(event);
   }
-  it.taken += count;
+  replay.taken += count;
 }
 
 /** One thing at a time; what it returns ends the replay, or this part of it. */
-function goFurther(it: Replaying): Replayed["then"] | undefined {
-  const { events, isAll } = it.recorded;
-  const event = events[it.taken];
+function replayNext(replay: Replay): Replayed["then"] | undefined {
+  const { events, isAll } = replay.recorded;
+  const event = events[replay.taken];
   // Whether the last of a page is over is seen by what follows.
   if (!event) {
-    if (isAll) it.sure = { run: it.going.run, taken: it.taken };
+    if (isAll) replay.sure = { run: replay.going.run, taken: replay.taken };
     return { kind: isAll ? "over" : "more" };
   }
-  if (!isOpen(it, event)) {
-    it.open = undefined;
-    it.sure = { run: it.going.run, taken: it.taken };
+  if (!isOpen(replay, event)) {
+    replay.open = undefined;
+    replay.sure = { run: replay.going.run, taken: replay.taken };
   }
-  derive(it, event);
-  const { held } = it;
-  switch (held.kind) {
+  derive(replay, event);
+  const { held: derived } = replay;
+  switch (derived.kind) {
     case "cut":
       return { kind: "more" };
     case "same":
-      take(it, held.count);
+      take(replay, derived.count);
       return undefined;
     default:
-      return fromOutside(it, event);
+      return takeFromOutside(replay, event);
   }
 }
 
-function isOpen({ open }: Replaying, { nodeId, timestamp, type }: WorkflowEvent): boolean {
+function isOpen({ open }: Replay, { nodeId, timestamp, type }: WorkflowEvent): boolean {
   if (open?.timestamp !== timestamp) return false;
   return open.isLimit ? ENDS_AT_LIMIT.has(type) : open.nodeId === nodeId && !BEGINS.has(type);
 }
@@ -225,35 +231,36 @@ const ENDS_AT_LIMIT: ReadonlySet<WorkflowEvent["type"]> = new Set([
 const BEGINS: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.skipped", "run.completed", "run.failed"]);
 
 /** What follows now, held against the record. */
-function derive(it: Replaying, event: WorkflowEvent): void {
-  it.held = NOTHING;
-  it.going.now = epochMsOf(event.timestamp);
-  const { going } = it;
-  if (event.type === "run.resumed") hold(it, resumeRun(going.run, going));
-  else if (event.type === "run.resuming" && isFirstOfFork(going.run)) hold(it, [event, ...restAt(it)]);
-  else goOn(going);
+function derive(replay: Replay, event: WorkflowEvent): void {
+  replay.held = NOTHING;
+  replay.going.now = epochMsOf(event.timestamp);
+  const { going: advance } = replay;
+  if (event.type === "run.resumed") hold(replay, resumeRun(advance.run, advance));
+  else if (event.type === "run.resuming" && isFirstOfFork(advance.run))
+    hold(replay, [event, ...draftRestOfSource(replay)]);
+  else takeStep(advance);
 }
 
 /** Where the source itself went live as a fork. */
-function restAt({ going }: Replaying): WorkflowDraft[] {
-  return restOf(going.run, { ...going, now: going.run.changedAtMs });
+function draftRestOfSource({ going: advance }: Replay): WorkflowDraft[] {
+  return restOf(advance.run, { ...advance, now: advance.run.changedAtMs });
 }
 
-function fromOutside(it: Replaying, event: WorkflowEvent): Replayed["then"] | undefined {
+function takeFromOutside(replay: Replay, event: WorkflowEvent): Replayed["then"] | undefined {
   const { nodeId, timestamp } = event;
-  if (it.open && (it.open.isLimit || !isAnother(it.held, event))) {
-    take(it, 1);
-    if (CLOSES.has(event.type)) it.open = undefined;
+  if (replay.open && (replay.open.isLimit || !isAnother(replay.held, event))) {
+    take(replay, 1);
+    if (CLOSES.has(event.type)) replay.open = undefined;
     return undefined;
   }
-  const told = toldFromOutside(it, event);
-  if (event.sequence >= it.derivesFrom) {
-    if (told === undefined) return diverged(it, event);
-    if (told.ask) return { kind: "ask", effect: told.ask };
+  const outside = readFromOutside(replay, event);
+  if (event.sequence >= replay.derivesFrom) {
+    if (outside === undefined) return describeDivergence(replay, event);
+    if (outside.ask) return { kind: "ask", effect: outside.ask };
   }
-  it.open = { nodeId, timestamp, isLimit: event.type === "cap.breached" };
-  take(it, 1);
-  if (CLOSES.has(event.type)) it.open = undefined;
+  replay.open = { nodeId, timestamp, isLimit: event.type === "cap.breached" };
+  take(replay, 1);
+  if (CLOSES.has(event.type)) replay.open = undefined;
   return undefined;
 }
 
@@ -265,8 +272,8 @@ const CLOSES: ReadonlySet<WorkflowEvent["type"]> = new Set([
 ]);
 
 /** What the node would tell is of the same kind, and is another: then it is no more of what came from outside. */
-function isAnother(held: Held, { type, nodeId, payload }: WorkflowEvent): boolean {
-  const [draft] = held.kind === "other" ? held.drafts : [];
+function isAnother(derived: Derived, { type, nodeId, payload }: WorkflowEvent): boolean {
+  const [draft] = derived.kind === "other" ? derived.drafts : [];
   if (!draft || draft.type !== type || draft.nodeId !== nodeId || type === "variable.changed") return false;
   return (
     draft.type !== "core.workflowChain.event" ||
@@ -274,19 +281,19 @@ function isAnother(held: Held, { type, nodeId, payload }: WorkflowEvent): boolea
   );
 }
 
-interface Told {
+interface FromOutside {
   readonly ask?: AskEffect;
 }
 
 /** R2: whether the run could have been told this. */
-function toldFromOutside(it: Replaying, event: WorkflowEvent): Told | undefined {
+function readFromOutside(replay: Replay, event: WorkflowEvent): FromOutside | undefined {
   const { type, nodeId } = event;
   if (type === "cap.breached") return {};
   if (nodeId === undefined) return COMMANDS.has(type) ? {} : undefined;
-  const own = it.going.run.nodes.get(nodeId);
+  const nodeRun = replay.going.run.nodes.get(nodeId);
   if (type === "interrupt.resolved" || type === "approval.received")
-    return isAnswerTo(own?.interrupt, event) ? {} : undefined;
-  return own?.status === "running" ? outcomeAt(it, nodeId, event) : undefined;
+    return isAnswerTo(nodeRun?.interrupt, event) ? {} : undefined;
+  return nodeRun?.status === "running" ? findOutcome(replay, nodeId, event) : undefined;
 }
 
 /** Who did not answer in time was asked in vain; that follows from the log. */
@@ -304,16 +311,16 @@ const COMMANDS: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "workspace.updated",
 ]);
 
-function outcomeAt(it: Replaying, nodeId: string, { type }: WorkflowEvent): Told | undefined {
-  const view = viewOf(it.going, nodeId);
+function findOutcome(replay: Replay, nodeId: string, { type }: WorkflowEvent): FromOutside | undefined {
+  const view = viewOf(replay.going, nodeId);
   if (!view || type === "node.started" || type === "node.skipped") return undefined;
   const step = stepOf(view);
-  if (step.kind === "act") return asksAgain(it, step.effect);
+  if (step.kind === "act") return askAgain(replay, step.effect);
   return isRecorded(view, type) ? {} : undefined;
 }
 
-function asksAgain({ asked }: Replaying, effect: NodeEffect): Told {
-  return effect.kind === "ask_model" && effect.id !== asked ? { ask: effect } : {};
+function askAgain({ asked: askedEffectId }: Replay, effect: NodeEffect): FromOutside {
+  return effect.kind === "ask_model" && effect.id !== askedEffectId ? { ask: effect } : {};
 }
 
 /** What is not worked out again though it could be. */
@@ -328,9 +335,9 @@ function isRecorded({ node: { node } }: NodeView, type: WorkflowEvent["type"]): 
 
 const AT_ONCE: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.suspended", "interrupt.requested"]);
 
-function diverged(it: Replaying, event: WorkflowEvent): Replayed["then"] {
-  const drafts = it.held.kind === "other" ? it.held.drafts : [];
-  const next = it.recorded.events[it.taken + 1];
-  it.sure = { run: it.going.run, taken: it.taken };
+function describeDivergence(replay: Replay, event: WorkflowEvent): Replayed["then"] {
+  const drafts = replay.held.kind === "other" ? replay.held.drafts : [];
+  const next = replay.recorded.events[replay.taken + 1];
+  replay.sure = { run: replay.going.run, taken: replay.taken };
   return { kind: "diverged", divergence: differenceOf(drafts, event, next) };
 }

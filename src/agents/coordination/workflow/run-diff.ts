@@ -7,7 +7,8 @@
  * megabytes of values, and whoever asks for its difference must not stop everybody else.
  */
 import { isSameValue, type AreSameTexts } from "./same-value-in-slices.ts";
-import { isRecord, type Values } from "./state/values.ts";
+import type { Values } from "./state/values.ts";
+import { isRecord } from "../std/is-record.ts";
 
 /** An event of any run. */
 export interface LoggedEvent {
@@ -61,7 +62,7 @@ export function diffRuns(a: ComparedRun, b: ComparedRun): RunDiff {
 
 /** Compares two runs and yields after each small slice of the work (R3). */
 export function* compareRuns(a: ComparedRun, b: ComparedRun): Generator<undefined, RunDiff> {
-  const length = comparedLength(a, b);
+  const length = countCompared(a, b);
   const selves = [a.runId, b.runId];
   const [one, other] = [readingOf(a, selves), readingOf(b, selves)];
   const eventDiffs: EventDiff[] = [];
@@ -94,9 +95,9 @@ function isFull(diffs: number, chars: number): boolean {
 }
 
 /** What one run has not come to yet is no difference. */
-function comparedLength(a: ComparedRun, b: ComparedRun): number {
-  const known = [a, b].flatMap(({ isComplete, events }) => (isComplete ? [] : [events.length]));
-  return Math.min(Math.max(a.events.length, b.events.length), ...known);
+function countCompared(a: ComparedRun, b: ComparedRun): number {
+  const knownLengths = [a, b].flatMap(({ isComplete, events }) => (isComplete ? [] : [events.length]));
+  return Math.min(Math.max(a.events.length, b.events.length), ...knownLengths);
 }
 
 interface Reading {
@@ -140,9 +141,9 @@ const VOLATILE: ReadonlySet<string> = new Set([
 
 /** The ids of the two runs, which stand in what they name, are not told apart. */
 function areSameTexts(selves: readonly string[]): AreSameTexts {
-  const stable = (text: string): string =>
+  const stabilize = (text: string): string =>
     selves.reduce((left, runId) => left.replaceAll(runId, "@run"), text);
-  return (one, other) => stable(one) === stable(other);
+  return (one, other) => stabilize(one) === stabilize(other);
 }
 
 interface State {
@@ -208,11 +209,11 @@ function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undef
   for (const [name, one, other] of pairsOf(a.variables, b.variables)) {
     const isSame = yield* isSameValue(one, other, rules);
     const op = one === undefined ? "added" : other === undefined ? "removed" : "changed";
-    if (!isSame) variables.push({ name: shown(name), op });
+    if (!isSame) variables.push({ name: maskCredential(name), op });
   }
   const nodes = pairsOf(a.nodes, b.nodes)
     .filter(([, one, other]) => one !== other)
-    .map(([nodeId, one = null, other = null]) => ({ nodeId: shown(nodeId), a: one, b: other }));
+    .map(([nodeId, one = null, other = null]) => ({ nodeId: maskCredential(nodeId), a: one, b: other }));
   const hasSameOutputs = yield* isSameValue(a.outputs, b.outputs, rules);
   return {
     ...(a.status !== b.status && { status: { a: a.status, b: b.status } }),
@@ -224,7 +225,7 @@ function* diffStates(a: State, b: State, areSame: AreSameTexts): Generator<undef
 }
 
 function codeOf({ error }: State): string | null {
-  return error === undefined ? null : shown(error);
+  return error === undefined ? null : maskCredential(error);
 }
 
 type Pair<T> = readonly [key: string, one: T | undefined, other: T | undefined];
@@ -238,6 +239,6 @@ function pairsOf<T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>):
 /** R2. */
 const CREDENTIAL = /sk-|api[_-]?key|secret|bearer|token|password/i;
 
-function shown(name: string): string {
+function maskCredential(name: string): string {
   return CREDENTIAL.test(name) ? "[masked]" : name;
 }

@@ -18,7 +18,7 @@ export function isSameDraft(draft: WorkflowDraft, event: WorkflowEvent): boolean
     draft.type === event.type &&
     draft.nodeId === event.nodeId &&
     draft.causationId === event.causationId &&
-    differingPath(draft.payload, event.payload) === undefined
+    findDifference(draft.payload, event.payload) === undefined
   );
 }
 
@@ -37,7 +37,7 @@ export function differenceOf(
     return { event, kind: "missing", point: `${nameOf(event)} does not come before ${nameOf(draft)}` };
   if (draft.type !== event.type || draft.nodeId !== event.nodeId)
     return { event, kind: "type-mismatch", point: `${nameOf(draft)} in place of ${nameOf(event)}` };
-  const path = differingPath(draft.payload, event.payload);
+  const path = findDifference(draft.payload, event.payload);
   return {
     event,
     kind: "output",
@@ -50,24 +50,24 @@ function nameOf({ type, nodeId }: WorkflowDraft | WorkflowEvent): string {
 }
 
 /** Where a value differs from what was read back of one; `undefined` where it does not. */
-function differingPath(one: unknown, read: unknown): string | undefined {
+function findDifference(one: unknown, read: unknown): string | undefined {
   if (one === read) return undefined;
   // What JSON has no word for is written as null.
   if (read === null) return typeof one === "number" && !Number.isFinite(one) ? undefined : "";
   if (typeof one !== "object" || typeof read !== "object" || one === null) return "";
-  return Array.isArray(one) ? inList(one, read) : inRecord(one as Values, read);
+  return Array.isArray(one) ? findListDifference(one, read) : findRecordDifference(one as Values, read);
 }
 
-function inList(one: readonly unknown[], read: object): string | undefined {
+function findListDifference(one: readonly unknown[], read: object): string | undefined {
   if (!Array.isArray(read) || one.length !== read.length) return "";
   for (let index = 0; index < one.length; index += 1) {
-    const path = differingPath(one[index] ?? null, read[index]);
+    const path = findDifference(one[index] ?? null, read[index]);
     if (path !== undefined) return `[${index}]${path}`;
   }
   return undefined;
 }
 
-function inRecord(one: Values, read: object): string | undefined {
+function findRecordDifference(one: Values, read: object): string | undefined {
   if (Array.isArray(read)) return "";
   const other = read as Values;
   let count = 0;
@@ -75,7 +75,7 @@ function inRecord(one: Values, read: object): string | undefined {
     if (one[key] === undefined) continue;
     count += 1;
     if (!Object.hasOwn(other, key)) return `.${key}`;
-    const path = differingPath(one[key], other[key]);
+    const path = findDifference(one[key], other[key]);
     if (path !== undefined) return `.${key}${path}`;
   }
   if (count === Object.keys(other).length) return undefined;

@@ -2,7 +2,8 @@
  * Owns: whether two JSON values are the same, worked out in slices and without recursion, so that neither the size nor the
  * depth of a value stops the host. Equal texts and equal order of members are no condition: see the rules.
  */
-import { isRecord, type Values } from "./state/values.ts";
+import type { Values } from "./state/values.ts";
+import { isRecord } from "../std/is-record.ts";
 
 export type AreSameTexts = (one: string, other: string) => boolean;
 
@@ -46,17 +47,17 @@ function childrenOf([one, other]: Pair, rules: SamenessRules): readonly Pair[] |
     return rules.areSameTexts(one, other) ? [] : undefined;
   if (Array.isArray(one) && Array.isArray(other))
     return one.length === other.length ? one.map((item, at): Pair => [item, other[at]]) : undefined;
-  return isRecord(one) && isRecord(other) ? memberPairs(one, other, rules) : undefined;
+  return isRecord(one) && isRecord(other) ? pairMembers(one, other, rules) : undefined;
 }
 
-function memberPairs(one: Values, other: Values, { ignored }: SamenessRules): readonly Pair[] | undefined {
-  const names = comparedNames(one, ignored);
-  if (names.length !== comparedNames(other, ignored).length) return undefined;
+function pairMembers(one: Values, other: Values, { ignored }: SamenessRules): readonly Pair[] | undefined {
+  const names = listComparedNames(one, ignored);
+  if (names.length !== listComparedNames(other, ignored).length) return undefined;
   if (!names.every((name) => Object.hasOwn(other, name) && other[name] !== undefined)) return undefined;
   return names.map((name): Pair => [one[name], other[name]]);
 }
 
-function comparedNames(value: Values, ignored: ReadonlySet<string>): string[] {
+function listComparedNames(value: Values, ignored: ReadonlySet<string>): string[] {
   return Object.keys(value).filter((name) => !ignored.has(name) && value[name] !== undefined);
 }
 

@@ -38,7 +38,7 @@ export function childOf(traceparent: string | undefined, seedHex: string): strin
   const seed = seedHex.slice(0, SPAN_ID_DIGITS).toLowerCase();
   if (!parent || !/^[0-9a-f]{16}$/.test(seed)) return undefined;
   const isTaken = isZero(seed) || seed === parent.spanId;
-  return formatTraceparent({ ...parent, spanId: isTaken ? nextDigit(seed) : seed });
+  return formatTraceparent({ ...parent, spanId: isTaken ? advanceSpanId(seed) : seed });
 }
 
 /** The headers of a call, without those that no other side could read. */
@@ -60,7 +60,7 @@ function isZero(digits: string): boolean {
 }
 
 /** Another span id: the last digit, one further, and never the one of zeros only. */
-function nextDigit(digits: string): string {
+function advanceSpanId(digits: string): string {
   const last = Number.parseInt(digits.slice(-1), 16);
   const next = `${digits.slice(0, -1)}${((last + 1) % 16).toString(16)}`;
   return isZero(next) ? `${digits.slice(0, -1)}1` : next;

@@ -2,26 +2,27 @@
 import type { WorkflowDraft } from "../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect, NodeType, NodeView } from "./node-contract/node-type.ts";
 import { nodeTypeOf } from "./nodes/node-types.ts";
-import { modelCall } from "./node-contract/model-call.ts";
-import { brokenNode, failure, REPLAY_SOURCE_MISSING, viewOf, type ProgressParts } from "./progress.ts";
-import { stopped } from "./node-contract/run-end.ts";
+import { draftModelCall } from "./node-contract/model-call.ts";
+import { viewOf, type ProgressParts } from "./advance-run.ts";
+import { describeBrokenNode, draftFailure, REPLAY_SOURCE_MISSING } from "./node-failure.ts";
+import { draftStop } from "./node-contract/run-end.ts";
 import { isEndedPhase, type WorkflowRun } from "./state/workflow-state.ts";
 
 export function cancelRun(
   run: WorkflowRun,
   by: { readonly reason?: string; readonly cancelledBy?: string; readonly parentRunId?: string },
 ): WorkflowDraft[] {
-  return [...stopped(run, "the run was cancelled"), { type: "run.cancelled", payload: by }];
+  return [...draftStop(run, "the run was cancelled"), { type: "run.cancelled", payload: by }];
 }
 
 export function pauseRun(
   run: WorkflowRun,
-  asked: { readonly drainPolicy: "immediate" | "drain-current-node"; readonly reason?: string },
+  request: { readonly drainPolicy: "immediate" | "drain-current-node"; readonly reason?: string },
 ): WorkflowDraft[] {
   const isWorking = [...run.nodes.values()].some(({ status }) => status === "running");
-  return asked.drainPolicy === "immediate" || !isWorking
-    ? [{ type: "run.paused", payload: asked }]
-    : [{ type: "coordination.pause_requested", payload: asked }];
+  return request.drainPolicy === "immediate" || !isWorking
+    ? [{ type: "run.paused", payload: request }]
+    : [{ type: "coordination.pause_requested", payload: request }];
 }
 
 /** What was stopped in the middle begins anew. */
@@ -46,19 +47,19 @@ export function settleEffect(
   if (!view || !type?.settle || !isAwaited(type, view, effect)) return [];
   // Whatever a node makes of a failure: a replay does not go on as if it had been tried.
   if (outcome.kind === "failed" && outcome.error.code === REPLAY_SOURCE_MISSING)
-    return failure(parts, view, outcome.error);
-  const drafts = settled(type.settle, view, { effect, outcome }).flatMap((draft) =>
-    draft.type === "node.failed" ? failure(parts, view, draft.payload.error) : [draft],
+    return draftFailure(parts, view, outcome.error);
+  const drafts = settleSafely(type.settle, view, { effect, outcome }).flatMap((draft) =>
+    draft.type === "node.failed" ? draftFailure(parts, view, draft.payload.error) : [draft],
   );
-  return drafts.length > 0 ? [...modelCall(view, outcome), ...drafts] : [];
+  return drafts.length > 0 ? [...draftModelCall(view, outcome), ...drafts] : [];
 }
 
 function isAwaited(type: NodeType, view: NodeView, { id }: NodeEffect): boolean {
-  const step = view.own.status === "running" ? type.step(view) : undefined;
+  const step = view.nodeRun.status === "running" ? type.step(view) : undefined;
   return step?.kind === "act" && step.effect.id === id;
 }
 
-function settled(
+function settleSafely(
   settle: NonNullable<NodeType["settle"]>,
   view: NodeView,
   { effect, outcome }: { readonly effect: NodeEffect; readonly outcome: EffectOutcome },
@@ -66,7 +67,7 @@ function settled(
   try {
     return settle(view, effect, outcome);
   } catch (error) {
-    const { nodeId } = view.own;
-    return [{ type: "node.failed", nodeId, payload: { nodeId, error: brokenNode(error) } }];
+    const { nodeId } = view.nodeRun;
+    return [{ type: "node.failed", nodeId, payload: { nodeId, error: describeBrokenNode(error) } }];
   }
 }

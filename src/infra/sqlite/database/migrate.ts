@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import type BetterSqlite3 from "better-sqlite3";
-import { CoordinationError, invariant } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 
 export interface Migration {
   readonly number: number;
@@ -26,7 +26,7 @@ export function loadMigrations(): readonly Migration[] {
     .map((file, index) => {
       const sql = readFileSync(new URL(file, FOLDER), "utf8");
       const number = Number(file.slice(0, 6));
-      invariant(number === index + 1, `migrations must be numbered without a gap: ${file}`);
+      assertInvariant(number === index + 1, `migrations must be numbered without a gap: ${file}`);
       return { number, name: file.slice(7, -4), sql, sha256: hash("sha256", sql) };
     });
   return loaded;

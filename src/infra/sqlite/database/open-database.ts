@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { setTimeout as passed } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
-import { keepOthersFromWriting, unsafeFile } from "../../../platform/plain-file.ts";
+import { keepOthersFromWriting, findFileFault } from "../../../platform/plain-file.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "./migrate.ts";
 import { toLedgerError } from "./sqlite-errors.ts";
 
@@ -74,7 +74,7 @@ function createFile(path: string): void {
 /** The write-ahead log belongs to the ledger: whoever writes it writes the ledger. */
 function checkFiles({ path, mode }: OpenOptions): void {
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
-    const fault = unsafeFile(file);
+    const fault = findFileFault(file);
     if (fault !== undefined) throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} ${fault}`);
     if (mode === "write" && !keepOthersFromWriting(file))
       throw new CoordinationError("LEDGER_UNAVAILABLE", `${file} may be written by other users`);
@@ -145,8 +145,8 @@ function checkSchema(database: BetterSqlite3.Database, path: string): void {
     )
     .get();
   if (!foreign) return;
-  const what = foreign.type === "view" ? "the view" : "the virtual table";
-  throw new CoordinationError("LEDGER_CORRUPT", `${path} has ${what} ${foreign.name}, which no ledger has`);
+  const kind = foreign.type === "view" ? "the view" : "the virtual table";
+  throw new CoordinationError("LEDGER_CORRUPT", `${path} has ${kind} ${foreign.name}, which no ledger has`);
 }
 
 const TRY_AGAIN_MS = 5;

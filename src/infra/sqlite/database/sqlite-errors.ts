@@ -3,6 +3,7 @@ import {
   isCoordinationError,
   type ErrorCode,
 } from "../../../agents/coordination/contracts/errors.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** SQLite's primary result codes, as better-sqlite3 puts them on `error.code`, and what they mean to us. */
 const BY_PRIMARY_CODE: Readonly<Record<string, ErrorCode>> = {
@@ -24,7 +25,7 @@ export function toLedgerError(error: unknown, path: string): CoordinationError {
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   const primary = code.split("_").slice(0, 2).join("_");
   const mapped = BY_PRIMARY_CODE[primary] ?? (code.startsWith("E") ? "LEDGER_UNAVAILABLE" : "LEDGER_CORRUPT");
-  const detail = error instanceof Error ? error.message : String(error);
+  const detail = describeError(error);
   return new CoordinationError(mapped, `${path}: ${detail}${code ? ` (${code})` : ""}`, { cause: error });
 }
 

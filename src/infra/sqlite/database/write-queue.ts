@@ -3,7 +3,7 @@
  * waits together is committed together, with one fsync.
  */
 import type BetterSqlite3 from "better-sqlite3";
-import { CoordinationError, invariant } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import { groupCommit } from "./group-commit.ts";
 import { withLedgerErrors } from "./sqlite-errors.ts";
@@ -60,7 +60,7 @@ export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
         outcome = { result: work() };
         return undefined;
       });
-      invariant(outcome !== undefined, "a write that was committed was done");
+      assertInvariant(outcome !== undefined, "a write that was committed was done");
       return outcome.result;
     },
   };

@@ -14,6 +14,7 @@ import { chainHash, genesisOf, type EventRow } from "../database/event-row.ts";
 import { checkWorkflows } from "./inspect-workflows.ts";
 import { loadMigrations, migrate, readSchemaVersion } from "../database/migrate.ts";
 import { ORIGINS_SINCE_VERSION } from "../database/run-statements.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** Enough to see the extent of a damage; a report of a million lines helps nobody. */
 const PROBLEMS_MAX = 200;
@@ -57,7 +58,7 @@ function tryCheck(
   try {
     check(database, report);
   } catch (error) {
-    report({ kind: "file_damaged", message: error instanceof Error ? error.message : String(error) });
+    report({ kind: "file_damaged", message: describeError(error) });
   }
 }
 

@@ -3,7 +3,7 @@
  * and events are numbered over the whole ledger: what was there before an event of some run is a range (MAE-3).
  */
 import { hash } from "node:crypto";
-import { invariant } from "../../../agents/coordination/contracts/errors.ts";
+import { assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import type {
   MemoryAsOf,
   MemoryEntry,
@@ -60,12 +60,12 @@ function entryOf(row: EntryRow): MemoryEntry {
 export function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(memory.map(({ sequence }) => sequence));
-  invariant(sequences.size === memory.length, `two memory writes of ${runId} name one event`);
+  assertInvariant(sequences.size === memory.length, `two memory writes of ${runId} name one event`);
   for (const { entry, sequence } of memory) {
     const event = events[sequence - first];
     const isTold = event?.type === "memory.written" && event.payload.memoryId === entry.id;
-    invariant(isTold, `no memory.written tells of the write at ${runId}:${sequence}`);
-    invariant(
+    assertInvariant(isTold, `no memory.written tells of the write at ${runId}:${sequence}`);
+    assertInvariant(
       entry.expiresAt === undefined || !Number.isNaN(Date.parse(entry.expiresAt)),
       `the expiry of the write at ${runId}:${sequence} is no time`,
     );

@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
-import { CoordinationError, invariant } from "../../../agents/coordination/contracts/errors.ts";
+import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
   formatWorkspaceEtag,
@@ -73,7 +73,7 @@ export function createWorkspaceFiles({ database, guarded, queued }: WorkspacePar
             return undefined;
           }),
         );
-        invariant(written !== undefined, "a write that was committed was done");
+        assertInvariant(written !== undefined, "a write that was committed was done");
         return written;
       },
     },
@@ -83,7 +83,7 @@ export function createWorkspaceFiles({ database, guarded, queued }: WorkspacePar
         putHead(prepareWritesOnce(), each, each.version);
         afterEvents.push(() => {
           const eventKey = prepareWritesOnce().eventKey.get(runKey, each.sequence);
-          invariant(eventKey !== undefined, "the event of a workspace write is there");
+          assertInvariant(eventKey !== undefined, "the event of a workspace write is there");
           putVersion(prepareWritesOnce(), each, { version: each.version, position: 2 * eventKey, eventKey });
         });
       }
@@ -145,12 +145,12 @@ function list(
 export function checkWorkspace({ runId, events, workspace = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(workspace.map(({ sequence }) => sequence));
-  invariant(sequences.size === workspace.length, `two workspace writes of ${runId} name one event`);
+  assertInvariant(sequences.size === workspace.length, `two workspace writes of ${runId} name one event`);
   for (const { path, version, sequence } of workspace) {
     const event = events[sequence - first];
     const isTold =
       event?.type === "workspace.updated" && event.payload.path === path && event.payload.version === version;
-    invariant(isTold, `no workspace.updated tells of the write at ${runId}:${sequence}`);
+    assertInvariant(isTold, `no workspace.updated tells of the write at ${runId}:${sequence}`);
   }
 }
 

@@ -4,17 +4,17 @@ import { formatResource } from "../../../agents/coordination/contracts/resource-
 import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog } from "./conflict-log.ts";
-import { partyName, type Names } from "./conflict-text.ts";
-import { uniqueChars } from "../ledger/list-command.ts";
+import { nameParty, type Names } from "./conflict-text.ts";
+import { measureUniqueChars } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, printable, shortenStart } from "../terminal/printable.ts";
+import { cellsOf, fit, formatPrintable, shortenStart } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import { addRelease } from "./release-command.ts";
-import { concerns } from "./resource-text.ts";
+import { createResourceFilter } from "./resource-text.ts";
 import {
   runCommand,
-  wholeNumber,
+  parseWholeNumber,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -39,7 +39,7 @@ export function addClaims(parent: CommandGroup, host: CliHost): void {
     .option("--resource <path>", "only what concerns this file or folder, or this name such as queue:mail")
     .option("--all", "with claims whose lease has ended")
     .option("--limit <n>", "at most this many", "200")
-    .action((options: ClaimsOptions) => runCommand(host, options, () => claims(host, options)));
+    .action((options: ClaimsOptions) => runCommand(host, options, () => showClaims(host, options)));
   withExamples(command, host, [
     "claims",
     "claims --resource src/report.md",
@@ -49,13 +49,13 @@ export function addClaims(parent: CommandGroup, host: CliHost): void {
   addRelease(command, host);
 }
 
-async function claims(host: CliHost, options: ClaimsOptions): Promise<void> {
-  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> {
+  const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
   const now = host.now();
-  const isConcerned = options.resource === undefined ? () => true : concerns(options.resource);
+  const isConcerned = options.resource === undefined ? () => true : createResourceFilter(options.resource);
   await withLedger(host, options, async (reader) => {
     const listed: Listed[] = [];
-    for await (const entry of allClaims(reader)) {
+    for await (const entry of readAllClaims(reader)) {
       const claim = listedOf(entry, now);
       if (!isConcerned(claim.resource) || (claim.expired && options.all !== true)) continue;
       listed.push(claim);
@@ -71,7 +71,7 @@ async function claims(host: CliHost, options: ClaimsOptions): Promise<void> {
   });
 }
 
-async function* allClaims(reader: Pick<LedgerReader, "claims">): AsyncGenerator<ClaimEntry> {
+async function* readAllClaims(reader: Pick<LedgerReader, "claims">): AsyncGenerator<ClaimEntry> {
   for (let after = 0; ;) {
     const page = await reader.claims({ after, limit: PAGE });
     yield* page;
@@ -95,7 +95,7 @@ async function stepTexts(reader: LedgerReader, listed: readonly Listed[]): Promi
   for (const id of new Set(listed.map(({ coordinationId }) => coordinationId)))
     names.set(id, (await readChangeLog(reader, id)).names);
   return listed.map(({ coordinationId, stepId }) => {
-    const name = partyName(names.get(coordinationId) ?? new Map(), { stepId });
+    const name = nameParty(names.get(coordinationId) ?? new Map(), { stepId });
     const isNamed = stepId !== OWNER_STEP_ID && name !== (stepId as string);
     return isNamed ? `${stepId} (${name})` : name;
   });
@@ -118,11 +118,11 @@ function renderClaims(listed: readonly Listed[], page: Page): string {
   const { terminal, now, isMore } = page;
   const { unicode, columns } = terminal;
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, unicode);
-  const idChars = uniqueChars(listed.map(({ coordinationId }) => coordinationId));
+  const print = (value: string): string => formatPrintable(value, unicode);
+  const idChars = measureUniqueChars(listed.map(({ coordinationId }) => coordinationId));
   const id = Math.max("COORDINATION".length, idChars);
   const token = String(listed.at(-1)?.token ?? "").length;
-  const steps = page.steps.map(text);
+  const steps = page.steps.map(print);
   const step = Math.min(STEP_CELLS_MAX, Math.max(4, ...steps.map(cellsOf)));
   const since = formatInstant(0).length;
   const tokenCells = Math.max(5, token);
@@ -132,11 +132,11 @@ function renderClaims(listed: readonly Listed[], page: Page): string {
     const until = claim.expired ? "expired" : `in ${formatDuration(claim.expiresAtMs - now)}`;
     const line = [
       String(claim.token).padStart(tokenCells),
-      fit(text(claim.coordinationId).slice(0, idChars), id, unicode),
+      fit(print(claim.coordinationId).slice(0, idChars), id, unicode),
       fit(steps[index] ?? "", step, unicode),
       formatInstant(claim.acquiredAtMs),
       until.padEnd(UNTIL_CELLS),
-      shortenStart(text(formatResource(claim.resource)), resource, unicode),
+      shortenStart(print(formatResource(claim.resource)), resource, unicode),
     ].join("  ");
     return claim.expired ? paint.tone("faint", line) : line;
   });

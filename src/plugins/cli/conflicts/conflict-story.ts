@@ -4,50 +4,53 @@ import type { Terminal } from "../terminal/cli-host.ts";
 import type { ConflictRecord } from "./conflict-log.ts";
 import {
   isRequester,
-  outcomeText,
-  partyName,
-  requesterName,
-  strategyText,
+  describeOutcome,
+  nameParty,
+  nameRequester,
+  describeStrategy,
   winnerOf,
   type Names,
 } from "./conflict-text.ts";
-import { fields } from "../terminal/fields.ts";
+import { renderFields } from "../terminal/fields.ts";
 import type { FoundConflict } from "./find-conflicts.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 /** The fields of a conflict; those without a value are left out. */
 export function renderConflict({ conflict, names }: FoundConflict, terminal: Terminal): string {
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, terminal.unicode);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const entries: readonly (readonly [string, string])[] = [
     ["resource", conflict.resource],
     ["detected", formatInstant(conflict.detectedAtMs)],
-    ["asked", conflict.contest ? requesterName(names, conflict) : ""],
-    ["cause", causeText(conflict)],
-    ["strategy", strategyText(conflict)],
+    ["asked", conflict.contest ? nameRequester(names, conflict) : ""],
+    ["cause", describeCause(conflict)],
+    ["strategy", describeStrategy(conflict)],
     ["base", conflict.contest?.base ?? ""],
     ["current", conflict.contest?.current ?? ""],
     ["merge", mergeText(conflict)],
-    ["outcome", outcomeText(names, conflict)],
+    ["outcome", describeOutcome(names, conflict)],
     ["rule", conflict.resolution?.rule ?? ""],
-    ["resolved", resolvedText(conflict)],
+    ["resolved", describeResolution(conflict)],
     ["losers", losersOf(conflict, names).join(", ")],
   ];
   const lines = [
-    paint.tone("strong", text(conflict.conflictId)),
-    ...fields(
+    paint.tone("strong", print(conflict.conflictId)),
+    ...renderFields(
       paint,
-      entries.map(([name, value]) => [name, text(value)]),
+      entries.map(([name, value]) => [name, print(value)]),
     ),
-    ...conflict.claims.flatMap((claim) => ["", ...claimantLines(conflict, { claim, names, paint, text })]),
+    ...conflict.claims.flatMap((claim) => [
+      "",
+      ...renderClaimant(conflict, { claim, names, paint, text: print }),
+    ]),
     ...(conflict.contest ? [] : ["", "Its evidence is missing: it was recorded before arbitration."]),
   ];
   return `${lines.join("\n")}\n`;
 }
 
-function causeText({ contest }: ConflictRecord): string {
+function describeCause({ contest }: ConflictRecord): string {
   if (!contest) return "";
   return contest.cause === "overlap"
     ? "overlap: others have claimed it, or their plan names it as theirs"
@@ -69,7 +72,7 @@ const BY = {
   people: ", by people",
 } as const;
 
-function resolvedText({ resolution, contest, detectedAtMs }: ConflictRecord): string {
+function describeResolution({ resolution, contest, detectedAtMs }: ConflictRecord): string {
   if (!resolution)
     return contest?.reviewByMs === undefined
       ? "not yet"
@@ -83,10 +86,10 @@ function resolvedText({ resolution, contest, detectedAtMs }: ConflictRecord): st
 function losersOf(conflict: ConflictRecord, names: Names): string[] {
   const { resolution, claims } = conflict;
   const winner = winnerOf(conflict);
-  const lost = new Set<string>(resolution?.losers);
+  const losers = new Set<string>(resolution?.losers);
   return claims
-    .filter((claim) => claim !== winner && lost.has(claim.stepId))
-    .map((claim) => partyName(names, claim));
+    .filter((claim) => claim !== winner && losers.has(claim.stepId))
+    .map((claim) => nameParty(names, claim));
 }
 
 interface Claimant {
@@ -96,11 +99,11 @@ interface Claimant {
   readonly text: (value: string) => string;
 }
 
-function claimantLines(conflict: ConflictRecord, claimant: Claimant): string[] {
+function renderClaimant(conflict: ConflictRecord, claimant: Claimant): string[] {
   const { claim, names, paint, text } = claimant;
   const { stepId, coordinationId } = claim;
   const hasAsked = isRequester(conflict.contest, claim);
-  const name = partyName(names, claim);
+  const name = nameParty(names, claim);
   const titles = [
     ...(name === (stepId as string) ? [] : [`(${coordinationId ? `${coordinationId} ` : ""}${stepId})`]),
     ...(hasAsked ? ["asked"] : []),

@@ -24,7 +24,7 @@ export const OUTCOME_TONES = {
 export function outcomeOf({ contest, resolution }: ConflictRecord): Outcome {
   if (!resolution) return "open";
   if (!contest) return "resolved";
-  const winner = winningParty(resolution);
+  const winner = findWinner(resolution);
   return winner && isRequester(contest, winner) ? "granted" : "refused";
 }
 
@@ -35,14 +35,14 @@ export function isRequester(contest: ConflictRecord["contest"], { stepId, coordi
   return coordinationId === undefined && stepId === contest?.requester;
 }
 
-function winningParty({ winner, winnerCoordinationId }: Resolution): Party | undefined {
+function findWinner({ winner, winnerCoordinationId }: Resolution): Party | undefined {
   if (winner === undefined) return undefined;
   return { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
 }
 
 /** Who got the resource, as it stands among the claims. */
 export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | undefined {
-  const winner = resolution && winningParty(resolution);
+  const winner = resolution && findWinner(resolution);
   return claims.find(
     ({ stepId, coordinationId }) => stepId === winner?.stepId && coordinationId === winner.coordinationId,
   );
@@ -52,7 +52,7 @@ export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | u
 const SHORT_ID_CHARS = 11;
 
 /** A step as people know it, with the coordination where it is of another one. */
-export function partyName(names: Names, { stepId, coordinationId }: Party): string {
+export function nameParty(names: Names, { stepId, coordinationId }: Party): string {
   if (stepId === OUTSIDE_STEP_ID) return "somebody else";
   const ofIt = coordinationId === undefined ? "" : ` of ${coordinationId.slice(0, SHORT_ID_CHARS)}`;
   if (stepId === OWNER_STEP_ID) return `the owner${ofIt}`;
@@ -61,21 +61,21 @@ export function partyName(names: Names, { stepId, coordinationId }: Party): stri
 }
 
 /** Who asked; `-` where the ledger does not say. */
-export function requesterName(names: Names, { contest }: ConflictRecord): string {
-  return contest ? partyName(names, { stepId: contest.requester }) : "-";
+export function nameRequester(names: Names, { contest }: ConflictRecord): string {
+  return contest ? nameParty(names, { stepId: contest.requester }) : "-";
 }
 
 /** Who got it and why, or until when people may answer. */
-export function outcomeText(names: Names, conflict: ConflictRecord): string {
+export function describeOutcome(names: Names, conflict: ConflictRecord): string {
   const { resolution, contest } = conflict;
   if (!resolution)
     return contest?.reviewByMs === undefined ? "open" : `open until ${formatInstant(contest.reviewByMs)}`;
-  const winner = winningParty(resolution);
-  const what = winner ? `${partyName(names, winner)} won` : "refused";
-  return `${what} (${resolution.because})`;
+  const winner = findWinner(resolution);
+  const outcome = winner ? `${nameParty(names, winner)} won` : "refused";
+  return `${outcome} (${resolution.because})`;
 }
 
-export function strategyText({ contest, resolution }: ConflictRecord): string {
+export function describeStrategy({ contest, resolution }: ConflictRecord): string {
   if (contest) return `${contest.strategy} (${contest.from.replace("_", " ")})`;
   return resolution?.strategy ?? "-";
 }

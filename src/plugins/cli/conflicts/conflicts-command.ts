@@ -4,21 +4,21 @@ import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import {
   numberOf,
   outcomeOf,
-  outcomeText,
+  describeOutcome,
   OUTCOME_TONES,
-  requesterName,
-  strategyText,
+  nameRequester,
+  describeStrategy,
 } from "./conflict-text.ts";
 import { renderConflict } from "./conflict-story.ts";
-import { conflictsIn, findNamed, newestConflicts, type FoundConflict } from "./find-conflicts.ts";
-import { uniqueChars } from "../ledger/list-command.ts";
+import { selectConflicts, findNamed, findNewestConflicts, type FoundConflict } from "./find-conflicts.ts";
+import { measureUniqueChars } from "../ledger/list-command.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, printable, shorten, shortenStart } from "../terminal/printable.ts";
+import { cellsOf, fit, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
 import { formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
-  wholeNumber,
+  parseWholeNumber,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -42,7 +42,7 @@ export function addConflicts(parent: CommandGroup, host: CliHost): void {
     .option("--open", "only those that people may still answer")
     .option("--limit <n>", "at most this many", "50")
     .action((id: string | undefined, options: ConflictsOptions) =>
-      runCommand(host, options, () => conflicts(host, id, options)),
+      runCommand(host, options, () => showConflicts(host, id, options)),
     );
   withExamples(command, host, [
     "conflicts",
@@ -53,17 +53,21 @@ export function addConflicts(parent: CommandGroup, host: CliHost): void {
   ]);
 }
 
-async function conflicts(host: CliHost, id: string | undefined, options: ConflictsOptions): Promise<void> {
-  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+async function showConflicts(
+  host: CliHost,
+  id: string | undefined,
+  options: ConflictsOptions,
+): Promise<void> {
+  const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
   const isOpen = options.open === true;
   await withLedger(host, options, async (reader) => {
     if (id === undefined) {
-      await tellAll(host, options, await newestConflicts(reader, { limit, isOpen }));
+      await tellAll(host, options, await findNewestConflicts(reader, { limit, isOpen }));
       return;
     }
     const named = await findNamed(reader, id);
     if (named.kind === "coordination")
-      await tellAll(host, options, conflictsIn(named.log, { isOpen }).slice(0, limit));
+      await tellAll(host, options, selectConflicts(named.log, { isOpen }).slice(0, limit));
     else if (options.json) await writeJson(host, named.found.conflict);
     else await host.stdout.write(renderConflict(named.found, host.stdout.terminal));
   });
@@ -91,34 +95,38 @@ function renderConflicts(found: readonly FoundConflict[], terminal: Terminal): s
   if (found.length === 0) return "no conflicts\n";
   const { unicode, columns } = terminal;
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, unicode);
-  const idChars = uniqueChars(found.map(({ conflict }) => conflict.coordinationId));
+  const print = (value: string): string => formatPrintable(value, unicode);
+  const idChars = measureUniqueChars(found.map(({ conflict }) => conflict.coordinationId));
   const rows = found.map(({ conflict, names }) => ({
-    id: text(`${conflict.coordinationId.slice(0, idChars)}:${numberOf(conflict)}`),
-    resource: text(formatResource(conflict.resource)),
-    strategy: text(strategyText(conflict)),
-    asked: text(requesterName(names, conflict)),
-    outcome: shorten(text(outcomeText(names, conflict)), OUTCOME_CELLS_MAX, unicode),
+    id: print(`${conflict.coordinationId.slice(0, idChars)}:${numberOf(conflict)}`),
+    resource: print(formatResource(conflict.resource)),
+    strategy: print(describeStrategy(conflict)),
+    asked: print(nameRequester(names, conflict)),
+    outcome: shorten(print(describeOutcome(names, conflict)), OUTCOME_CELLS_MAX, unicode),
     tone: OUTCOME_TONES[outcomeOf(conflict)],
     time: formatInstant(conflict.detectedAtMs),
   }));
-  const widest = (of: "id" | "resource" | "strategy" | "asked" | "outcome", min: number, max = 200): number =>
+  const measureWidest = (
+    of: "id" | "resource" | "strategy" | "asked" | "outcome",
+    min: number,
+    max = 200,
+  ): number =>
     Math.min(
       max,
       rows.reduce((cells, row) => Math.max(cells, cellsOf(row[of])), min),
     );
-  const [id, strategy] = [widest("id", 8), widest("strategy", 8, STRATEGY_CELLS_MAX)];
-  const [asked, outcome] = [widest("asked", 5, ASKED_CELLS_MAX), widest("outcome", 7)];
-  const rest = columns - formatInstant(0).length - id - strategy - asked - outcome - 10;
-  const resource = Math.min(Math.max(RESOURCE_CELLS_MIN, rest), widest("resource", 8));
-  const heading = `${"TIME".padEnd(formatInstant(0).length)}  ${"CONFLICT".padEnd(id)}  ${"RESOURCE".padEnd(resource)}  ${"STRATEGY".padEnd(strategy)}  ${"ASKED".padEnd(asked)}  OUTCOME`;
+  const [id, strategy] = [measureWidest("id", 8), measureWidest("strategy", 8, STRATEGY_CELLS_MAX)];
+  const [askedCells, outcome] = [measureWidest("asked", 5, ASKED_CELLS_MAX), measureWidest("outcome", 7)];
+  const rest = columns - formatInstant(0).length - id - strategy - askedCells - outcome - 10;
+  const resource = Math.min(Math.max(RESOURCE_CELLS_MIN, rest), measureWidest("resource", 8));
+  const heading = `${"TIME".padEnd(formatInstant(0).length)}  ${"CONFLICT".padEnd(id)}  ${"RESOURCE".padEnd(resource)}  ${"STRATEGY".padEnd(strategy)}  ${"ASKED".padEnd(askedCells)}  OUTCOME`;
   const lines = rows.map((row) =>
     [
       row.time,
       fit(row.id, id, unicode),
       fit(shortenStart(row.resource, resource, unicode), resource, unicode),
       fit(row.strategy, strategy, unicode),
-      fit(row.asked, asked, unicode),
+      fit(row.asked, askedCells, unicode),
       paint.tone(row.tone, row.outcome),
     ].join("  "),
   );

@@ -6,7 +6,7 @@ import type { LedgerReader } from "../../compose.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
 import { numberOf, type Names } from "./conflict-text.ts";
 import { resolveId } from "../ledger/open-ledger.ts";
-import { runningCoordinations } from "../ledger/running.ts";
+import { readRunning } from "../ledger/running.ts";
 
 /** A conflict with what names its steps. */
 export interface FoundConflict {
@@ -27,16 +27,16 @@ const HOLDERS_MAX = 10_000;
  * Newest first. Coordinations come with the one that had the newest conflict first, so one that adds none to the newest
  * ones is followed by none that does.
  */
-export async function newestConflicts(
+export async function findNewestConflicts(
   reader: LedgerReader,
   { limit, isOpen }: ConflictQuery,
 ): Promise<FoundConflict[]> {
   const holders = await reader.holders(CONFLICTS_NAME, isOpen ? HOLDERS_MAX : limit);
-  const running = isOpen ? await runningAmong(reader, holders) : holders;
+  const running = isOpen ? await selectRunning(reader, holders) : holders;
   let newest: FoundConflict[] = [];
   for (const runId of running) {
-    const found = conflictsIn(await readChangeLog(reader, runId), { isOpen });
-    newest = newestFirst([...newest, ...found]).slice(0, limit);
+    const found = selectConflicts(await readChangeLog(reader, runId), { isOpen });
+    newest = sortNewestFirst([...newest, ...found]).slice(0, limit);
     const isAdded = newest.some(({ conflict }) => conflict.coordinationId === runId);
     if (newest.length === limit && !isAdded && !isOpen) break;
   }
@@ -44,25 +44,25 @@ export async function newestConflicts(
 }
 
 /** Every conflict is settled before its coordination ends (A3). */
-async function runningAmong(
+async function selectRunning(
   reader: LedgerReader,
   runIds: readonly CoordinationId[],
 ): Promise<CoordinationId[]> {
   const running = new Set<CoordinationId>();
-  if (runIds.length > 0) for await (const { runId } of runningCoordinations(reader)) running.add(runId);
+  if (runIds.length > 0) for await (const { runId } of readRunning(reader)) running.add(runId);
   return runIds.filter((runId) => running.has(runId));
 }
 
 /** Newest first. */
-export function conflictsIn(
+export function selectConflicts(
   { conflicts, names }: ChangeLog,
   { isOpen }: Pick<ConflictQuery, "isOpen">,
 ): FoundConflict[] {
   const wanted = isOpen ? conflicts.filter(({ resolution }) => !resolution) : conflicts;
-  return newestFirst(wanted.toReversed().map((conflict) => ({ conflict, names })));
+  return sortNewestFirst(wanted.toReversed().map((conflict) => ({ conflict, names })));
 }
 
-function newestFirst(found: readonly FoundConflict[]): FoundConflict[] {
+function sortNewestFirst(found: readonly FoundConflict[]): FoundConflict[] {
   return found.toSorted((a, b) => b.conflict.detectedAtMs - a.conflict.detectedAtMs);
 }
 
@@ -73,16 +73,16 @@ type Named =
 /** A coordination or one of its conflicts, by id or by a unique prefix of the coordination's. @throws CoordinationError */
 export async function findNamed(reader: LedgerReader, id: string): Promise<Named> {
   // Ids of plans may have a colon in them.
-  const runId = await known(resolveId(reader, id));
+  const runId = await resolveKnown(resolveId(reader, id));
   if (runId !== undefined) return { kind: "coordination", runId, log: await readChangeLog(reader, runId) };
   const colon = id.lastIndexOf(":");
-  const parent = colon > 0 ? await known(resolveId(reader, id.slice(0, colon))) : undefined;
+  const parent = colon > 0 ? await resolveKnown(resolveId(reader, id.slice(0, colon))) : undefined;
   if (parent !== undefined)
     return { kind: "conflict", found: await conflictOf(reader, parent, id.slice(colon + 1)) };
   throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination begins with ${JSON.stringify(id)}`);
 }
 
-async function known(resolving: Promise<CoordinationId>): Promise<CoordinationId | undefined> {
+async function resolveKnown(resolving: Promise<CoordinationId>): Promise<CoordinationId | undefined> {
   try {
     return await resolving;
   } catch (error) {

@@ -4,10 +4,10 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
-  wholeNumber,
+  parseWholeNumber,
   withExamples,
   withJson,
   writeJson,
@@ -26,11 +26,11 @@ export function addRelease(parent: CommandGroup, host: CliHost): void {
     .description("End a claim, so that others get the resource; the step that held it keeps working")
     .argument("<token>", "the claim's token, as `claims` lists it")
     .option("-y, --yes", "do not ask")
-    .action((token: string, _: ReleaseOptions, given: Command) => {
+    .action((token: string, _: ReleaseOptions, typed: Command) => {
       // `--json` is an option of `claims`, too, which takes it wherever it stands.
-      const options = given.optsWithGlobals<ReleaseOptions>();
+      const options = typed.optsWithGlobals<ReleaseOptions>();
       return runCommand(host, options, async () => {
-        refuseOptionsOfList(given);
+        refuseOptionsOfList(typed);
         await release(host, token, options);
       });
     });
@@ -48,7 +48,7 @@ function refuseOptionsOfList({ parent }: Command): void {
 }
 
 async function release(host: CliHost, text: string, options: ReleaseOptions): Promise<void> {
-  const token = wholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });
+  const token = parseWholeNumber(text, { option: "token", min: 1, max: Number.MAX_SAFE_INTEGER });
   const isWanted = options.yes === true || host.confirm === undefined;
   if (!isWanted && !(await host.confirm(`End claim ${token}? ${EFFECT}`))) {
     host.failWith(1);
@@ -63,10 +63,10 @@ async function release(host: CliHost, text: string, options: ReleaseOptions): Pr
     await writeJson(host, { ok: true, token, coordinationId, stepId, resource });
     return;
   }
-  const shown = (value: unknown): string => printable(String(value), host.stdout.terminal.unicode);
+  const print = (value: unknown): string => formatPrintable(String(value), host.stdout.terminal.unicode);
   await writeLines(host, [
-    `released claim ${token} of step ${shown(stepId)} on ${shown(formatResource(String(resource)))}`,
+    `released claim ${token} of step ${print(stepId)} on ${print(formatResource(String(resource)))}`,
     EFFECT,
-    `See ${host.program} show ${shown(coordinationId)}`,
+    `See ${host.program} show ${print(coordinationId)}`,
   ]);
 }

@@ -4,24 +4,26 @@ import { basename, dirname, join, resolve } from "node:path";
 import { isCovering, FILE, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
 
 /** Whether a claim on a resource holds for what was asked for, or for something below it. */
-export function concerns(asked: string): (resource: string) => boolean {
-  const wanted = folded(
-    kindOf(folded(asked)) === undefined ? FILE + realPath(resolve(asked)).replaceAll("\\", "/") : asked,
+export function createResourceFilter(resourceName: string): (resource: string) => boolean {
+  const wanted = foldCase(
+    kindOf(foldCase(resourceName)) === undefined
+      ? FILE + resolveRealPath(resolve(resourceName)).replaceAll("\\", "/")
+      : resourceName,
   );
-  return (resource) => isCovering(folded(resource), wanted) || isCovering(wanted, folded(resource));
+  return (resource) => isCovering(foldCase(resource), wanted) || isCovering(wanted, foldCase(resource));
 }
 
 /** Without regard to case: where a file system ignores it, names are recorded in lower case. */
-function folded(name: string): string {
+function foldCase(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }
 
 /** Links are followed as far as the path exists. */
-function realPath(path: string): string {
+function resolveRealPath(path: string): string {
   try {
     return realpathSync(path);
   } catch {
     const parent = dirname(path);
-    return parent === path ? path : join(realPath(parent), basename(path));
+    return parent === path ? path : join(resolveRealPath(parent), basename(path));
   }
 }

@@ -6,45 +6,45 @@ import type { ChangeLog } from "./conflict-log.ts";
 import {
   numberOf,
   outcomeOf,
-  outcomeText,
+  describeOutcome,
   OUTCOME_TONES,
-  partyName,
-  requesterName,
+  nameParty,
+  nameRequester,
   type Names,
 } from "./conflict-text.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable, shortenStart } from "../terminal/printable.ts";
+import { formatPrintable, shortenStart } from "../terminal/printable.ts";
 import { formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 /** The newest ones; `conflicts` and `claims` list all. */
 const LINES_MAX = 10;
 const RESOURCE_CELLS_MAX = 60;
 
-export function conflictsText({ conflicts }: ChangeLog): string {
+export function describeConflicts({ conflicts }: ChangeLog): string {
   const open = conflicts.filter(({ resolution }) => !resolution).length;
   if (conflicts.length === 0) return "";
   return `${conflicts.length}${open > 0 ? `, ${open} open` : ""}`;
 }
 
-export function claimsText({ claims = [] }: CoordinationView, now: number): string {
+export function describeClaims({ claims = [] }: CoordinationView, now: number): string {
   const expired = claims.filter(({ expiresAtMs }) => expiresAtMs <= now).length;
   if (claims.length === 0) return "";
   return `${claims.length - expired}${expired > 0 ? `, and ${expired} expired` : ""}`;
 }
 
 /** One line each, newest first. */
-export function conflictLines({ conflicts, names }: ChangeLog, terminal: Terminal): string[] {
+export function renderConflicts({ conflicts, names }: ChangeLog, terminal: Terminal): string[] {
   const { unicode } = terminal;
   const paint = paintFor(terminal);
   const lines = conflicts
     .toReversed()
     .slice(0, LINES_MAX)
     .map((conflict) => {
-      const resource = shortened(conflict.resource, unicode);
-      const who = `${requesterName(names, conflict)} asked, ${outcomeText(names, conflict)}`;
-      const said = paint.tone(OUTCOME_TONES[outcomeOf(conflict)], printable(who, unicode));
-      const number = printable(numberOf(conflict), unicode);
-      return `  ${formatInstant(conflict.detectedAtMs)}  ${number}  ${resource}  ${said}`;
+      const resource = shortenResource(conflict.resource, unicode);
+      const sentence = `${nameRequester(names, conflict)} asked, ${describeOutcome(names, conflict)}`;
+      const painted = paint.tone(OUTCOME_TONES[outcomeOf(conflict)], formatPrintable(sentence, unicode));
+      const number = formatPrintable(numberOf(conflict), unicode);
+      return `  ${formatInstant(conflict.detectedAtMs)}  ${number}  ${resource}  ${painted}`;
     });
   return withTitle("conflicts, newest first", lines, conflicts.length);
 }
@@ -57,9 +57,9 @@ export function claimLines(
   const { unicode } = terminal;
   const active = claims.filter(({ expiresAtMs }) => expiresAtMs > now);
   const lines = active.slice(0, LINES_MAX).map(({ token, resource, stepId, acquiredAtMs, expiresAtMs }) => {
-    const who = printable(partyName(names, { stepId }), unicode);
+    const holder = formatPrintable(nameParty(names, { stepId }), unicode);
     const times = `since ${formatInstant(acquiredAtMs)}, for ${formatDuration(expiresAtMs - now)} more`;
-    return `  ${token}  ${shortened(resource, unicode)}  ${who}  ${times}`;
+    return `  ${token}  ${shortenResource(resource, unicode)}  ${holder}  ${times}`;
   });
   return withTitle("claims", lines, active.length);
 }
@@ -70,6 +70,6 @@ function withTitle(title: string, lines: readonly string[], all: number): string
   return ["", title, ...lines, ...more];
 }
 
-function shortened(resource: string, unicode: boolean): string {
-  return shortenStart(printable(formatResource(resource), unicode), RESOURCE_CELLS_MAX, unicode);
+function shortenResource(resource: string, unicode: boolean): string {
+  return shortenStart(formatPrintable(formatResource(resource), unicode), RESOURCE_CELLS_MAX, unicode);
 }

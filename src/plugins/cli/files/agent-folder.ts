@@ -41,7 +41,7 @@ interface Pack {
 export async function readAgentFolder(folder: string): Promise<InstalledAgent[]> {
   const agents = new Map<string, InstalledAgent>();
   const problems: string[] = [];
-  for (const entry of await namesIn(folder)) {
+  for (const entry of await listNames(folder)) {
     const read = await readEntry(join(folder, entry)).catch(asProblem);
     if ("problem" in read) problems.push(`${entry}: ${read.problem}`);
     else
@@ -65,7 +65,7 @@ function asProblem(error: unknown): Read {
   throw error;
 }
 
-async function namesIn(folder: string): Promise<string[]> {
+async function listNames(folder: string): Promise<string[]> {
   try {
     const names = await readdir(folder);
     if (names.length > AGENT_BOUNDS.packsMax)
@@ -88,18 +88,18 @@ async function readEntry(path: string): Promise<Read> {
 }
 
 async function readPack(folder: string): Promise<Read> {
-  const file = await packFileIn(folder);
+  const file = await findPackFile(folder);
   if (file === undefined) return { problem: "there is no pack.json in it" };
   const loaded = await loadPlanFile(file);
   if (!loaded.ok) return { problem: loaded.problems.map(({ message }) => message).join("; ") };
   const parsed = packSchema.safeParse(loaded.value);
-  if (!parsed.success) return { problem: `pack.json: ${firstIssue(parsed.error)}` };
+  if (!parsed.success) return { problem: `pack.json: ${describeFirstIssue(parsed.error)}` };
   const { name: packName, version, agents, peerDependencies } = parsed.data;
   const needs = Object.keys(peerDependencies);
   return installAll({ folder: await realpath(folder), name: packName, version, agents, needs });
 }
 
-async function packFileIn(folder: string): Promise<string | undefined> {
+async function findPackFile(folder: string): Promise<string | undefined> {
   const names = await readdir(folder);
   const found = names
     .filter((each) => EXTENSIONS.has(extname(each)) && each.slice(0, -extname(each).length) === PACK)
@@ -107,7 +107,7 @@ async function packFileIn(folder: string): Promise<string | undefined> {
   return found[0] === undefined ? undefined : join(folder, found[0]);
 }
 
-function firstIssue({ issues }: z.ZodError): string {
+function describeFirstIssue({ issues }: z.ZodError): string {
   const [issue] = issues;
   return issue ? `${issue.path.join(".") || "(root)"}: ${issue.message}` : "it is no pack";
 }

@@ -6,7 +6,7 @@ interface DuplicateKey {
 }
 
 /** `text` is valid JSON. One pass, without recursion. */
-export function duplicateKeyIn(text: string): DuplicateKey | undefined {
+export function findDuplicateKey(text: string): DuplicateKey | undefined {
   const objects: Set<string>[] = [];
   for (let offset = 0; offset < text.length; offset += 1) {
     const char = text[offset];

@@ -21,13 +21,16 @@ export interface PackPlace {
 export async function readPackFile(place: PackPlace, ref: string): Promise<string> {
   const file = await fileOf(place, ref);
   const bytesMax = AGENT_BOUNDS.packFileBytesMax;
-  const tooLarge = (): CoordinationError => invalid(place, ref, `has more than ${formatBytes(bytesMax)}`);
-  const text = await readTextFile(file, { bytesMax, tooLarge }).catch((cause: unknown) => {
-    if (cause instanceof CoordinationError && cause.message.startsWith(file))
-      throw invalid(place, ref, cause.message.slice(file.length + 2));
-    throw cause;
-  });
-  if (text.trim() === "") throw invalid(place, ref, "is empty");
+  const createTooLargeError = (): CoordinationError =>
+    createInputError(place, ref, `has more than ${formatBytes(bytesMax)}`);
+  const text = await readTextFile(file, { bytesMax, tooLarge: createTooLargeError }).catch(
+    (cause: unknown) => {
+      if (cause instanceof CoordinationError && cause.message.startsWith(file))
+        throw createInputError(place, ref, cause.message.slice(file.length + 2));
+      throw cause;
+    },
+  );
+  if (text.trim() === "") throw createInputError(place, ref, "is empty");
   return text;
 }
 
@@ -38,10 +41,10 @@ export async function readPackJson(place: PackPlace, ref: string): Promise<Recor
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new CoordinationError("INPUT_INVALID", problem(place, ref, "is no JSON"), { cause });
+    throw new CoordinationError("INPUT_INVALID", describeProblem(place, ref, "is no JSON"), { cause });
   }
   if (typeof value !== "object" || value === null || Array.isArray(value))
-    throw invalid(place, ref, "is no JSON Schema: it must be an object");
+    throw createInputError(place, ref, "is no JSON Schema: it must be an object");
   return value as Record<string, unknown>;
 }
 
@@ -50,9 +53,9 @@ async function fileOf(place: PackPlace, ref: string): Promise<string> {
   const named = join(place.folder, path);
   const real = await realpath(named).catch((cause: unknown) => {
     const { code = "?" } = cause as NodeJS.ErrnoException;
-    throw invalid(place, ref, code === "ENOENT" ? "is not there" : `cannot be read (${code})`);
+    throw createInputError(place, ref, code === "ENOENT" ? "is not there" : `cannot be read (${code})`);
   });
-  if (!real.startsWith(`${place.folder}${sep}`)) throw invalid(place, ref, "leads out of the pack");
+  if (!real.startsWith(`${place.folder}${sep}`)) throw createInputError(place, ref, "leads out of the pack");
   return real;
 }
 
@@ -62,18 +65,18 @@ function pathOf(place: PackPlace, ref: string): string {
   try {
     path = decodeURIComponent(ref);
   } catch {
-    throw invalid(place, ref, "is no path");
+    throw createInputError(place, ref, "is no path");
   }
   const parts = path.split(/[/\\]/);
   const isOut = isAbsolute(path) || parts.includes("..") || /^[A-Za-z][A-Za-z0-9+.-]*:/.test(path);
-  if (isOut || path.includes("\0")) throw invalid(place, ref, "leads out of the pack");
+  if (isOut || path.includes("\0")) throw createInputError(place, ref, "leads out of the pack");
   return path;
 }
 
-function problem({ agentId, key }: PackPlace, ref: string, what: string): string {
-  return `agent ${agentId}: ${key}: ${ref.slice(0, 200)} ${what}`;
+function describeProblem({ agentId, key }: PackPlace, ref: string, fault: string): string {
+  return `agent ${agentId}: ${key}: ${ref.slice(0, 200)} ${fault}`;
 }
 
-function invalid(place: PackPlace, ref: string, what: string): CoordinationError {
-  return new CoordinationError("INPUT_INVALID", problem(place, ref, what));
+function createInputError(place: PackPlace, ref: string, fault: string): CoordinationError {
+  return new CoordinationError("INPUT_INVALID", describeProblem(place, ref, fault));
 }

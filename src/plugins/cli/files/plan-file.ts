@@ -2,10 +2,10 @@
 import { extname } from "node:path";
 import type * as Yaml from "yaml";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { jsonTextExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
-import { duplicateKeyIn } from "./duplicate-key.ts";
+import { findDuplicateKey } from "./duplicate-key.ts";
 import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
 import { readTextFile } from "./read-text-file.ts";
 
@@ -21,7 +21,7 @@ const PROBLEMS_MAX = BOUNDS.validationProblemsMax;
 /** @throws CoordinationError `INPUT_INVALID` where the file cannot be read or is too large. */
 export async function loadPlanFile(file: string): Promise<Loaded> {
   const bytesMax = BOUNDS.planFileBytesMax;
-  const text = await readTextFile(file, { bytesMax, tooLarge: () => tooLarge(file, bytesMax) });
+  const text = await readTextFile(file, { bytesMax, tooLarge: () => createTooLargeError(file, bytesMax) });
   const extension = extname(file).toLowerCase();
   const looksLikeJson = /^\s*[[{]/u.test(text);
   if (extension === ".json" || (extension !== ".yaml" && extension !== ".yml" && looksLikeJson)) {
@@ -32,66 +32,71 @@ export async function loadPlanFile(file: string): Promise<Loaded> {
   return parseYaml(text);
 }
 
-function tooLarge(what: string, sizeMax: number): CoordinationError {
-  return new CoordinationError("INPUT_INVALID", `${what}: a plan may have at most ${formatBytes(sizeMax)}`);
+function createTooLargeError(subject: string, sizeMax: number): CoordinationError {
+  return new CoordinationError(
+    "INPUT_INVALID",
+    `${subject}: a plan may have at most ${formatBytes(sizeMax)}`,
+  );
 }
 
 /** Nothing where the text is not JSON. */
 function parseJson(text: string): Loaded | undefined {
-  if (jsonTextExcess(text, { depthMax: DEPTH_MAX, valuesMax: Infinity }))
-    return refused([at(1, 1, TOO_DEEP)]);
+  if (findJsonExcess(text, { depthMax: DEPTH_MAX, valuesMax: Infinity }))
+    return refuse([createProblem(1, 1, TOO_DEEP)]);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     return undefined;
   }
-  const duplicate = duplicateKeyIn(text);
+  const duplicate = findDuplicateKey(text);
   if (!duplicate) return { ok: true, value };
   const { line, column } = placeIn(text, duplicate.offset);
-  return refused([at(line, column, duplicateKey(duplicate.key))]);
+  return refuse([createProblem(line, column, describeDuplicateKey(duplicate.key))]);
 }
 
 /** JSON.parse does not always name the place; as YAML with JSON's scalars the same text has nearly the same errors. */
 async function explainJson(text: string): Promise<Loaded> {
   const named = placeNamed(text);
-  if (named) return refused([named]);
-  if (text.length > BOUNDS.planYamlBytesMax) return refused([at(1, 1, "this is not JSON")]);
+  if (named) return refuse([named]);
+  if (text.length > BOUNDS.planYamlBytesMax) return refuse([createProblem(1, 1, "this is not JSON")]);
   const { parseDocument } = await import("yaml");
-  const [error] = withinStack(() => parseDocument(text, { schema: "json" }))?.errors ?? [];
-  return refused([error ? syntaxProblem(error) : at(1, 1, "this is not JSON")]);
+  const [error] = parseWithinStack(() => parseDocument(text, { schema: "json" }))?.errors ?? [];
+  return refuse([error ? createSyntaxProblem(error) : createProblem(1, 1, "this is not JSON")]);
 }
 
 function placeNamed(text: string): PlanProblem | undefined {
   try {
     JSON.parse(text);
   } catch (error) {
-    const said = /^SyntaxError: (.*) in JSON at position \d+ \(line (\d+) column (\d+)\)$/su.exec(
+    const syntaxError = /^SyntaxError: (.*) in JSON at position \d+ \(line (\d+) column (\d+)\)$/su.exec(
       String(error),
     );
-    if (said) return at(Number(said[2]), Number(said[3]), String(said[1]));
+    if (syntaxError)
+      return createProblem(Number(syntaxError[2]), Number(syntaxError[3]), String(syntaxError[1]));
   }
   return undefined;
 }
 
 async function parseYaml(text: string): Promise<Loaded> {
-  if (Buffer.byteLength(text) > BOUNDS.planYamlBytesMax) throw tooLarge("YAML", BOUNDS.planYamlBytesMax);
+  if (Buffer.byteLength(text) > BOUNDS.planYamlBytesMax)
+    throw createTooLargeError("YAML", BOUNDS.planYamlBytesMax);
   const yaml = await import("yaml");
-  if (isNestedTooDeeply(text, yaml)) return refused([at(1, 1, TOO_DEEP)]);
+  if (isNestedTooDeeply(text, yaml)) return refuse([createProblem(1, 1, TOO_DEEP)]);
   const lineCounter = new yaml.LineCounter();
   const slips: Slip[] = [];
-  const document = withinStack(() => {
+  const document = parseWithinStack(() => {
     const [first, second] = documentsOf(text, yaml, lineCounter);
-    if (first) slips.push(...syntaxSlips(first), ...slipsIn(first, yaml));
+    if (first) slips.push(...listSyntaxSlips(first), ...listSlips(first, yaml));
     if (second) slips.push({ offset: second.range[0], message: "a second document begins here; remove it" });
     return first;
   });
-  if (!document) return refused([at(1, 1, TOO_DEEP)]);
+  if (!document) return refuse([createProblem(1, 1, TOO_DEEP)]);
   const problems = slips.slice(0, PROBLEMS_MAX).map(({ offset, message }) => {
     const { line, col } = lineCounter.linePos(offset);
-    return at(Math.max(line, 1), Math.max(col, 1), message);
+    return createProblem(Math.max(line, 1), Math.max(col, 1), message);
   });
-  return problems.length > 0 ? refused(problems) : valueOf(document);
+  return problems.length > 0 ? refuse(problems) : valueOf(document);
 }
 
 const OPENING: ReadonlySet<string> = new Set(["[", "{"]);
@@ -116,11 +121,11 @@ function documentsOf(text: string, yaml: typeof Yaml, lineCounter: Yaml.LineCoun
   const tokens = new yaml.Parser(lineCounter.addNewLine).parse(text);
   // The parser would compare every key with every other; one pass with a set finds the same.
   const composer = new yaml.Composer({ uniqueKeys: false, logLevel: "error" });
-  const [first, second] = composer.compose(untilErrors(tokens), true, text.length);
+  const [first, second] = composer.compose(takeUntilErrors(tokens), true, text.length);
   return [first, second].filter((document) => document !== undefined);
 }
 
-function* untilErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.CST.Token> {
+function* takeUntilErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.CST.Token> {
   let errors = 0;
   for (const token of tokens) {
     yield token;
@@ -129,7 +134,7 @@ function* untilErrors(tokens: Iterable<Yaml.CST.Token>): Generator<Yaml.CST.Toke
   }
 }
 
-function syntaxSlips({ errors, warnings }: Yaml.Document): Slip[] {
+function listSyntaxSlips({ errors, warnings }: Yaml.Document): Slip[] {
   return [...errors.slice(0, PROBLEMS_MAX), ...warnings.slice(0, PROBLEMS_MAX)].map(({ pos, message }) => ({
     offset: pos[0],
     message: sentenceOf(message),
@@ -145,10 +150,10 @@ interface Slip {
  * What the parser does not refuse: lists and maps as keys, keys that are there twice, aliases of nothing, too many aliases, and
  * depth. All of it before anything is converted or written out as a text: that takes time beyond all bounds.
  */
-function slipsIn(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
+function listSlips(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
   const { visit, isNode, isCollection, isMap } = yaml;
   const slips: Slip[] = [];
-  const aliasSlips = aliasCheck(yaml);
+  const aliasSlips = createAliasCheck(yaml);
   visit(document, (_, node, path) => {
     if (slips.length >= PROBLEMS_MAX) return visit.BREAK;
     if (!isNode(node)) return undefined;
@@ -158,8 +163,8 @@ function slipsIn(document: Yaml.Document, yaml: typeof Yaml): Slip[] {
     }
     slips.push(...aliasSlips(node));
     if (!isMap(node)) return undefined;
-    const wrong = unwrittenKeysIn(node, yaml);
-    slips.push(...(wrong.length > 0 ? wrong : duplicatesIn(node)).slice(0, PROBLEMS_MAX));
+    const wrong = listUnwrittenKeys(node, yaml);
+    slips.push(...(wrong.length > 0 ? wrong : listDuplicates(node)).slice(0, PROBLEMS_MAX));
     // What is in such a key is not looked at: it may be nested in ways that double with each level.
     return wrong.length > 0 ? visit.SKIP : undefined;
   });
@@ -171,7 +176,7 @@ function offsetOf({ range }: Pick<Yaml.Node, "range">): number {
 }
 
 /** Tells of each node, in their order, what is wrong with it as an alias. */
-function aliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[] {
+function createAliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[] {
   const anchors = new Set<string>();
   const { yamlAliasesMax } = BOUNDS;
   let aliases = 0;
@@ -190,7 +195,7 @@ function aliasCheck({ isAlias }: typeof Yaml): (node: Yaml.Node) => Slip[] {
 }
 
 /** A key is a text. A list, a map or an alias as one would have to be written out as a text first. */
-function unwrittenKeysIn({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typeof Yaml): Slip[] {
+function listUnwrittenKeys({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typeof Yaml): Slip[] {
   return items.flatMap(({ key }) =>
     isCollection(key) || isAlias(key)
       ? [{ offset: offsetOf(key), message: "a key is a text, not a list, a map or an alias" }]
@@ -198,20 +203,20 @@ function unwrittenKeysIn({ items }: Yaml.YAMLMap, { isAlias, isCollection }: typ
   );
 }
 
-function duplicatesIn({ items }: Yaml.YAMLMap): Slip[] {
+function listDuplicates({ items }: Yaml.YAMLMap): Slip[] {
   const seen = new Set<string>();
   return items.flatMap(({ key: node }) => {
     const { range, value } = node as Partial<Yaml.Scalar>;
     const key = String(value ?? node);
     const isThere = seen.has(key);
     seen.add(key);
-    return isThere ? [{ offset: range?.[0] ?? 0, message: duplicateKey(key) }] : [];
+    return isThere ? [{ offset: range?.[0] ?? 0, message: describeDuplicateKey(key) }] : [];
   });
 }
 
-function syntaxProblem({ message, linePos }: Yaml.YAMLError): PlanProblem {
+function createSyntaxProblem({ message, linePos }: Yaml.YAMLError): PlanProblem {
   const { line = 1, col = 1 } = linePos?.[0] ?? {};
-  return at(line, col, sentenceOf(message));
+  return createProblem(line, col, sentenceOf(message));
 }
 
 /** Aliases of aliases can still grow beyond all bounds. */
@@ -219,12 +224,12 @@ function valueOf(document: Yaml.Document): Loaded {
   try {
     return { ok: true, value: document.toJS({ maxAliasCount: BOUNDS.yamlAliasesMax }) as unknown };
   } catch {
-    return refused([at(1, 1, "the aliases of the file stand for too much; write them out")]);
+    return refuse([createProblem(1, 1, "the aliases of the file stand for too much; write them out")]);
   }
 }
 
 /** Nothing where the parser's own recursion ran out of stack. */
-function withinStack<T>(parse: () => T): T | undefined {
+function parseWithinStack<T>(parse: () => T): T | undefined {
   try {
     return parse();
   } catch (error) {
@@ -233,15 +238,15 @@ function withinStack<T>(parse: () => T): T | undefined {
   }
 }
 
-function refused(problems: readonly PlanProblem[]): Loaded {
+function refuse(problems: readonly PlanProblem[]): Loaded {
   return { ok: false, problems };
 }
 
-function at(line: number, column: number, message: string): PlanProblem {
+function createProblem(line: number, column: number, message: string): PlanProblem {
   return { path: `line ${line}, column ${column}`, code: "FILE_SYNTAX", message };
 }
 
-function duplicateKey(name: string): string {
+function describeDuplicateKey(name: string): string {
   return `the key ${JSON.stringify(name.slice(0, BOUNDS.nameCharsMax))} is there twice; remove one`;
 }
 

@@ -8,17 +8,17 @@ import { loadPlanFile } from "./plan-file.ts";
 
 /** JSON or YAML. @throws CoordinationError `INPUT_INVALID` */
 export async function readPolicyFile(file: string): Promise<ReplayPolicy> {
-  return parseReplayPolicy(await valueIn(file));
+  return parseReplayPolicy(await readValue(file));
 }
 
 /** As it is written, once it is known to be one. @throws CoordinationError `INPUT_INVALID` */
 export async function loadPolicyFile(file: string): Promise<unknown> {
-  const value = await valueIn(file);
+  const value = await readValue(file);
   parseReplayPolicy(value);
   return value;
 }
 
-async function valueIn(file: string): Promise<unknown> {
+async function readValue(file: string): Promise<unknown> {
   const loaded = await loadPlanFile(file);
   if (loaded.ok) return loaded.value;
   const [problem] = loaded.problems;

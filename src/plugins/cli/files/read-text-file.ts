@@ -17,7 +17,7 @@ export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLim
   const chunks: Buffer[] = [];
   let size = 0;
   try {
-    const stream = file === STDIN ? process.stdin : await plainFile(file);
+    const stream = file === STDIN ? process.stdin : await openPlainFile(file);
     for await (const chunk of stream as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       size += chunk.length;
@@ -29,11 +29,11 @@ export async function readTextFile(file: string, { bytesMax, tooLarge }: ReadLim
     throw new CoordinationError("INPUT_INVALID", `${file}: the file cannot be read (${code})`, { cause });
   }
   if (size > bytesMax) throw tooLarge();
-  return decoded(file, Buffer.concat(chunks));
+  return decode(file, Buffer.concat(chunks));
 }
 
 /** Opened without waiting for the other end of a pipe, which may never come. */
-async function plainFile(file: string): Promise<AsyncIterable<Buffer>> {
+async function openPlainFile(file: string): Promise<AsyncIterable<Buffer>> {
   const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK);
   const found = await handle.stat();
   if (found.isFile()) return handle.createReadStream();
@@ -43,7 +43,7 @@ async function plainFile(file: string): Promise<AsyncIterable<Buffer>> {
   throw new CoordinationError("INPUT_INVALID", `${file}: this is ${kindOf(found)}; ${advice}`);
 }
 
-function decoded(file: string, content: Buffer): string {
+function decode(file: string, content: Buffer): string {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(content);
   } catch (cause) {

@@ -14,7 +14,7 @@ const EXTENSIONS: ReadonlySet<string> = new Set([".json", ".yaml", ".yml"]);
 
 /** @throws CoordinationError `INPUT_INVALID` naming every file that is no workflow, and why. */
 export async function readWorkflowFolder(folder: string): Promise<WorkflowDefinition[]> {
-  const names = await namesIn(folder);
+  const names = await listNames(folder);
   const definitions: WorkflowDefinition[] = [];
   const problems: string[] = [];
   for (const name of names) {
@@ -29,7 +29,7 @@ export async function readWorkflowFolder(folder: string): Promise<WorkflowDefini
   return definitions;
 }
 
-async function namesIn(folder: string): Promise<string[]> {
+async function listNames(folder: string): Promise<string[]> {
   try {
     const names = await readdir(folder);
     return names.filter((name) => EXTENSIONS.has(extname(name).toLowerCase())).toSorted();

@@ -70,7 +70,7 @@ function isErrorCode(code: string): code is ErrorCode {
  *
  * @throws CoordinationError `INPUT_INVALID` for a prefix of several
  */
-export async function fullId(host: CliHost, id: string): Promise<string> {
+export async function resolveFullId(host: CliHost, id: string): Promise<string> {
   try {
     return await withLedger(host, {}, (reader) => resolveId(reader, id));
   } catch (error) {

@@ -15,7 +15,7 @@ export interface Attempt {
 /** By step, in order, without the newest attempt of each. */
 export type Attempts = ReadonlyMap<StepId, readonly Attempt[]>;
 
-export async function earlierAttempts(
+export async function readEarlierAttempts(
   reader: Pick<LedgerReader, "read">,
   { coordinationId, steps }: CoordinationView,
 ): Promise<Attempts> {

@@ -7,13 +7,13 @@ import { logPages } from "./log-pages.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { jsonText, printable } from "../terminal/printable.ts";
+import { formatJson, formatPrintable } from "../terminal/printable.ts";
 import {
   asCoordinationError,
-  errorLine,
+  formatError,
   oneOf,
   runCommand,
-  wholeNumber,
+  parseWholeNumber,
   withExamples,
   withReaderOptions,
   type ReaderOptions,
@@ -36,7 +36,7 @@ export function addEvents(parent: CommandGroup, host: CliHost): void {
     .option("--from <sequence>", "from this sequence number on in each coordination")
     .option("--limit <n>", "at most this many")
     .action((id: string | undefined, options: EventsOptions) =>
-      runCommand(host, options, () => events(host, id, options)),
+      runCommand(host, options, () => showEvents(host, id, options)),
     );
   withExamples(command, host, ["events co-1f0c", "events --type step.failed", "events --json"]);
 }
@@ -47,11 +47,11 @@ interface Query {
   readonly limit: number;
 }
 
-async function events(host: CliHost, id: string | undefined, options: EventsOptions): Promise<void> {
+async function showEvents(host: CliHost, id: string | undefined, options: EventsOptions): Promise<void> {
   const query = queryOf(options);
   await withLedger(host, options, async (reader) => {
-    const runIds = id === undefined ? allRuns(reader) : [await resolveId(reader, id)];
-    const pages = limited(pagesOf(reader, runIds, query), query.limit);
+    const runIds = id === undefined ? readAllRuns(reader) : [await resolveId(reader, id)];
+    const pages = limitEvents(pagesOf(reader, runIds, query), query.limit);
     if (options.json) await writeArray(host, pages);
     else await writeTable(host, pages);
   });
@@ -61,13 +61,13 @@ function queryOf({ type, from, limit }: EventsOptions): Query {
   const max = Number.MAX_SAFE_INTEGER;
   return {
     type: type === undefined ? undefined : oneOf(type, "--type", TYPES),
-    from: from === undefined ? 0 : wholeNumber(from, { option: "--from", min: 0, max }),
-    limit: limit === undefined ? max : wholeNumber(limit, { option: "--limit", min: 1, max }),
+    from: from === undefined ? 0 : parseWholeNumber(from, { option: "--from", min: 0, max }),
+    limit: limit === undefined ? max : parseWholeNumber(limit, { option: "--limit", min: 1, max }),
   };
 }
 
 /** Oldest first: the listing goes the other way, so it is asked for windows of ordinals. */
-async function* allRuns(reader: LedgerReader): AsyncGenerator<CoordinationId> {
+async function* readAllRuns(reader: LedgerReader): AsyncGenerator<CoordinationId> {
   const [newest] = await reader.list({ limit: 1 });
   if (!newest) return;
   for (let from = 0; from <= newest.ordinal; from += PAGE) {
@@ -89,7 +89,7 @@ async function* pagesOf(
   }
 }
 
-async function* limited(pages: AsyncIterable<RunEvent[]>, limit: number): AsyncGenerator<RunEvent[]> {
+async function* limitEvents(pages: AsyncIterable<RunEvent[]>, limit: number): AsyncGenerator<RunEvent[]> {
   let left = limit;
   for await (const page of pages) {
     yield page.slice(0, left);
@@ -103,14 +103,14 @@ async function writeArray(host: CliHost, pages: AsyncIterable<RunEvent[]>): Prom
   let opening = "[";
   try {
     for await (const page of pages) {
-      const text = page.map((event) => `\n  ${jsonText(event)}`).join(",");
+      const text = page.map((event) => `\n  ${formatJson(event)}`).join(",");
       if (!(await host.stdout.write(opening + text))) return;
       opening = ",";
     }
   } catch (error) {
     if (opening === "[") throw error;
     host.failWith(1);
-    await host.stderr.write(errorLine(asCoordinationError(error), host));
+    await host.stderr.write(formatError(asCoordinationError(error), host));
   }
   await host.stdout.write(opening === "[" ? "[]\n" : "\n]\n");
 }
@@ -122,24 +122,27 @@ async function writeTable(host: CliHost, pages: AsyncIterable<RunEvent[]>): Prom
     let text = "";
     for (const event of page) {
       if (event.runId !== runId)
-        text += `${heading(event.runId, { isFirst: runId === undefined, terminal })}\n`;
+        text += `${renderHeading(event.runId, { isFirst: runId === undefined, terminal })}\n`;
       runId = event.runId;
-      text += `${row(event, terminal)}\n`;
+      text += `${renderRow(event, terminal)}\n`;
     }
     if (!(await host.stdout.write(text))) return;
   }
   if (runId === undefined) await host.stdout.write("no events\n");
 }
 
-function heading(runId: string, { isFirst, terminal }: { isFirst: boolean; terminal: Terminal }): string {
-  const title = paintFor(terminal).tone("strong", printable(runId, terminal.unicode));
+function renderHeading(
+  runId: string,
+  { isFirst, terminal }: { isFirst: boolean; terminal: Terminal },
+): string {
+  const title = paintFor(terminal).tone("strong", formatPrintable(runId, terminal.unicode));
   return isFirst ? title : `\n${title}`;
 }
 
-function row(event: RunEvent, terminal: Terminal): string {
+function renderRow(event: RunEvent, terminal: Terminal): string {
   const { sequence, timestamp, type, nodeId, causationId } = event;
   const paint = paintFor(terminal);
-  const step = printable(nodeId ?? "", terminal.unicode).padEnd(12);
+  const step = formatPrintable(nodeId ?? "", terminal.unicode).padEnd(12);
   const cause =
     causationId === undefined ? "" : `from ${causationId.slice(causationId.lastIndexOf(":") + 1)}`;
   const isTrouble = type === "step.failed" || type === "step.timed_out";

@@ -10,7 +10,7 @@ export function forkText({ forkedFrom }: Pick<CoordinationView, "forkedFrom">): 
 }
 
 /** Nothing where no result is from the source. */
-export function keptText(steps: readonly Pick<StepView, "carriedFrom">[]): string[] {
+export function describeKept(steps: readonly Pick<StepView, "carriedFrom">[]): string[] {
   const kept = steps.filter(({ carriedFrom }) => carriedFrom !== undefined).length;
   return kept > 0 ? [`${kept} kept`] : [];
 }

@@ -3,12 +3,12 @@ import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { forkText } from "./kept.ts";
 import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { cellsOf, fit, printable, shorten } from "../terminal/printable.ts";
+import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import {
   oneOf,
   runCommand,
-  wholeNumber,
+  parseWholeNumber,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -41,7 +41,7 @@ export function addList(parent: CommandGroup, host: CliHost): void {
 }
 
 async function list(host: CliHost, options: ListOptions): Promise<void> {
-  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
   const filter = filterOf(options);
   await withLedger(host, options, async (reader) => {
     const listed: Listed[] = [];
@@ -94,9 +94,9 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
   const paint = paintFor(terminal);
   if (listed.length === 0) return "no coordinations\n";
   const { unicode } = terminal;
-  const text = (value: string): string => printable(value, unicode);
-  const idChars = uniqueChars(listed.map(({ coordinationId }) => coordinationId));
-  const owners = listed.map(({ ownerSession }) => text(ownerSession));
+  const print = (value: string): string => formatPrintable(value, unicode);
+  const idChars = measureUniqueChars(listed.map(({ coordinationId }) => coordinationId));
+  const owners = listed.map(({ ownerSession }) => print(ownerSession));
   const owner = Math.min(26, Math.max(5, ...owners.map(cellsOf)));
   const heading = `${fit("ID", idChars, unicode)}  ${"STATUS".padEnd(11)}  ${"AGE".padEnd(7)}  ${"STEPS".padEnd(20)}  ${fit("OWNER", owner, unicode)}  OBJECTIVE`;
   const rest = Math.max(12, terminal.columns - idChars - owner - 11 - 7 - 20 - 10);
@@ -106,12 +106,12 @@ function renderList(listed: readonly Listed[], terminal: Terminal, now: number):
     const about = [...forkText(entry), objective ?? "-"].join(": ");
     const age = formatDuration(Math.max(0, now - createdAtMs)).padEnd(7);
     return [
-      text(coordinationId).slice(0, idChars).padEnd(idChars),
+      print(coordinationId).slice(0, idChars).padEnd(idChars),
       word,
       age,
       stepsOf(steps).padEnd(20),
       fit(owners[index] ?? "", owner, unicode),
-      shorten(text(about), rest, unicode),
+      shorten(print(about), rest, unicode),
     ].join("  ");
   });
   return `${[paint.tone("faint", heading), ...lines].join("\n")}\n`;
@@ -123,7 +123,7 @@ function stepsOf({ total, open, failed }: Listed["steps"]): string {
 }
 
 /** How many characters tell the listed ids apart; one may be there several times. */
-export function uniqueChars(listed: readonly string[]): number {
+export function measureUniqueChars(listed: readonly string[]): number {
   const ids = [...new Set(listed)];
   const longest = ids.reduce((chars, id) => Math.max(chars, id.length), 0);
   let chars = Math.min(ID_CHARS_MIN, longest);

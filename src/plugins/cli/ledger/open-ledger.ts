@@ -19,7 +19,7 @@ export function loadComposition() {
   return import("../../compose.ts");
 }
 
-export async function ledgerPathFor(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
+export async function resolveLedgerPath(host: CliHost, { ledger }: ReaderOptions): Promise<string> {
   if (ledger !== undefined) return ledger;
   return (await loadComposition()).joinLedgerPath(await host.stateDir());
 }
@@ -30,7 +30,7 @@ export async function withLedger<T>(
   options: ReaderOptions,
   use: (reader: LedgerReader) => Promise<T>,
 ): Promise<T> {
-  const path = await ledgerPathFor(host, options);
+  const path = await resolveLedgerPath(host, options);
   const { openLedgerForReading } = await loadComposition();
   const reader = await openLedgerForReading(path);
   try {
@@ -45,13 +45,13 @@ export async function findCoordination(
   reader: LedgerReader,
   id: string | undefined,
 ): Promise<CoordinationView> {
-  const runId = id === undefined ? await newest(reader) : await resolveId(reader, id);
+  const runId = id === undefined ? await findNewest(reader) : await resolveId(reader, id);
   const view = await readCoordination(reader, runId);
   if (view) return view;
   throw new CoordinationError("COORDINATION_NOT_FOUND", `no coordination ${JSON.stringify(runId)}`);
 }
 
-async function newest(reader: LedgerReader): Promise<CoordinationId> {
+async function findNewest(reader: LedgerReader): Promise<CoordinationId> {
   const [entry] = await reader.list({ limit: 1 });
   if (entry) return entry.runId;
   throw new CoordinationError("COORDINATION_NOT_FOUND", "the ledger holds no coordination yet");

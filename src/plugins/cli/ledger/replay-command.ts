@@ -8,7 +8,7 @@ import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
 import { readPolicyFile } from "../files/policy-file.ts";
-import { replayedLines, type Told } from "./replay-text.ts";
+import { renderReplay, type ReplayOutcome } from "./replay-text.ts";
 import {
   placeIn,
   runCommand,
@@ -57,17 +57,17 @@ async function replay(host: CliHost, id: string, options: ReplayOptions): Promis
   await withLedger(host, options, async (reader) => {
     const beganAtMs = host.now();
     const isRun = (await reader.workflows.entry(id as CoordinationId)) !== undefined;
-    const told: Told = isRun
+    const outcome: ReplayOutcome = isRun
       ? await replayRun(reader, id as CoordinationId, options)
       : await replayLog(reader, id, options);
-    if (told.replayed.difference) host.failWith(1);
+    if (outcome.replayed.difference) host.failWith(1);
     const tookMs = host.now() - beganAtMs;
-    if (options.json) await writeJson(host, jsonOf(told, tookMs));
-    else await writeLines(host, replayedLines(told, tookMs, host.stdout.terminal));
+    if (options.json) await writeJson(host, jsonOf(outcome, tookMs));
+    else await writeLines(host, renderReplay(outcome, tookMs, host.stdout.terminal));
   });
 }
 
-async function replayLog(reader: LedgerReader, id: string, options: ReplayOptions): Promise<Told> {
+async function replayLog(reader: LedgerReader, id: string, options: ReplayOptions): Promise<ReplayOutcome> {
   const policy = options.policy === undefined ? undefined : await readPolicyFile(options.policy);
   const to = placeIn(options.to, "--to");
   const replayed = await replayCoordination(reader, await resolveId(reader, id), {
@@ -82,7 +82,7 @@ async function replayRun(
   { workflows }: LedgerReader,
   runId: CoordinationId,
   options: ReplayOptions,
-): Promise<Told> {
+): Promise<ReplayOutcome> {
   for (const name of ["policy", "to"] as const)
     if (options[name] !== undefined)
       throw new CoordinationError(
@@ -114,7 +114,7 @@ function share(text: string, option: string): number {
   );
 }
 
-function jsonOf({ kind, replayed }: Told, tookMs: number): object {
+function jsonOf({ kind, replayed }: ReplayOutcome, tookMs: number): object {
   const { difference, from, to, ...rest } = replayed;
   const derived = Math.max(0, to - from);
   return {

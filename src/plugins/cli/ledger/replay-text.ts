@@ -9,41 +9,42 @@ import type {
 import type { CheckedRun } from "../../../agents/coordination/runtime/workflow-host/check-replay.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 
-export type Told =
+export type ReplayOutcome =
   | { readonly kind: "coordination"; readonly replayed: ReplayedCoordination }
   | { readonly kind: "run"; readonly replayed: CheckedRun };
 
-export function replayedLines(told: Told, tookMs: number, terminal: Terminal): string[] {
-  const verdict = verdictLines(told, tookMs, terminal);
-  const whatIf = told.kind === "coordination" ? told.replayed.whatIf : undefined;
-  return whatIf ? [...verdict, "", ...underLines(whatIf, terminal)] : verdict;
+export function renderReplay(outcome: ReplayOutcome, tookMs: number, terminal: Terminal): string[] {
+  const verdict = renderVerdict(outcome, tookMs, terminal);
+  const whatIf = outcome.kind === "coordination" ? outcome.replayed.whatIf : undefined;
+  return whatIf ? [...verdict, "", ...renderUnderPolicy(whatIf, terminal)] : verdict;
 }
 
-function verdictLines(told: Told, tookMs: number, terminal: Terminal): string[] {
-  const { from, to, difference } = told.replayed;
+function renderVerdict(outcome: ReplayOutcome, tookMs: number, terminal: Terminal): string[] {
+  const { from, to, difference } = outcome.replayed;
   const paint = paintFor(terminal);
-  const id = printable(idOf(told), terminal.unicode);
+  const id = formatPrintable(idOf(outcome), terminal.unicode);
   if (difference) {
     const place = `${id}:${difference.sequence}  ${difference.type}${aboutOf(difference)}`;
     return [
       `${paint.tone("alarm", " DIFFERS ")}  ${place}`,
-      `    ${printable(difference.why, terminal.unicode)}`,
+      `    ${formatPrintable(difference.why, terminal.unicode)}`,
       `    The ${formatCount(Math.max(0, to - from), "event")} before it follow from the log.`,
     ];
   }
   const derived = formatCount(Math.max(0, to - from), "event");
-  const what = told.kind === "coordination" ? `, ${formatCount(told.replayed.decisions, "decision")}` : "";
+  const counted =
+    outcome.kind === "coordination" ? `, ${formatCount(outcome.replayed.decisions, "decision")}` : "";
   const since = from > 0 ? ` from ${from} on` : "";
   return [
-    `${paint.tone("good", "ok")}  ${id}: ${derived}${what}${since} come out as recorded${speed(to - from, tookMs)}`,
+    `${paint.tone("good", "ok")}  ${id}: ${derived}${counted}${since} come out as recorded${describeSpeed(to - from, tookMs)}`,
   ];
 }
 
-function idOf(told: Told): string {
-  return told.kind === "run" ? told.replayed.runId : told.replayed.coordinationId;
+function idOf(outcome: ReplayOutcome): string {
+  return outcome.kind === "run" ? outcome.replayed.runId : outcome.replayed.coordinationId;
 }
 
 function aboutOf(difference: Difference | NonNullable<CheckedRun["difference"]>): string {
@@ -52,16 +53,16 @@ function aboutOf(difference: Difference | NonNullable<CheckedRun["difference"]>)
   return about === undefined ? "" : ` of ${about}`;
 }
 
-function speed(events: number, tookMs: number): string {
+function describeSpeed(events: number, tookMs: number): string {
   if (tookMs <= 0 || events <= 0) return "";
   return ` (${Math.round((events * 1_000) / tookMs).toLocaleString("en")} events/s)`;
 }
 
-function underLines(under: ReplayedUnder, terminal: Terminal): string[] {
+function renderUnderPolicy(under: ReplayedUnder, terminal: Terminal): string[] {
   const { points, plan, leftOut, uncertain } = under;
-  const text = (value: string): string => printable(value, terminal.unicode);
-  const gone = plan === "deleted" ? [DELETED] : [];
-  if (points.length === 0) return ["Under the policy the same would have been decided.", ...gone];
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const deletions = plan === "deleted" ? [DELETED] : [];
+  if (points.length === 0) return ["Under the policy the same would have been decided.", ...deletions];
   return [
     `Under the policy ${formatCount(points.length, "decision")} would have been another:`,
     ...points.flatMap((point) => pointLines(point, terminal)),
@@ -71,10 +72,10 @@ function underLines(under: ReplayedUnder, terminal: Terminal): string[] {
           `${formatCount(leftOut, "recorded fact")} left out: about work that would not have been the recorded work.`,
         ]
       : []),
-    ...uncertain.map(({ stepId, why }) => `No longer certain: ${text(stepId)} (${text(why)})`),
+    ...uncertain.map(({ stepId, why }) => `No longer certain: ${print(stepId)} (${print(why)})`),
     `Recorded: ${under.recorded}. As far as it is certain: ${under.would}.`,
-    ...nextLines(under, text),
-    ...gone,
+    ...renderNext(under, print),
+    ...deletions,
   ];
 }
 
@@ -84,20 +85,20 @@ const DELETED =
 function pointLines(point: Point, terminal: Terminal): string[] {
   const { sequence, stepId, resource, decided, would, why, certainty } = point;
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, terminal.unicode);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const about = [stepId, resource].filter((part) => part !== undefined).join("  ");
   const sign = certainty === "unknown" ? "  ?" : certainty === "follows" ? "  follows" : "";
   return [
-    `${String(sequence).padStart(6)}  ${paint.tone("strong", text(about || "coordination"))}${paint.tone("faint", sign)}`,
-    `        decided  ${text(decided)}`,
-    `        would    ${paint.tone(certainty === "unknown" ? "faint" : "warning", text(would))}`,
-    `        why      ${text(why)}`,
+    `${String(sequence).padStart(6)}  ${paint.tone("strong", print(about || "coordination"))}${paint.tone("faint", sign)}`,
+    `        decided  ${print(decided)}`,
+    `        would    ${paint.tone(certainty === "unknown" ? "faint" : "warning", print(would))}`,
+    `        why      ${print(why)}`,
   ];
 }
 
 const NEXT_MAX = 20;
 
-function nextLines({ would, next }: ReplayedUnder, text: (value: string) => string): string[] {
+function renderNext({ would, next }: ReplayedUnder, text: (value: string) => string): string[] {
   if (would !== "open") return [];
   if (next.length === 0) return ["Next: nothing, until somebody answers or a time is over."];
   const more = next.length > NEXT_MAX ? [`      and ${next.length - NEXT_MAX} more`] : [];

@@ -4,7 +4,7 @@ import type { RunEntry } from "./open-ledger.ts";
 
 const PAGE = 500;
 
-export async function* runningCoordinations(reader: Pick<LedgerReader, "list">): AsyncGenerator<RunEntry> {
+export async function* readRunning(reader: Pick<LedgerReader, "list">): AsyncGenerator<RunEntry> {
   let after: RunEntry | undefined;
   for (;;) {
     const page = await reader.list({ limit: PAGE, status: "running", ...(after && { after }) });

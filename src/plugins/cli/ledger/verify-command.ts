@@ -6,7 +6,7 @@ import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
@@ -37,7 +37,7 @@ type Verified = Verification & { readonly workflowRuns: number };
 
 /** A damaged file is a result, not an error. */
 async function verifyFile(host: CliHost, options: ReaderOptions): Promise<Verified> {
-  const progress = progressOn(host);
+  const progress = createProgress(host);
   try {
     return await withLedger(host, options, (reader) => verifyAll(reader, progress));
   } catch (error) {
@@ -67,11 +67,11 @@ interface Checked {
 }
 
 interface Progress {
-  readonly show: (done: Checked) => void;
+  readonly show: (checked: Checked) => void;
   readonly clear: () => Promise<void>;
 }
 
-function progressOn(host: CliHost): Progress {
+function createProgress(host: CliHost): Progress {
   const { stderr } = host;
   let shownAtMs: number = host.now();
   let isShown = false;
@@ -101,7 +101,7 @@ function render(verified: Verified, terminal: Terminal): string {
   if (ok) return `${paint.tone("good", "ok")}  ${extent}: every hash, sequence, cause and projection holds\n`;
   const lines = problems.map(({ kind, runId, sequence, message }) => {
     const place = runId === undefined ? "" : `${runId}${sequence === undefined ? "" : `:${sequence}`}: `;
-    return `${paint.tone("bad", kind)}  ${printable(place + message, terminal.unicode)}`;
+    return `${paint.tone("bad", kind)}  ${formatPrintable(place + message, terminal.unicode)}`;
   });
   const verdict = `${paint.tone("alarm", " DAMAGED ")}  ${formatCount(problems.length, "problem")} in ${extent}`;
   const advice = "Keep the file as it is, and move it aside or restore a backup.";

@@ -19,14 +19,14 @@ export async function askAboutPlan(
 ): Promise<(GatewayAnswer & { readonly ok: true })["payload"] | undefined> {
   const answer = await answerOf(host, method, params);
   if (answer.ok) return answer.payload;
-  const problems = problemsIn(answer.details);
+  const problems = readProblems(answer.details);
   if (answer.code !== "PLAN_REFUSED" || problems.length === 0) return throwAnswer(answer);
   await tellProblems(host, problems, { options, output: host.stderr });
   return undefined;
 }
 
 /** The gateway may know more than this program: what it has against a plan is told as it is. */
-function problemsIn(details: unknown): readonly PlanProblem[] {
+function readProblems(details: unknown): readonly PlanProblem[] {
   const { problems } = (details ?? {}) as { problems?: unknown };
   const isProblem = (value: unknown): value is PlanProblem =>
     typeof value === "object" &&

@@ -6,7 +6,7 @@ import { askAboutPlan } from "./ask-about-plan.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
 import { waitFor, waitLimit, type WaitOptions } from "./plan-wait.ts";
 import { loadPolicyFile } from "../files/policy-file.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { placeIn, writeJson } from "../terminal/run-command.ts";
 
@@ -31,8 +31,8 @@ export async function forkCoordination(
     throw new CoordinationError("INPUT_INVALID", "--wait: a dry run does nothing that could be waited for");
   const payload = await ask(host, source, options);
   if (!payload) return;
-  const forked = forkedIn(payload);
-  const head = headLines(host, forked);
+  const forked = readForked(payload);
+  const head = renderHead(host, forked);
   if (options.wait) await waitFor(host, forked, { options, timeoutMs, head });
   else if (options.json) await writeJson(host, { ok: true, ...forked });
   else await host.stdout.write(head);
@@ -74,38 +74,38 @@ interface Forked {
   readonly preview: boolean;
 }
 
-function forkedIn(payload: Readonly<Record<string, unknown>>): Forked {
+function readForked(payload: Readonly<Record<string, unknown>>): Forked {
   const { coordinationId, forkedFrom, steps, carried, anew, replay, preview } = payload;
   const { coordinationId: source, sequence } = (forkedFrom ?? {}) as Record<string, unknown>;
   return {
     coordinationId: String(coordinationId),
     forkedFrom: { coordinationId: String(source), sequence: Number(sequence) },
     steps: Number(steps),
-    carried: textsIn(carried),
-    anew: textsIn(anew),
+    carried: readTexts(carried),
+    anew: readTexts(anew),
     replay: replay === true,
     preview: preview === true,
   };
 }
 
-function textsIn(value: unknown): string[] {
+function readTexts(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((text) => typeof text === "string") : [];
 }
 
-function headLines({ program, stdout }: CliHost, forked: Forked): string {
+function renderHead({ program, stdout }: CliHost, forked: Forked): string {
   const { unicode } = stdout.terminal;
   const { forkedFrom, carried, anew, replay, preview } = forked;
-  const id = printable(forked.coordinationId, unicode);
-  const source = printable(forkedFrom.coordinationId, unicode);
-  const what = preview ? "would run" : replay ? "forked before, not run twice:" : "running";
-  const named = (ids: readonly string[]): string => {
+  const id = formatPrintable(forked.coordinationId, unicode);
+  const source = formatPrintable(forkedFrom.coordinationId, unicode);
+  const outcome = preview ? "would run" : replay ? "forked before, not run twice:" : "running";
+  const describeNames = (ids: readonly string[]): string => {
     const more = ids.length > NAMED_MAX ? `, and ${ids.length - NAMED_MAX} more` : "";
-    return ids.length === 0 ? "" : `: ${printable(ids.slice(0, NAMED_MAX).join(", "), unicode)}${more}`;
+    return ids.length === 0 ? "" : `: ${formatPrintable(ids.slice(0, NAMED_MAX).join(", "), unicode)}${more}`;
   };
   const lines = [
-    `${what} ${preview ? "a fork" : `${id}, a fork`} of ${source} from ${forkedFrom.sequence}`,
-    `  kept   ${formatCount(carried.length, "result")}${named(carried)}`,
-    `  anew   ${formatCount(anew.length, "step")}${named(anew)}`,
+    `${outcome} ${preview ? "a fork" : `${id}, a fork`} of ${source} from ${forkedFrom.sequence}`,
+    `  kept   ${formatCount(carried.length, "result")}${describeNames(carried)}`,
+    `  anew   ${formatCount(anew.length, "step")}${describeNames(anew)}`,
     preview ? "Nothing was done: leave out --dry-run to run it" : `See ${program} timeline ${id}`,
   ];
   return `${lines.join("\n")}\n`;

@@ -12,7 +12,7 @@ import { loadPlanFile } from "../files/plan-file.ts";
 import { mermaidOf } from "./plan-mermaid.ts";
 import { tellProblems } from "./plan-problems.ts";
 import { addPlanRun } from "./plan-run-command.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
 
@@ -35,7 +35,7 @@ export function addPlan(parent: CommandGroup, host: CliHost): void {
     .description("Print a plan's graph as a Mermaid flowchart, or as JSON")
     .argument("<file>", FILE)
     .action((file: string, options: JsonOption) =>
-      runCommand(host, options, () => graphPlan(host, file, options)),
+      runCommand(host, options, () => drawPlan(host, file, options)),
     );
   withExamples(graph, host, ["plan graph release.yaml", "plan graph release.yaml --json"]);
   addPlanRun(plan, host);
@@ -50,7 +50,7 @@ async function validatePlan(host: CliHost, file: string, options: JsonOption): P
   else await host.stdout.write(renderSummary(checked.graph, host.stdout.terminal));
 }
 
-async function graphPlan(host: CliHost, file: string, options: JsonOption): Promise<void> {
+async function drawPlan(host: CliHost, file: string, options: JsonOption): Promise<void> {
   const checked = await checkFile(file);
   if (checked.kind === "refused")
     await tellProblems(host, checked.problems, { options, output: host.stderr });
@@ -69,7 +69,7 @@ function renderSummary(graph: StepGraph, terminal: Terminal): string {
   const used = laneSchema.options
     .filter((lane) => lanes[lane])
     .map((lane) => paint.lane(lane, `${lane} ${lanes[lane] ?? 0}`));
-  const chain = printable(chainOf(criticalPath), terminal.unicode);
+  const chain = formatPrintable(chainOf(criticalPath), terminal.unicode);
   const lines = [
     `${paint.tone("good", "ok")}  ${formatCount(steps, "step")}, depth ${depth}, lanes: ${used.join(", ")}`,
     `    critical path, by timeouts: ${formatDuration(criticalPathMs)}  ${paint.tone("faint", chain)}`,

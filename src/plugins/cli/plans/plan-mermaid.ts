@@ -1,6 +1,6 @@
 /** Owns: drawing a step graph as a Mermaid flowchart. Nothing of a plan reaches the drawing but as an escaped label. */
 import type { CompiledStep, FanIn, StepGraph } from "../../../agents/coordination/plan/step-graph.ts";
-import { printable, shorten } from "../terminal/printable.ts";
+import { formatPrintable, shorten } from "../terminal/printable.ts";
 
 const LABEL_CELLS = 60;
 
@@ -20,7 +20,7 @@ export function mermaidOf({ steps }: StepGraph): string {
 
 function labelOf({ stepId, agent, priority }: CompiledStep): string {
   const details = priority === "normal" ? agent : `${agent}, ${priority}`;
-  return `${escaped(stepId)}<br/>${escaped(details)}`;
+  return `${escapeLabel(stepId)}<br/>${escapeLabel(details)}`;
 }
 
 /** Dotted where not all dependencies are needed. */
@@ -30,8 +30,8 @@ function arrowOf({ kind, count }: FanIn, dependencies: number): string {
 }
 
 /** Mermaid's own entities: of what a label could be made to mean, nothing is left. */
-function escaped(text: string): string {
-  return shorten(printable(text, true), LABEL_CELLS, true).replace(
+function escapeLabel(text: string): string {
+  return shorten(formatPrintable(text, true), LABEL_CELLS, true).replace(
     /[^\p{L}\p{N} _.,:/@+-]/gu,
     (char) => `#${char.codePointAt(0) ?? 0};`,
   );

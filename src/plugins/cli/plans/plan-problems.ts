@@ -3,7 +3,7 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import type { PlanProblem } from "../../../agents/coordination/plan/plan-problem.ts";
 import type { CliHost, Output, Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { writeJson, type JsonOption } from "../terminal/run-command.ts";
 
@@ -20,10 +20,10 @@ export async function tellProblems(
 
 function renderProblems(problems: readonly PlanProblem[], terminal: Terminal): string {
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, terminal.unicode);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const lines = problems.map(
     ({ path, code, message }) =>
-      `${paint.tone("strong", text(path))}  ${paint.tone("bad", text(code))}  ${text(message)}`,
+      `${paint.tone("strong", print(path))}  ${paint.tone("bad", print(code))}  ${print(message)}`,
   );
   const isCut = problems.length >= BOUNDS.planProblemsMax;
   const verdict = `${paint.tone("alarm", " REFUSED ")}  ${formatCount(problems.length, "problem")}${isCut ? " or more" : ""}`;

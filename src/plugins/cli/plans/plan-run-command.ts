@@ -5,7 +5,7 @@ import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { loadPlanFile } from "../files/plan-file.ts";
 import { tellProblems } from "./plan-problems.ts";
 import { waitFor, waitLimit, withWait, type WaitOptions } from "./plan-wait.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { runCommand, withExamples, withJson, writeJson } from "../terminal/run-command.ts";
 
@@ -35,9 +35,9 @@ async function runPlan(host: CliHost, file: string, options: WaitOptions): Promi
   const accepted = await submit(host, loaded.value, options);
   if (!accepted) return;
   if (options.wait)
-    await waitFor(host, accepted, { options, timeoutMs, head: acceptedLines(host, accepted) });
+    await waitFor(host, accepted, { options, timeoutMs, head: renderAccepted(host, accepted) });
   else if (options.json) await writeJson(host, { ok: true, ...accepted });
-  else await host.stdout.write(acceptedLines(host, accepted));
+  else await host.stdout.write(renderAccepted(host, accepted));
 }
 
 interface Accepted {
@@ -53,8 +53,8 @@ async function submit(host: CliHost, plan: unknown, options: WaitOptions): Promi
   return { coordinationId: String(coordinationId), steps: Number(steps), replay: replay === true };
 }
 
-function acceptedLines({ program, stdout }: CliHost, { coordinationId, steps, replay }: Accepted): string {
-  const id = printable(coordinationId, stdout.terminal.unicode);
-  const what = replay ? "submitted before, not run twice:" : "running";
-  return `${what} ${id}, ${formatCount(steps, "step")}\nSee ${program} timeline ${id}, or ${program} plan run with --wait\n`;
+function renderAccepted({ program, stdout }: CliHost, { coordinationId, steps, replay }: Accepted): string {
+  const id = formatPrintable(coordinationId, stdout.terminal.unicode);
+  const outcome = replay ? "submitted before, not run twice:" : "running";
+  return `${outcome} ${id}, ${formatCount(steps, "step")}\nSee ${program} timeline ${id}, or ${program} plan run with --wait\n`;
 }

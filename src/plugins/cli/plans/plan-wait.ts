@@ -2,7 +2,7 @@
 import type { Command } from "commander";
 import {
   CoordinationError,
-  invariant,
+  assertInvariant,
   isCoordinationError,
 } from "../../../agents/coordination/contracts/errors.ts";
 import {
@@ -11,10 +11,10 @@ import {
 } from "../../openclaw/plans/coordination-status.ts";
 import { askGateway } from "../ledger/ask-gateway.ts";
 import type { CliHost } from "../terminal/cli-host.ts";
-import { endingLines, progressLine } from "./progress-lines.ts";
-import { printable } from "../terminal/printable.ts";
-import { wholeNumber, writeJson, type JsonOption } from "../terminal/run-command.ts";
-import { waitingInProcess, type Waiting } from "../terminal/waiting-line.ts";
+import { renderEnding, renderProgress } from "./progress-lines.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import { parseWholeNumber, writeJson, type JsonOption } from "../terminal/run-command.ts";
+import { createWaiting, type Waiting } from "../terminal/waiting-line.ts";
 
 const POLL_MS = 1_000;
 /** A gateway that restarts goes on with the plan; for this long it may be away. */
@@ -45,7 +45,7 @@ export function waitLimit({ wait, timeout }: WaitOptions): number | undefined {
       "INPUT_INVALID",
       "--timeout needs --wait; a plan's own limit is its deadlineMs",
     );
-  return wholeNumber(timeout, { option: "--timeout", min: 1, max: SECONDS_MAX }) * 1_000;
+  return parseWholeNumber(timeout, { option: "--timeout", min: 1, max: SECONDS_MAX }) * 1_000;
 }
 
 type End =
@@ -65,15 +65,15 @@ export async function waitFor(
   accepted: Accepted,
   { options, timeoutMs, head }: WaitingFor,
 ): Promise<void> {
-  using waiting = (host.waiting ?? waitingInProcess)();
-  const tell = options.json ? quiet : progressTo(host);
+  using waiting = (host.waiting ?? createWaiting)();
+  const tell = options.json ? ignoreProgress : createProgress(host);
   if (!options.json) await host.stdout.write(head.replace(/\n.*\n$/u, "\n"));
   const end = await follow(host, accepted.coordinationId, { waiting, tell, timeoutMs });
   await tell(undefined);
   host.failWith(exitCodeOf(end));
   if (options.json)
     await writeJson(host, { ok: end.kind === "ended", ...accepted, waited: end.kind, ...asJson(end) });
-  else await host.stdout.write(`${lastLines(host, accepted, end).join("\n")}\n`);
+  else await host.stdout.write(`${renderEnd(host, accepted, end).join("\n")}\n`);
 }
 
 function asJson({ report }: End): object {
@@ -86,10 +86,10 @@ function exitCodeOf(end: End): number {
   return end.report.status === "partial" ? EXIT_PARTIAL : 1;
 }
 
-function lastLines({ program, stdout }: CliHost, { coordinationId }: Accepted, end: End): string[] {
+function renderEnd({ program, stdout }: CliHost, { coordinationId }: Accepted, end: End): string[] {
   const { terminal } = stdout;
-  if (end.kind === "ended") return endingLines(end.report, { terminal, program });
-  const id = printable(coordinationId, terminal.unicode);
+  if (end.kind === "ended") return renderEnding(end.report, { terminal, program });
+  const id = formatPrintable(coordinationId, terminal.unicode);
   const why = end.kind === "timeout" ? "The time to wait is over" : "Interrupted";
   return [
     `${why}; the plan goes on. See ${program} timeline ${id}, or end it with ${program} plan cancel ${id}`,
@@ -97,10 +97,10 @@ function lastLines({ program, stdout }: CliHost, { coordinationId }: Accepted, e
 }
 
 type Tell = (line: string | undefined) => Promise<unknown>;
-const quiet: Tell = () => Promise.resolve();
+const ignoreProgress: Tell = () => Promise.resolve();
 
 /** On a terminal one line that is written over, else a line whenever something changed. `undefined` ends it. */
-function progressTo({ stdout }: CliHost): Tell {
+function createProgress({ stdout }: CliHost): Tell {
   let shown = "";
   return async (line) => {
     const { isTTY } = stdout.terminal;
@@ -128,10 +128,10 @@ async function follow(host: CliHost, id: string, { waiting, tell, timeoutMs }: F
   for (;;) {
     if (waiting.isInterrupted()) return { kind: "interrupted", report };
     try {
-      report = await statusFrom(host, id);
+      report = await readStatus(host, id);
       answeredAt = host.now();
       if (report.status !== "running") return { kind: "ended", report };
-      await tell(progressLine(report, host.stdout.terminal));
+      await tell(renderProgress(report, host.stdout.terminal));
     } catch (error) {
       if (!isAway(error) || host.now() - answeredAt > AWAY_MS_MAX) throw error;
       await tell("the gateway does not answer; waiting for it to come back");
@@ -147,9 +147,9 @@ function isAway(error: unknown): boolean {
   return ["GATEWAY_UNREACHABLE", "COORDINATION_OFF", "LEDGER_CLOSED", "LEDGER_BUSY"].includes(error.code);
 }
 
-async function statusFrom(host: CliHost, coordinationId: string): Promise<CoordinationStatusReport> {
+async function readStatus(host: CliHost, coordinationId: string): Promise<CoordinationStatusReport> {
   const { coordination } = await askGateway(host, "coordination.status", { coordinationId });
   const parsed = coordinationStatusSchema.safeParse(coordination);
-  invariant(parsed.success, "the gateway tells the status in a form that this release does not know");
+  assertInvariant(parsed.success, "the gateway tells the status in a form that this release does not know");
   return parsed.data;
 }

@@ -3,7 +3,7 @@ import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-r
 import type { CoordinationStatusReport, StepReport } from "../../openclaw/plans/coordination-status.ts";
 import type { Terminal } from "../terminal/cli-host.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable, shorten } from "../terminal/printable.ts";
+import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 
 /** Of more steps in one situation, only these are named. */
@@ -11,61 +11,62 @@ const NAMED_MAX = 4;
 const ENDINGS_MAX = 20;
 
 /** As `3 of 5 steps ended; running: draft, check; next try: fetch (2 of 3 at 10:00:05Z)`, without colour. */
-export function progressLine(report: CoordinationStatusReport, { columns, unicode }: Terminal): string {
+export function renderProgress(report: CoordinationStatusReport, { columns, unicode }: Terminal): string {
   const { counts, steps, delivery } = report;
   const parts = [
     `${counts.ended} of ${formatCount(counts.total, "step")} ended`,
-    ...named("running", stepsIn(steps, ["running", "dispatched"]).map(attemptOf)),
-    ...named("next try", stepsIn(steps, ["backoff"]).map(nextTry)),
-    ...named(
+    ...describeNames("running", selectSteps(steps, ["running", "dispatched"]).map(attemptOf)),
+    ...describeNames("next try", selectSteps(steps, ["backoff"]).map(describeNextTry)),
+    ...describeNames(
       "waits for people",
-      stepsIn(steps, ["blocked"]).map(({ stepId }) => stepId),
+      selectSteps(steps, ["blocked"]).map(({ stepId }) => stepId),
     ),
     ...(delivery === undefined ? [] : ["telling the owner"]),
   ];
-  return shorten(printable(parts.join("; "), unicode), columns - 1, unicode);
+  return shorten(formatPrintable(parts.join("; "), unicode), columns - 1, unicode);
 }
 
-function stepsIn(steps: readonly StepReport[], statuses: readonly string[]): StepReport[] {
+function selectSteps(steps: readonly StepReport[], statuses: readonly string[]): StepReport[] {
   return steps.filter(({ status }) => statuses.includes(status));
 }
 
-function named(what: string, names: readonly string[]): string[] {
+function describeNames(label: string, names: readonly string[]): string[] {
   if (names.length === 0) return [];
   const more = names.length > NAMED_MAX ? ` and ${names.length - NAMED_MAX} more` : "";
-  return [`${what}: ${names.slice(0, NAMED_MAX).join(", ")}${more}`];
+  return [`${label}: ${names.slice(0, NAMED_MAX).join(", ")}${more}`];
 }
 
 function attemptOf({ stepId, attempt }: StepReport): string {
   return attempt > 1 ? `${stepId} (attempt ${attempt})` : stepId;
 }
 
-function nextTry({ stepId, attempt, attemptsMax, nextTryAt }: StepReport): string {
+function describeNextTry({ stepId, attempt, attemptsMax, nextTryAt }: StepReport): string {
   const of = attemptsMax === undefined ? "" : ` of ${attemptsMax}`;
   const at = nextTryAt === undefined ? "" : ` at ${nextTryAt.slice(11, 19)}Z`;
   return `${stepId} (${attempt + 1}${of}${at})`;
 }
 
 /** The outcome, and what every step that did not complete ended with. */
-export function endingLines(
+export function renderEnding(
   report: CoordinationStatusReport,
   { terminal, program }: { readonly terminal: Terminal; readonly program: string },
 ): string[] {
   const paint = paintFor(terminal);
   const { coordinationId, status, counts, steps, delivery, successCriteria } = report;
-  const text = (value: string): string => printable(value, terminal.unicode);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const completed = counts.byStatus["completed"] ?? 0;
   const kept = counts.carried === undefined ? "" : `, ${counts.carried} of them kept`;
-  const told = delivery === undefined || delivery === "completed" ? "" : "; the owner could not be told";
+  const deliveryText =
+    delivery === undefined || delivery === "completed" ? "" : "; the owner could not be told";
   const gaveUp = formatUnmetCriteria(successCriteria);
-  const unmet = gaveUp === "" ? "" : `; ${text(gaveUp)}`;
+  const unmet = gaveUp === "" ? "" : `; ${print(gaveUp)}`;
   const tone = status === "success" ? "good" : status === "partial" ? "warning" : "bad";
   const unfinished = steps.filter((step) => step.status !== "completed");
   return [
-    `${paint.tone(tone, text(status))}  ${completed} of ${formatCount(counts.total, "step")} completed${kept}${unmet}${told}`,
-    ...unfinished.slice(0, ENDINGS_MAX).map((step) => `    ${text(fateOf(step))}`),
+    `${paint.tone(tone, print(status))}  ${completed} of ${formatCount(counts.total, "step")} completed${kept}${unmet}${deliveryText}`,
+    ...unfinished.slice(0, ENDINGS_MAX).map((step) => `    ${print(fateOf(step))}`),
     ...(unfinished.length > ENDINGS_MAX ? [`    and ${unfinished.length - ENDINGS_MAX} more`] : []),
-    `See ${program} show ${text(coordinationId)}`,
+    `See ${program} show ${print(coordinationId)}`,
   ];
 }
 

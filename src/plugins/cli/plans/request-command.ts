@@ -1,9 +1,9 @@
 /** Owns: commands that ask something of one coordination or one of its steps. */
 import type { MethodName } from "../../openclaw/host/method-declarations.ts";
-import { askGateway, fullId } from "../ledger/ask-gateway.ts";
+import { askGateway, resolveFullId } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { runCommand, withExamples, withJson, writeJson, type JsonOption } from "../terminal/run-command.ts";
 
 interface RequestCommand {
@@ -34,7 +34,7 @@ export function addRequest(parent: CommandGroup, host: CliHost, request: Request
 
 async function ask(
   host: CliHost,
-  { method, done, again, isAnswer }: RequestCommand,
+  { method, done: sentenceDone, again, isAnswer }: RequestCommand,
   {
     id,
     step,
@@ -42,16 +42,19 @@ async function ask(
   }: { readonly id: string; readonly step: string | undefined; readonly options: JsonOption },
 ): Promise<void> {
   if (isAnswer) refuseInModelShell();
-  const coordinationId = await fullId(host, id);
+  const coordinationId = await resolveFullId(host, id);
   const params = { coordinationId, ...(step !== undefined && { stepId: step }) };
   const { replay } = await askGateway(host, method, params);
   if (options.json) {
     await writeJson(host, { ok: true, ...params, replay: replay === true });
     return;
   }
-  const what = step === undefined ? coordinationId : `step ${step} of ${coordinationId}`;
-  const said = printable(`${replay === true ? again : done} ${what}`, host.stdout.terminal.unicode);
+  const target = step === undefined ? coordinationId : `step ${step} of ${coordinationId}`;
+  const sentence = formatPrintable(
+    `${replay === true ? again : sentenceDone} ${target}`,
+    host.stdout.terminal.unicode,
+  );
   await host.stdout.write(
-    `${said}\nSee ${host.program} show ${printable(coordinationId, host.stdout.terminal.unicode)}\n`,
+    `${sentence}\nSee ${host.program} show ${formatPrintable(coordinationId, host.stdout.terminal.unicode)}\n`,
   );
 }

@@ -10,7 +10,7 @@ import { answerText } from "./answer-text.ts";
 import { answerOf, throwAnswer } from "../ledger/ask-gateway.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { refuseInModelShell } from "../terminal/model-shell.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import {
   runCommand,
   withExamples,
@@ -50,7 +50,7 @@ function addRuling(
 ): void {
   const command = withQuestion(parent.command(answer), description).action(
     (id: string | undefined, options: AnswerOptions) =>
-      runCommand(host, options, () => send(host, options, { ...questionIn(id, options), answer })),
+      runCommand(host, options, () => send(host, options, { ...readQuestionId(id, options), answer })),
   );
   withExamples(command, host, [
     `${answer} co-1f0c:escalation-1`,
@@ -91,8 +91,9 @@ async function answer(
 ): Promise<void> {
   // With --only no id is there, and the first word is the text.
   const [id, text, more] = options.only === true ? [undefined, ...words] : words;
-  if (more !== undefined) throw invalid("--only: the question needs no id; put the text into quotes");
-  const question = questionIn(id, options);
+  if (more !== undefined)
+    throw createInputError("--only: the question needs no id; put the text into quotes");
+  const question = readQuestionId(id, options);
   await send(host, options, {
     ...question,
     answer: "answer",
@@ -103,18 +104,18 @@ async function answer(
 type Question = { readonly questionId: string } | { readonly only: true };
 
 /** @throws CoordinationError `INPUT_INVALID` */
-function questionIn(id: string | undefined, { only, ledger }: AnswerOptions): Question {
+function readQuestionId(id: string | undefined, { only, ledger }: AnswerOptions): Question {
   // Commands that read take it, so that whoever answers what they showed tries it here too.
   if (ledger !== undefined)
-    throw invalid(
+    throw createInputError(
       "--ledger: an answer goes through the gateway, which has a ledger of its own; leave --ledger out",
     );
   if (only === true) {
-    if (id !== undefined) throw invalid("--only: leave the id out, or leave --only out");
+    if (id !== undefined) throw createInputError("--only: leave the id out, or leave --only out");
     return { only };
   }
   if (id === undefined || id === "")
-    throw invalid("id: expected the id of a question, or --only, got nothing");
+    throw createInputError("id: expected the id of a question, or --only, got nothing");
   return { questionId: id };
 }
 
@@ -129,10 +130,10 @@ async function send(host: CliHost, { json }: JsonOption, params: Params): Promis
     await writeJson(host, { ok: true, ...payload });
     return;
   }
-  const shown = (value: unknown): string => printable(String(value), host.stdout.terminal.unicode);
+  const print = (value: unknown): string => formatPrintable(String(value), host.stdout.terminal.unicode);
   await writeLines(host, [
-    `${shown(payload["resolution"])}: ${shown(payload["happened"])}`,
-    `See ${host.program} questions show ${shown(payload["questionId"])}`,
+    `${print(payload["resolution"])}: ${print(payload["happened"])}`,
+    `See ${host.program} questions show ${print(payload["questionId"])}`,
   ]);
 }
 
@@ -167,6 +168,6 @@ function throwRefusal(refused: GatewayAnswer & { readonly ok: false }): never {
   throw new AnswerRefusal(refused.message, advice);
 }
 
-function invalid(message: string): CoordinationError {
+function createInputError(message: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", message);
 }

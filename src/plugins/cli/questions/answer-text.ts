@@ -14,22 +14,25 @@ interface Given {
 /** @throws CoordinationError `INPUT_INVALID` */
 export async function answerText({ text, file }: Given): Promise<string> {
   if (text !== undefined && file !== undefined)
-    throw invalid("--file: the text is given already; leave one of them out");
-  const given = file === undefined ? (text ?? "") : (await readAnswer(file)).replace(/\r?\n$/u, "");
-  if (given.trim() === "")
-    throw invalid("text: expected what to answer, as an argument or with --file, got nothing");
-  if (given.length > BOUNDS.answerCharsMax) throw tooLong();
-  return given;
+    throw createInputError("--file: the text is given already; leave one of them out");
+  const answer = file === undefined ? (text ?? "") : (await readAnswer(file)).replace(/\r?\n$/u, "");
+  if (answer.trim() === "")
+    throw createInputError("text: expected what to answer, as an argument or with --file, got nothing");
+  if (answer.length > BOUNDS.answerCharsMax) throw createTooLongError();
+  return answer;
 }
 
 function readAnswer(file: string): Promise<string> {
-  return readTextFile(file, { bytesMax: BOUNDS.answerCharsMax * UTF8_BYTES_MAX, tooLarge: tooLong });
+  return readTextFile(file, {
+    bytesMax: BOUNDS.answerCharsMax * UTF8_BYTES_MAX,
+    tooLarge: createTooLongError,
+  });
 }
 
-function tooLong(): CoordinationError {
-  return invalid(`text: an answer may have at most ${BOUNDS.answerCharsMax} characters`);
+function createTooLongError(): CoordinationError {
+  return createInputError(`text: an answer may have at most ${BOUNDS.answerCharsMax} characters`);
 }
 
-function invalid(message: string): CoordinationError {
+function createInputError(message: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", message);
 }

@@ -14,14 +14,14 @@ import {
 } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { FoundQuestion } from "./question-report.ts";
-import { runningCoordinations } from "../ledger/running.ts";
+import { readRunning } from "../ledger/running.ts";
 
 export interface QuestionReads extends Pick<LedgerReader, "list" | "get" | "holders"> {
   /** `undefined` for a coordination that the ledger does not know. */
   view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
 }
 
-export function questionReads(reader: LedgerReader): QuestionReads {
+export function createQuestionReads(reader: LedgerReader): QuestionReads {
   return {
     list: (query) => reader.list(query),
     get: (sha256) => reader.get(sha256),
@@ -46,38 +46,38 @@ const HOLDERS_MAX = 10_000;
 export const OPEN_QUESTIONS_MAX = 10_000;
 
 /** Newest first. Coordinations come with the one that asked last first, so what is older than enough newer ones need not be read. */
-export async function newestQuestions(
+export async function findNewestQuestions(
   reads: QuestionReads,
   { wanted, limit, ownerSession }: QuestionQuery,
 ): Promise<FoundQuestion[]> {
   let newest: FoundQuestion[] = [];
-  for (const runId of await holdersFor(reads, wanted)) {
+  for (const runId of await readHolders(reads, wanted)) {
     const view = await reads.view(runId);
     if (!view) continue;
-    if (newest.length >= limit && latestIn(view) < oldestOf(newest)) break;
+    if (newest.length >= limit && findLatest(view) < oldestOf(newest)) break;
     if (ownerSession !== undefined && view.ownerSession !== ownerSession) continue;
-    newest = newestFirst([...newest, ...questionsIn(view, wanted)]).slice(0, limit);
+    newest = sortNewestFirst([...newest, ...selectQuestions(view, wanted)]).slice(0, limit);
   }
   return newest;
 }
 
 /** Every question is closed before its coordination ends. */
-async function holdersFor(reads: QuestionReads, wanted: Wanted): Promise<readonly CoordinationId[]> {
+async function readHolders(reads: QuestionReads, wanted: Wanted): Promise<readonly CoordinationId[]> {
   const holders = await reads.holders(QUESTIONS_NAME, HOLDERS_MAX);
   if (wanted !== "open" || holders.length === 0) return holders;
-  const running = await runningIds(reads);
+  const running = await readRunningIds(reads);
   return holders.filter((runId) => running.has(runId));
 }
 
-async function runningIds(reads: QuestionReads): Promise<ReadonlySet<CoordinationId>> {
+async function readRunningIds(reads: QuestionReads): Promise<ReadonlySet<CoordinationId>> {
   const ids = new Set<CoordinationId>();
-  for await (const { runId } of runningCoordinations(reads)) ids.add(runId);
+  for await (const { runId } of readRunning(reads)) ids.add(runId);
   return ids;
 }
 
 /** Newest first. */
-export function questionsIn(view: CoordinationView, wanted: Wanted): FoundQuestion[] {
-  return newestFirst(
+export function selectQuestions(view: CoordinationView, wanted: Wanted): FoundQuestion[] {
+  return sortNewestFirst(
     view.escalations
       .filter((question) => isWanted(question, wanted))
       .toReversed()
@@ -90,11 +90,11 @@ function isWanted({ closed, notified = {} }: FoundQuestion["question"], wanted: 
   return wanted === "all" || Object.values(notified).includes("failed");
 }
 
-function newestFirst(found: readonly FoundQuestion[]): FoundQuestion[] {
+function sortNewestFirst(found: readonly FoundQuestion[]): FoundQuestion[] {
   return found.toSorted((a, b) => b.question.askedAtMs - a.question.askedAtMs);
 }
 
-function latestIn({ escalations }: CoordinationView): number {
+function findLatest({ escalations }: CoordinationView): number {
   return escalations.reduce((latest, { askedAtMs }) => Math.max(latest, askedAtMs), 0);
 }
 
@@ -115,16 +115,19 @@ export async function findQuestion(reads: QuestionReads, text: string): Promise<
   const named = parseQuestionId(text);
   const exact = named && (await questionOf(reads, named));
   if (exact) return { kind: "found", found: exact };
-  const open = await newestQuestions(reads, { wanted: "open", limit: OPEN_QUESTIONS_MAX });
+  const open = await findNewestQuestions(reads, { wanted: "open", limit: OPEN_QUESTIONS_MAX });
   const begun = open.filter((found) => isNamedBy(found, text));
   if (begun.length > 0) return oneOf(begun);
-  return named ? oneOf(await closedNamed(reads, named)) : { kind: "unknown" };
+  return named ? oneOf(await findClosed(reads, named)) : { kind: "unknown" };
 }
 
 /** The only open question, where there is one only. */
-export async function onlyQuestion(reads: QuestionReads, ownerSession?: SessionKey): Promise<NamedQuestion> {
+export async function findOnlyQuestion(
+  reads: QuestionReads,
+  ownerSession?: SessionKey,
+): Promise<NamedQuestion> {
   const query = { wanted: "open", limit: CANDIDATES_MAX, ...(ownerSession && { ownerSession }) } as const;
-  return oneOf(await newestQuestions(reads, query));
+  return oneOf(await findNewestQuestions(reads, query));
 }
 
 function oneOf(found: readonly FoundQuestion[]): NamedQuestion {
@@ -160,7 +163,7 @@ async function questionOf(
 }
 
 /** Whoever answers late is told what came first, so a closed question is found like an open one. */
-async function closedNamed(
+async function findClosed(
   reads: QuestionReads,
   { coordinationId, escalationId }: Named,
 ): Promise<FoundQuestion[]> {

@@ -106,8 +106,15 @@ function note({ type, payload }: RunEvent, atMs: EpochMs, notes: Notes): void {
 function revisionOf(
   { stepId, attempt, criteria }: FactPayloads["result.revised"],
   atMs: EpochMs,
-  { begun, held }: Notes,
+  { begun, held: heldAttempts }: Notes,
 ): RevisionRecord {
   const dispatchedAtMs = begun.get(stepId) ?? atMs;
-  return { stepId, attempt, atMs, criteria, dispatchedAtMs, heldAtMs: held.get(stepId)?.atMs ?? atMs };
+  return {
+    stepId,
+    attempt,
+    atMs,
+    criteria,
+    dispatchedAtMs,
+    heldAtMs: heldAttempts.get(stepId)?.atMs ?? atMs,
+  };
 }

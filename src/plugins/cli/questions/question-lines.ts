@@ -31,23 +31,23 @@ function subjectOf({ cause, stepId, confidence }: Asked): Subject {
 }
 
 /** Basis points as people write them. */
-export function percent(basisPoints: number): string {
+export function formatPercent(basisPoints: number): string {
   return `${basisPoints / 100}%`;
 }
 
 /** The step as people know it; the plan where the question is about no step. */
-export function aboutText({ stepId, stepName, cause }: Asked): string {
+export function describeSubject({ stepId, stepName, cause }: Asked): string {
   if (stepId === undefined) return cause === "agent" ? "the owner" : "the plan";
   return stepName === undefined || stepName === stepId ? `step ${stepId}` : `step ${stepName} (${stepId})`;
 }
 
 /** Why it is asked, after a colon. */
-export function causeText(question: Asked & Pick<QuestionReport, "kind" | "checks">): string {
+export function describeCause(question: Asked & Pick<QuestionReport, "kind" | "checks">): string {
   switch (question.cause) {
     case "confidence":
-      return confidenceText(question);
+      return describeConfidence(question);
     case "verifier":
-      return verifierText(question);
+      return describeChecks(question);
     case "conflict":
       return "others stand against its write";
     case "retries_exhausted":
@@ -61,16 +61,18 @@ export function causeText(question: Asked & Pick<QuestionReport, "kind" | "check
   }
 }
 
-function confidenceText({ confidence }: Asked): string {
+function describeConfidence({ confidence }: Asked): string {
   const { measured, floor, of = "decision" } = confidence ?? { floor: 0 };
-  const who = { decision: "its planner states", result: "its agent states", verdict: "a check states" }[of];
-  const below = floor > 0 ? percent(floor) : "what is demanded";
+  const subjects = { decision: "its planner states", result: "its agent states", verdict: "a check states" }[
+    of
+  ];
+  const below = floor > 0 ? formatPercent(floor) : "what is demanded";
   return measured === undefined
-    ? `${who} no readable confidence, and ${below} is demanded`
-    : `${who} a confidence of ${percent(measured)}${of === "verdict" ? " in its verdict" : ""}, below ${below}`;
+    ? `${subjects} no readable confidence, and ${below} is demanded`
+    : `${subjects} a confidence of ${formatPercent(measured)}${of === "verdict" ? " in its verdict" : ""}, below ${below}`;
 }
 
-function verifierText({ checks = [] }: Pick<QuestionReport, "checks">): string {
+function describeChecks({ checks = [] }: Pick<QuestionReport, "checks">): string {
   if (checks.some(({ because }) => because)) return "its result could not be checked";
   return checks.some(({ verdict }) => verdict === "revise")
     ? "a check wants another revision, and there is none left"
@@ -90,16 +92,16 @@ export function checkText({
   if (because) return `${check}: no verdict (${because.replaceAll("_", " ")})`;
   if (!verdict) return `${check}: not yet`;
   const by = agentId === undefined ? "" : ` by ${agentId}${self ? ", which did the work itself" : ""}`;
-  const sure = confidence === undefined ? "" : ` at ${percent(confidence)}`;
+  const confidenceText = confidence === undefined ? "" : ` at ${formatPercent(confidence)}`;
   const keys = criteria && criteria.length > 0 ? ` (${criteria.join(", ")})` : "";
-  return `${check}: ${verdict}${by}${sure}${keys}`;
+  return `${check}: ${verdict}${by}${confidenceText}${keys}`;
 }
 
-export function noticeText({ channel, atMs, outcome }: NoticeReport): string {
+export function describeNotice({ channel, atMs, outcome }: NoticeReport): string {
   return outcome === "pending" ? `${channel} due at ${formatInstant(atMs)}` : `${channel} ${outcome}`;
 }
 
-export function answersText(answers: readonly AnswerKind[]): string {
+export function describeAnswers(answers: readonly AnswerKind[]): string {
   if (answers.length === 0) return "none: retry or cancel the step";
   return answers.length === 1
     ? (answers[0] ?? "")
@@ -109,8 +111,8 @@ export function answersText(answers: readonly AnswerKind[]): string {
 type Resolution = NonNullable<QuestionReport["closed"]>["resolution"];
 
 /** What an answer brought about. */
-export function happenedText(question: Asked, resolution: Resolution): string {
-  const about = aboutText(question);
+export function describeEffect(question: Asked, resolution: Resolution): string {
+  const about = describeSubject(question);
   const subject = subjectOf(question);
   switch (resolution) {
     case "approved":
@@ -153,26 +155,26 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
 };
 
 /** What counts when nobody answers. */
-export function expiryText(question: Asked & Pick<QuestionReport, "onExpiry">): string {
+export function describeExpiry(question: Asked & Pick<QuestionReport, "onExpiry">): string {
   return question.onExpiry === "default"
     ? "what its agent named for this case counts"
-    : DENIED[subjectOf(question)](aboutText(question));
+    : DENIED[subjectOf(question)](describeSubject(question));
 }
 
 /** As `person telegram:42`; what kind of caller it was where it has no name. */
-function answererText({ kind, id }: Answerer): string {
+function describeAnswerer({ kind, id }: Answerer): string {
   return id === undefined ? `an ${kind === "operator" ? "operator" : "unnamed person"}` : `${kind} ${id}`;
 }
 
 type Closed = Pick<QuestionReport, "closed" | "answered" | "deadlineAtMs">;
 
 /** What closed it: `approved by person telegram:42 through chat at 2026-…`. */
-export function closedText({ closed, answered, deadlineAtMs }: Closed): string {
+export function describeClosing({ closed, answered, deadlineAtMs }: Closed): string {
   if (!closed) return "";
   const { resolution } = closed;
   if (answered) {
     const { by, through, atMs } = answered;
-    return `${resolution} by ${answererText(by)} through ${through} at ${formatInstant(atMs)}`;
+    return `${resolution} by ${describeAnswerer(by)} through ${through} at ${formatInstant(atMs)}`;
   }
   if (resolution === "expired") return `expired at ${formatInstant(deadlineAtMs)}: nobody answered`;
   return resolution === "cancelled" ? "withdrawn: nobody needs an answer any more" : resolution;

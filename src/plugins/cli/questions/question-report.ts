@@ -66,7 +66,7 @@ export interface FoundQuestion {
 }
 
 /** @throws CoordinationError as `ContentStore.get` */
-export async function questionReport(
+export async function createQuestionReport(
   content: Pick<LedgerReader, "get">,
   { view, question }: FoundQuestion,
 ): Promise<QuestionReport> {
@@ -79,23 +79,26 @@ export async function questionReport(
     ownerSession,
     status: question.closed ? "closed" : "open",
     ...shared,
-    ...(step && stepReport(step, question)),
+    ...(step && createStepReport(step, question)),
     answers,
     onExpiry,
     ...(text && { asked: (await readQuestion({ content }, question)) ?? null }),
-    ...(notices && { notices: noticeReports(notices, question) }),
+    ...(notices && { notices: listNoticeReports(notices, question) }),
   };
 }
 
-function stepReport({ name, held }: StepView, { escalationId }: QuestionView): Partial<QuestionReport> {
+function createStepReport(
+  { name, held: heldView }: StepView,
+  { escalationId }: QuestionView,
+): Partial<QuestionReport> {
   return {
     ...(name !== undefined && { stepName: name }),
-    ...(held?.escalationId === escalationId && heldReport(held)),
+    ...(heldView?.escalationId === escalationId && createHeldReport(heldView)),
   };
 }
 
 /** What is due after a question was closed is never sent. */
-function noticeReports(
+function listNoticeReports(
   notices: readonly Notice[],
   { notified = {}, closed }: Pick<QuestionView, "notified" | "closed">,
 ): NoticeReport[] {
@@ -105,7 +108,7 @@ function noticeReports(
   });
 }
 
-function heldReport({ output, checks, findings, failures }: HeldView): Partial<QuestionReport> {
+function createHeldReport({ output, checks, findings, failures }: HeldView): Partial<QuestionReport> {
   return {
     ...(checks.length > 0 && {
       checks: checks.map((check) => {

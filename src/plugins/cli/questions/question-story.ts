@@ -1,17 +1,17 @@
 /** Owns: questions to people on a terminal: some lines in a list, or all about one. What agents wrote is marked as theirs. */
 import type { Terminal } from "../terminal/cli-host.ts";
-import { fields } from "../terminal/fields.ts";
+import { renderFields } from "../terminal/fields.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
-import { printable, shorten } from "../terminal/printable.ts";
+import { formatPrintable, shorten } from "../terminal/printable.ts";
 import type { QuestionReport } from "./question-report.ts";
 import {
-  aboutText,
-  answersText,
-  causeText,
+  describeSubject,
+  describeAnswers,
+  describeCause,
   checkText,
-  closedText,
-  expiryText,
-  noticeText,
+  describeClosing,
+  describeExpiry,
+  describeNotice,
 } from "./question-lines.ts";
 import {
   formatBytes,
@@ -35,31 +35,37 @@ interface Drawing {
 
 function drawingOf({ terminal, now }: QuestionPage): Drawing {
   const { unicode, columns } = terminal;
-  return { paint: paintFor(terminal), text: (value) => printable(value, unicode), columns, unicode, now };
+  return {
+    paint: paintFor(terminal),
+    text: (value) => formatPrintable(value, unicode),
+    columns,
+    unicode,
+    now,
+  };
 }
 
 const TEXT_CELLS_MAX = 240;
 const COLUMNS_MIN = 60;
 
 /** The id first and never cut: it is what people answer by. */
-function questionLines(question: QuestionReport, page: QuestionPage): string[] {
+function renderQuestionLines(question: QuestionReport, page: QuestionPage): string[] {
   const drawing = drawingOf(page);
   const { paint, text, unicode, now } = drawing;
   const columns = Math.max(COLUMNS_MIN, drawing.columns);
-  const line = (value: string): string => `  ${shorten(text(value), columns - 2, unicode)}`;
+  const renderLine = (value: string): string => `  ${shorten(text(value), columns - 2, unicode)}`;
   const age = formatDuration(Math.max(0, now - question.askedAtMs));
   return [
     `${paint.tone("strong", text(question.questionId))}  ${stateText(question, drawing)}`,
-    line(`${aboutText(question)}: ${causeText(question)}`),
-    ...(question.checks ?? []).map((check) => line(`check ${checkText(check)}`)),
-    ...askedLines(question, drawing).map((asked) => `  ${asked}`),
+    renderLine(`${describeSubject(question)}: ${describeCause(question)}`),
+    ...(question.checks ?? []).map((check) => renderLine(`check ${checkText(check)}`)),
+    ...renderAsked(question, drawing).map((askedLine) => `  ${askedLine}`),
     ...(question.closed
-      ? [line(`asked ${age} ago, ${closedText(question)}`)]
+      ? [renderLine(`asked ${age} ago, ${describeClosing(question)}`)]
       : [
-          line(`asked ${age} ago; answers: ${answersText(question.answers)}`),
-          line(`if nobody answers: ${expiryText(question)}`),
+          renderLine(`asked ${age} ago; answers: ${describeAnswers(question.answers)}`),
+          renderLine(`if nobody answers: ${describeExpiry(question)}`),
         ]),
-    ...noticeLines(question, drawing),
+    ...renderNotices(question, drawing),
   ];
 }
 
@@ -72,28 +78,28 @@ function stateText({ closed, deadlineAtMs, askedAtMs }: QuestionReport, { paint,
 }
 
 /** In quotes, on lines of their own: nobody may take it for ours. */
-function askedLines({ asked }: QuestionReport, { paint, text, unicode }: Drawing): string[] {
-  if (asked === undefined) return [];
-  if (asked === null) return ["an agent asked something that is no longer kept"];
-  const quoted = (value: string): string => JSON.stringify(shorten(text(value), TEXT_CELLS_MAX, unicode));
-  const { question, options = [], otherwise } = asked;
+function renderAsked({ asked: askedText }: QuestionReport, { paint, text, unicode }: Drawing): string[] {
+  if (askedText === undefined) return [];
+  if (askedText === null) return ["an agent asked something that is no longer kept"];
+  const quote = (value: string): string => JSON.stringify(shorten(text(value), TEXT_CELLS_MAX, unicode));
+  const { question, options = [], otherwise } = askedText;
   return [
-    `an agent wrote: ${quoted(question)}`,
-    ...(options.length > 0 ? [`it offers: ${options.map(quoted).join(", ")}`] : []),
-    ...(otherwise === undefined ? [] : [`it takes, if nobody answers: ${quoted(otherwise)}`]),
+    `an agent wrote: ${quote(question)}`,
+    ...(options.length > 0 ? [`it offers: ${options.map(quote).join(", ")}`] : []),
+    ...(otherwise === undefined ? [] : [`it takes, if nobody answers: ${quote(otherwise)}`]),
   ].map((line) => paint.tone("plain", line));
 }
 
-function noticeLines({ notices = [] }: QuestionReport, { paint, text }: Drawing): string[] {
+function renderNotices({ notices = [] }: QuestionReport, { paint, text }: Drawing): string[] {
   if (notices.length === 0) return [];
   const shown = notices.map((notice) =>
-    paint.tone(notice.outcome === "failed" ? "bad" : "plain", text(noticeText(notice))),
+    paint.tone(notice.outcome === "failed" ? "bad" : "plain", text(describeNotice(notice))),
   );
   return [`  told: ${shown.join(", ")}`];
 }
 
 export function renderQuestions(questions: readonly QuestionReport[], page: QuestionPage): string {
-  return `${questions.map((question) => questionLines(question, page).join("\n")).join("\n\n")}\n`;
+  return `${questions.map((question) => renderQuestionLines(question, page).join("\n")).join("\n\n")}\n`;
 }
 
 /** What a result says that people are to rule on: `undefined` where the question is about none, `null` once it is not kept. */
@@ -110,21 +116,21 @@ export function renderQuestion(
   const { paint, text } = drawing;
   const lines = [
     `${paint.tone("strong", text(question.questionId))}  ${stateText(question, drawing)}`,
-    ...fields(
+    ...renderFields(
       paint,
       entriesOf(question, drawing.now).map(([name, value]) => [name, text(value)]),
       13,
     ),
-    ...titled(
+    ...renderSection(
       "checks",
       (question.checks ?? []).map((check) => text(checkText(check))),
     ),
-    ...titled(
+    ...renderSection(
       "told",
-      (question.notices ?? []).map((notice) => text(noticeText(notice))),
+      (question.notices ?? []).map((notice) => text(describeNotice(notice))),
     ),
-    ...askedStory(question, drawing),
-    ...heldLines(heldText, drawing),
+    ...renderAskedStory(question, drawing),
+    ...renderHeld(heldText, drawing),
     ...(question.closed ? [] : ["", ...answerLines(question, program).map(text)]),
   ];
   return `${lines.join("\n")}\n`;
@@ -135,11 +141,11 @@ type Entries = readonly (readonly [string, string])[];
 function entriesOf(question: QuestionReport, now: number): Entries {
   const { askedAtMs, askedBy, result, closed } = question;
   return [
-    ["about", `${aboutText(question)}: ${causeText(question)}`],
+    ["about", `${describeSubject(question)}: ${describeCause(question)}`],
     ["coordination", `${question.coordinationId}, of ${question.ownerSession}`],
     ["asked by", askedBy ?? ""],
     ["asked", `${formatInstant(askedAtMs)} (${formatDuration(Math.max(0, now - askedAtMs))} ago)`],
-    ...(closed ? closedEntries(question) : openEntries(question)),
+    ...(closed ? listClosedEntries(question) : openEntries(question)),
     ["result", result ? `${formatBytes(result.bytes)}, sha256 ${result.sha256}` : ""],
   ];
 }
@@ -147,45 +153,47 @@ function entriesOf(question: QuestionReport, now: number): Entries {
 function openEntries(question: QuestionReport): Entries {
   return [
     ["until", formatInstant(question.deadlineAtMs)],
-    ["answers", answersText(question.answers)],
+    ["answers", describeAnswers(question.answers)],
     ["not by", question.requireDifferentApprover ? "the session that it is about" : ""],
-    ["otherwise", expiryText(question)],
+    ["otherwise", describeExpiry(question)],
   ];
 }
 
-function closedEntries(question: QuestionReport): Entries {
+function listClosedEntries(question: QuestionReport): Entries {
   const { refusedAnswers } = question;
   return [
-    ["closed", closedText(question)],
+    ["closed", describeClosing(question)],
     ["did not count", refusedAnswers === undefined ? "" : formatCount(refusedAnswers, "answer")],
   ];
 }
 
-function titled(title: string, lines: readonly string[]): string[] {
+function renderSection(title: string, lines: readonly string[]): string[] {
   return lines.length === 0 ? [] : ["", title, ...lines.map((line) => `  ${line}`)];
 }
 
-function askedStory({ asked }: QuestionReport, drawing: Drawing): string[] {
-  if (asked === undefined) return [];
-  if (asked === null) return ["", "An agent asked something that is no longer kept."];
-  const { question, options = [], otherwise } = asked;
+function renderAskedStory({ asked: askedText }: QuestionReport, drawing: Drawing): string[] {
+  if (askedText === undefined) return [];
+  if (askedText === null) return ["", "An agent asked something that is no longer kept."];
+  const { question, options = [], otherwise } = askedText;
   return [
-    ...writtenByAgent("asked by an agent, in its own words", question, drawing),
-    ...titled("it offers", options.map(drawing.text)),
-    ...(otherwise === undefined ? [] : titled("it takes, if nobody answers", [drawing.text(otherwise)])),
+    ...renderAgentText("asked by an agent, in its own words", question, drawing),
+    ...renderSection("it offers", options.map(drawing.text)),
+    ...(otherwise === undefined
+      ? []
+      : renderSection("it takes, if nobody answers", [drawing.text(otherwise)])),
   ];
 }
 
-function heldLines(heldText: HeldText, drawing: Drawing): string[] {
+function renderHeld(heldText: HeldText, drawing: Drawing): string[] {
   if (heldText === undefined) return [];
   if (heldText === null) return ["", "The held result is no longer kept."];
   const shown = heldText.slice(0, HELD_CHARS_MAX).toWellFormed();
   const cut = heldText.length > shown.length ? [`(cut after ${formatCount(shown.length, "character")})`] : [];
-  return [...writtenByAgent("the held result, as an agent wrote it", shown, drawing), ...cut];
+  return [...renderAgentText("the held result, as an agent wrote it", shown, drawing), ...cut];
 }
 
 /** Line by line behind a bar, so that no line of it can pass for one of ours. */
-function writtenByAgent(title: string, value: string, { paint, text, unicode }: Drawing): string[] {
+function renderAgentText(title: string, value: string, { paint, text, unicode }: Drawing): string[] {
   const bar = paint.tone("faint", unicode ? "│" : "|");
   return ["", title, ...value.split(/\r?\n/u).map((line) => `  ${bar} ${text(line)}`.trimEnd())];
 }

@@ -5,19 +5,19 @@ import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import {
   findQuestion,
-  newestQuestions,
-  questionReads,
-  questionsIn,
+  findNewestQuestions,
+  createQuestionReads,
+  selectQuestions,
   type QuestionReads,
   type Wanted,
 } from "./find-questions.ts";
 import { isModelShell } from "../terminal/model-shell.ts";
 import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
-import { questionReport, type FoundQuestion, type QuestionReport } from "./question-report.ts";
+import { createQuestionReport, type FoundQuestion, type QuestionReport } from "./question-report.ts";
 import { renderQuestion, renderQuestions, type HeldText } from "./question-story.ts";
 import {
   runCommand,
-  wholeNumber,
+  parseWholeNumber,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -40,7 +40,7 @@ export function addQuestions(parent: CommandGroup, host: CliHost): void {
     .option("--undelivered", "only those of which somebody could not be told, open or closed")
     .option("--coordination <id>", "only those of this coordination; a unique prefix is enough")
     .option("--limit <n>", "at most this many", "50")
-    .action((options: QuestionsOptions) => runCommand(host, options, () => questions(host, options)));
+    .action((options: QuestionsOptions) => runCommand(host, options, () => showQuestions(host, options)));
   withExamples(command, host, [
     "questions",
     "questions --all --coordination co-1f0c",
@@ -54,11 +54,11 @@ function addShowQuestion(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("show"))
     .description("Tell all about one question, with the result that it is about")
     .argument("<id>", "its id; of an open one a unique prefix is enough")
-    .action((id: string, _: ReaderOptions, given: Command) => {
+    .action((id: string, _: ReaderOptions, typed: Command) => {
       // `--json` and `--ledger` are options of `questions`, too, which takes them wherever they stand.
-      const options = given.optsWithGlobals<ReaderOptions>();
+      const options = typed.optsWithGlobals<ReaderOptions>();
       return runCommand(host, options, async () => {
-        refuseOptionsOfList(given);
+        refuseOptionsOfList(typed);
         await showQuestion(host, id, options);
       });
     });
@@ -74,23 +74,23 @@ function refuseOptionsOfList({ parent }: Command): void {
   throw new CoordinationError("INPUT_INVALID", `--${name}: it is for listing questions, not for showing one`);
 }
 
-async function questions(host: CliHost, options: QuestionsOptions): Promise<void> {
-  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
-  const wanted = wantedBy(options);
+async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<void> {
+  const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const wanted = selectWanted(options);
   await withLedger(host, options, async (reader) => {
     // One more than is shown tells whether there are more.
     const query = { wanted, limit: limit + 1 };
     const found = await (options.coordination === undefined
-      ? newestQuestions(questionReads(reader), query)
+      ? findNewestQuestions(createQuestionReads(reader), query)
       : questionsOf(reader, options.coordination, query));
     const reports: QuestionReport[] = [];
-    for (const each of found.slice(0, limit)) reports.push(await questionReport(reader, each));
+    for (const each of found.slice(0, limit)) reports.push(await createQuestionReport(reader, each));
     if (options.json) await writeJson(host, reports);
     else await host.stdout.write(listText(host, reports, { wanted, isMore: found.length > limit }));
   });
 }
 
-function wantedBy({ all, undelivered }: QuestionsOptions): Wanted {
+function selectWanted({ all, undelivered }: QuestionsOptions): Wanted {
   if (undelivered === true) return "undelivered";
   return all === true ? "all" : "open";
 }
@@ -100,7 +100,7 @@ async function questionsOf(
   id: string,
   { wanted, limit }: { readonly wanted: Wanted; readonly limit: number },
 ): Promise<FoundQuestion[]> {
-  return questionsIn(await findCoordination(reader, id), wanted).slice(0, limit);
+  return selectQuestions(await findCoordination(reader, id), wanted).slice(0, limit);
 }
 
 const NOTHING: Readonly<Record<Wanted, string>> = {
@@ -121,8 +121,8 @@ function listText(
 
 async function showQuestion(host: CliHost, id: string, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const report = await questionReport(reader, await namedBy(questionReads(reader), id));
-    const heldText = await heldTextOf(reader, report);
+    const report = await createQuestionReport(reader, await findNamed(createQuestionReads(reader), id));
+    const heldText = await readHeldText(reader, report);
     if (options.json) {
       await writeJson(host, { ...report, ...(heldText !== undefined && { resultText: heldText }) });
       return;
@@ -134,12 +134,12 @@ async function showQuestion(host: CliHost, id: string, options: ReaderOptions): 
 }
 
 /** A model must not read here what is kept back from it. */
-async function heldTextOf(reader: LedgerReader, { result }: QuestionReport): Promise<HeldText> {
+async function readHeldText(reader: LedgerReader, { result }: QuestionReport): Promise<HeldText> {
   return result && !isModelShell() ? textOf(reader, result) : undefined;
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */
-async function namedBy(reads: QuestionReads, id: string): Promise<FoundQuestion> {
+async function findNamed(reads: QuestionReads, id: string): Promise<FoundQuestion> {
   const named = await findQuestion(reads, id);
   if (named.kind === "found") return named.found;
   const problem =

@@ -8,24 +8,30 @@ import type {
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { GateLog, Released, VerdictRecord } from "./gate-log.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
-import { aboutText, causeText, checkText, closedText, percent } from "./question-lines.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import {
+  describeSubject,
+  describeCause,
+  checkText,
+  describeClosing,
+  formatPercent,
+} from "./question-lines.ts";
 import { formatCount, formatDuration, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 
 const LINES_MAX = 10;
 
-export function questionsText({ escalations }: CoordinationView): string {
+export function describeQuestions({ escalations }: CoordinationView): string {
   const open = escalations.filter(({ closed }) => !closed).length;
   if (escalations.length === 0) return "";
   return `${escalations.length}${open > 0 ? `, ${open} open` : ""}`;
 }
 
-export function criteriaText({ successCriteria = [] }: CoordinationView): string {
+export function describeCriteria({ successCriteria = [] }: CoordinationView): string {
   return successCriteria.map(({ key, met }) => `${key} ${met ? "met" : "not met"}`).join(", ");
 }
 
 /** One line each, newest first. */
-export function questionLines(
+export function renderQuestions(
   { escalations, steps }: CoordinationView,
   { terminal, now }: { readonly terminal: Terminal; readonly now: number },
 ): string[] {
@@ -37,9 +43,9 @@ export function questionLines(
     .slice(0, LINES_MAX)
     .map((question) => {
       const { escalationId, askedAtMs, closed } = question;
-      const parts = [escalationId, questionText(question, names), outcomeText(question, now)];
-      const said = parts.map((part) => printable(part, terminal.unicode)).join("  ");
-      return `  ${formatInstant(askedAtMs)}  ${paint.tone(closed ? "plain" : "warning", said)}`;
+      const parts = [escalationId, describeQuestion(question, names), describeOutcome(question, now)];
+      const line = parts.map((part) => formatPrintable(part, terminal.unicode)).join("  ");
+      return `  ${formatInstant(askedAtMs)}  ${paint.tone(closed ? "plain" : "warning", line)}`;
     });
   const more = escalations.length > lines.length ? [`  and ${escalations.length - lines.length} more`] : [];
   return ["", "questions, newest first", ...lines, ...more];
@@ -50,16 +56,16 @@ export function namesOf(steps: readonly StepView[]): ReadonlyMap<StepId, string>
 }
 
 /** What the question is about and why it was asked. */
-export function questionText(question: QuestionView, names: ReadonlyMap<StepId, string>): string {
+export function describeQuestion(question: QuestionView, names: ReadonlyMap<StepId, string>): string {
   const stepName = question.stepId && names.get(question.stepId);
-  const asked = { ...question, ...(stepName !== undefined && { stepName }) };
-  return `${aboutText(asked)}: ${causeText(asked)}`;
+  const namedQuestion = { ...question, ...(stepName !== undefined && { stepName }) };
+  return `${describeSubject(namedQuestion)}: ${describeCause(namedQuestion)}`;
 }
 
 /** What came of it, or until when people may answer. */
-export function outcomeText(question: QuestionView, now: number): string {
+export function describeOutcome(question: QuestionView, now: number): string {
   const { closed, deadlineAtMs } = question;
-  if (closed) return closedText(question);
+  if (closed) return describeClosing(question);
   return deadlineAtMs > now
     ? `open until ${formatInstant(deadlineAtMs)} (${formatDuration(deadlineAtMs - now)} left)`
     : `open, past its time since ${formatInstant(deadlineAtMs)}`;
@@ -67,22 +73,22 @@ export function outcomeText(question: QuestionView, now: number): string {
 
 export type VerdictsOf = ReadonlyMap<StepId, readonly VerdictRecord[]>;
 
-export function verdictsByStep({ verdicts }: GateLog): VerdictsOf {
+export function groupVerdictsByStep({ verdicts }: GateLog): VerdictsOf {
   return Map.groupBy(verdicts, ({ stepId }) => stepId);
 }
 
 /** The fields of a step about its result being held; those without a value are left out. */
-export function gateFields(
+export function listGateFields(
   step: StepView,
   log: Pick<GateLog, "released">,
   verdicts: VerdictsOf,
 ): [string, string][] {
-  const { stepId, held, revisions } = step;
+  const { stepId, held: heldView, revisions } = step;
   const released = log.released.get(stepId);
   return [
-    ["held", held ? heldText(step) : ""],
-    ["question", held?.escalationId ?? ""],
-    ["checks", checksText(step, verdicts.get(stepId) ?? [])],
+    ["held", heldView ? describeHeld(step) : ""],
+    ["question", heldView?.escalationId ?? ""],
+    ["checks", describeChecks(step, verdicts.get(stepId) ?? [])],
     ["revised", revisions === undefined ? "" : formatCount(revisions, "time")],
     ["released", released ? RELEASED[released] : ""],
   ];
@@ -94,19 +100,21 @@ const RELEASED: Readonly<Record<Released, string>> = {
   replaced: "people replaced it",
 };
 
-function heldText({ held, endedAtMs }: StepView): string {
+function describeHeld({ held: heldView, endedAtMs }: StepView): string {
   const since = endedAtMs === undefined ? "" : `since ${formatInstant(endedAtMs)}`;
-  if (held?.confidenceUnreadable) return `${since}; the confidence that its agent states cannot be read`;
-  return held?.confidence === undefined ? since : `${since}; its agent is ${percent(held.confidence)} sure`;
+  if (heldView?.confidenceUnreadable) return `${since}; the confidence that its agent states cannot be read`;
+  return heldView?.confidence === undefined
+    ? since
+    : `${since}; its agent is ${formatPercent(heldView.confidence)} sure`;
 }
 
 /** While it is held, also the checks that are not answered yet. */
-function checksText({ held, attempt }: StepView, own: readonly VerdictRecord[]): string {
-  const ruled = new Set(own.filter((verdict) => verdict.attempt === attempt).map(({ check }) => check));
-  const asked = (held?.checks ?? []).filter((check) => !ruled.has(check));
-  return [...own.map(verdictText), ...asked.map((check) => checkText({ check }))].join("; ");
+function describeChecks({ held: heldView, attempt }: StepView, verdicts: readonly VerdictRecord[]): string {
+  const ruled = new Set(verdicts.filter((verdict) => verdict.attempt === attempt).map(({ check }) => check));
+  const openChecks = (heldView?.checks ?? []).filter((check) => !ruled.has(check));
+  return [...verdicts.map(describeVerdict), ...openChecks.map((check) => checkText({ check }))].join("; ");
 }
 
-export function verdictText(verdict: VerdictRecord): string {
+export function describeVerdict(verdict: VerdictRecord): string {
   return `${checkText(verdict)}${verdict.attempt > 1 ? `, attempt ${verdict.attempt}` : ""}`;
 }

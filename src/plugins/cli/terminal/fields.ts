@@ -1,7 +1,7 @@
 import type { Paint } from "./paint.ts";
 
 /** Fields without a value are left out. */
-export function fields(
+export function renderFields(
   paint: Paint,
   entries: readonly (readonly [string, string])[],
   nameCells = 11,

@@ -9,22 +9,22 @@ const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
 
 /** One line that cannot move the cursor, colour the terminal or reverse what stands beside it. */
-export function printable(text: string, unicode: boolean): string {
+export function formatPrintable(text: string, unicode: boolean): string {
   const oneLine = text.toWellFormed().replace(/\s+/g, " ").replace(HARMFUL, "\ufffd").trim();
   return unicode ? oneLine : oneLine.replace(/[^\x20-\x7e]/gu, "?");
 }
 
 /** The same JSON value, in which nothing moves the cursor, colours the terminal or reverses what stands beside it. */
-export function jsonText(value: unknown, indent?: number): string {
+export function formatJson(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(HARMFUL_IN_JSON, (character) =>
-    [...Array(character.length).keys()].map((at) => escaped(character.charCodeAt(at))).join(""),
+    [...Array(character.length).keys()].map((at) => escapeUnit(character.charCodeAt(at))).join(""),
   );
 }
 
 /** Line breaks between members are JSON's own; controls below 0x20 within texts are escaped already. */
 const HARMFUL_IN_JSON = /[\u007f-\u009f\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
 
-function escaped(unit: number): string {
+function escapeUnit(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, "0")}`;
 }
 

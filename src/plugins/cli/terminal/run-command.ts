@@ -7,7 +7,8 @@ import {
 } from "../../../agents/coordination/contracts/errors.ts";
 import type { CliHost } from "./cli-host.ts";
 import { paintFor } from "./paint.ts";
-import { jsonText, printable } from "./printable.ts";
+import { formatJson, formatPrintable } from "./printable.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export interface JsonOption {
   readonly json?: boolean;
@@ -45,38 +46,38 @@ export async function runCommand(
     await work();
   } catch (error) {
     host.failWith(1);
-    if (json) await writeJson(host, { error: errorJson(asCoordinationError(error)) });
-    else await host.stderr.write(errorLine(asCoordinationError(error), host));
+    if (json) await writeJson(host, { error: createErrorJson(asCoordinationError(error)) });
+    else await host.stderr.write(formatError(asCoordinationError(error), host));
   }
 }
 
 export async function writeJson(host: CliHost, value: unknown): Promise<void> {
-  await host.stdout.write(`${jsonText(value, 2)}\n`);
+  await host.stdout.write(`${formatJson(value, 2)}\n`);
 }
 
 export async function writeLines(host: CliHost, lines: readonly string[]): Promise<void> {
   await host.stdout.write(`${lines.join("\n")}\n`);
 }
 
-export function errorLine(error: CoordinationError, { stderr }: CliHost): string {
+export function formatError(error: CoordinationError, { stderr }: CliHost): string {
   const { colour, unicode } = stderr.terminal;
-  const detail = printable(error.message, unicode).replace(/\.$/, "");
+  const detail = formatPrintable(error.message, unicode).replace(/\.$/, "");
   const paint = paintFor({ ...stderr.terminal, colour });
   return `${paint.tone("bad", `error ${error.code}:`)} ${detail}. ${error.advice}\n`;
 }
 
-export function errorJson({ code, message, recovery, advice }: CoordinationError): object {
+export function createErrorJson({ code, message, recovery, advice }: CoordinationError): object {
   return { code, message, recovery, advice };
 }
 
 export function asCoordinationError(error: unknown): CoordinationError {
   if (error instanceof CoordinationError) return error;
   if (isCoordinationError(error)) return new CoordinationError(error.code, error.message, { cause: error });
-  return new InvariantViolation(error instanceof Error ? error.message : String(error));
+  return new InvariantViolation(describeError(error));
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */
-export function wholeNumber(
+export function parseWholeNumber(
   text: string,
   { option, min, max }: { readonly option: string; readonly min: number; readonly max: number },
 ): number {
@@ -90,7 +91,9 @@ export function wholeNumber(
 
 /** The place of an event in a log. @throws CoordinationError `INPUT_INVALID` */
 export function placeIn(text: string | undefined, option: string): number | undefined {
-  return text === undefined ? undefined : wholeNumber(text, { option, min: 0, max: Number.MAX_SAFE_INTEGER });
+  return text === undefined
+    ? undefined
+    : parseWholeNumber(text, { option, min: 0, max: Number.MAX_SAFE_INTEGER });
 }
 
 /** @throws CoordinationError `INPUT_INVALID` */

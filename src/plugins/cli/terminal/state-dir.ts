@@ -18,9 +18,9 @@ export function resolveStateDir(env: Environment, osHome: () => string = homedir
 }
 
 function homeOf(env: Environment, osHome: () => string): string {
-  const own = present(env["HOME"]) ?? present(env["USERPROFILE"]) ?? osHome();
+  const home = present(env["HOME"]) ?? present(env["USERPROFILE"]) ?? osHome();
   const explicit = present(env["OPENCLAW_HOME"]);
-  return resolve(explicit === undefined ? own : explicit.replace(/^~(?=$|[\\/])/, () => own));
+  return resolve(explicit === undefined ? home : explicit.replace(/^~(?=$|[\\/])/, () => home));
 }
 
 /** Some launchers export an unset variable as the text `undefined` or `null`. */

@@ -7,7 +7,7 @@ export interface Waiting {
   [Symbol.dispose](): void;
 }
 
-export function waitingInProcess(): Waiting {
+export function createWaiting(): Waiting {
   const interruption = new AbortController();
   const interrupt = (): void => {
     interruption.abort();
@@ -24,13 +24,13 @@ export function waitingInProcess(): Waiting {
 
 function pauseUntil(signal: AbortSignal, ms: number): Promise<void> {
   return new Promise((resolve) => {
-    const done = (): void => {
+    const finish = (): void => {
       clearTimeout(timer);
-      signal.removeEventListener("abort", done);
+      signal.removeEventListener("abort", finish);
       resolve();
     };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener("abort", done);
-    if (signal.aborted) done();
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener("abort", finish);
+    if (signal.aborted) finish();
   });
 }

@@ -4,15 +4,15 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
-import { earlierAttempts } from "../ledger/attempts.ts";
+import { readEarlierAttempts } from "../ledger/attempts.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog, type ChangeLog } from "../conflicts/conflict-log.ts";
-import { fields } from "../terminal/fields.ts";
-import { forkText, keptText } from "../ledger/kept.ts";
+import { renderFields } from "../terminal/fields.ts";
+import { forkText, describeKept } from "../ledger/kept.ts";
 import { readGateLog, type GateLog } from "../questions/gate-log.ts";
 import { findCoordination, textOf, withLedger } from "../ledger/open-ledger.ts";
 import { paintFor, type Paint } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import {
   formatBytes,
   formatCount,
@@ -20,13 +20,13 @@ import {
   formatInstant,
 } from "../../../agents/coordination/std/quantities.ts";
 import { renderTimeline } from "./render-timeline.ts";
-import { claimLines, claimsText, conflictLines, conflictsText } from "../conflicts/show-claims.ts";
+import { claimLines, describeClaims, renderConflicts, describeConflicts } from "../conflicts/show-claims.ts";
 import {
-  criteriaText,
-  gateFields,
-  questionLines,
-  questionsText,
-  verdictsByStep,
+  describeCriteria,
+  listGateFields,
+  renderQuestions,
+  describeQuestions,
+  groupVerdictsByStep,
   type VerdictsOf,
 } from "../questions/show-questions.ts";
 import {
@@ -54,7 +54,7 @@ export function addTimeline(parent: CommandGroup, host: CliHost): void {
     .description("Draw a coordination's steps on a time axis")
     .argument("[id]", "its id or a unique prefix; the newest one when left out")
     .action((id: string | undefined, options: ReaderOptions) =>
-      runCommand(host, options, () => timeline(host, id, options)),
+      runCommand(host, options, () => showTimeline(host, id, options)),
     );
   withExamples(command, host, ["timeline", "timeline co-1f0c", "timeline --json"]);
 }
@@ -66,20 +66,21 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
     const log = await readChangeLog(reader, view.coordinationId);
     const gates = await readGateLog(reader, view.coordinationId);
     const { conflicts, changes } = log;
-    if (options.json) await writeJson(host, { ...view, conflicts, changes, objective, ...gatesJson(gates) });
+    if (options.json)
+      await writeJson(host, { ...view, conflicts, changes, objective, ...createGatesJson(gates) });
     else await host.stdout.write(renderCoordination({ view, objective, log, gates }, host));
   });
 }
 
 /** Verdicts of every attempt; the steps have those of what is held now. */
-function gatesJson({ verdicts, revisions }: GateLog): object {
+function createGatesJson({ verdicts, revisions }: GateLog): object {
   return { ...(verdicts.length > 0 && { verdicts }), ...(revisions.length > 0 && { revisions }) };
 }
 
-async function timeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
+async function showTimeline(host: CliHost, id: string | undefined, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
     const view = await findCoordination(reader, id);
-    const attempts = await earlierAttempts(reader, view);
+    const attempts = await readEarlierAttempts(reader, view);
     const log = view.conflicts.length > 0 ? await readChangeLog(reader, view.coordinationId) : undefined;
     const gates = await readGateLog(reader, view.coordinationId);
     const rows = timelineOf(view, host.now(), { attempts, gates, ...(log && { log }) });
@@ -117,32 +118,32 @@ interface Shown {
 function renderCoordination({ view, objective, log, gates }: Shown, host: CliHost): string {
   const { terminal }: { readonly terminal: Terminal } = host.stdout;
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, terminal.unicode);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const { createdAtMs, endedAtMs, trace } = view;
-  const page: Page = { paint, text, now: host.now(), gates, verdicts: verdictsByStep(gates) };
-  const title = objective === null ? "(the objective is no longer kept)" : text(objective);
+  const page: Page = { paint, text: print, now: host.now(), gates, verdicts: groupVerdictsByStep(gates) };
+  const title = objective === null ? "(the objective is no longer kept)" : print(objective);
   const ended = endedAtMs === undefined ? "" : `, ended ${formatInstant(endedAtMs)}`;
   const took = endedAtMs === undefined ? "" : ` (${formatDuration(endedAtMs - createdAtMs)})`;
   const lines = [
-    `${text(view.coordinationId)}  ${paint.coordinationStatus(view.status)}`,
+    `${print(view.coordinationId)}  ${paint.coordinationStatus(view.status)}`,
     paint.tone("strong", title),
-    ...(view.gaveUp ? [paint.tone("warning", text(formatUnmetCriteria(view.successCriteria)))] : []),
-    ...fields(paint, [
-      ["owner", text(view.ownerSession)],
+    ...(view.gaveUp ? [paint.tone("warning", print(formatUnmetCriteria(view.successCriteria)))] : []),
+    ...renderFields(paint, [
+      ["owner", print(view.ownerSession)],
       ["started", `${formatInstant(createdAtMs)}${ended}${took}`],
-      ["trace", text(trace.traceId ?? "")],
-      ["after", text(trace.causalRef ?? "")],
+      ["trace", print(trace.traceId ?? "")],
+      ["after", print(trace.causalRef ?? "")],
       ["plan", view.plan ? planText(view.plan) : ""],
-      ["source", text([...forkText(view), ...keptText(view.steps)].join(", "))],
-      ["conflicts", conflictsText(log)],
-      ["claims", claimsText(view, page.now)],
+      ["source", print([...forkText(view), ...describeKept(view.steps)].join(", "))],
+      ["conflicts", describeConflicts(log)],
+      ["claims", describeClaims(view, page.now)],
       ["changes", log.changes > 0 ? formatCount(log.changes, "write") : ""],
-      ["questions", questionsText(view)],
-      ["criteria", text(criteriaText(view))],
+      ["questions", describeQuestions(view)],
+      ["criteria", print(describeCriteria(view))],
     ]),
-    ...conflictLines(log, terminal),
+    ...renderConflicts(log, terminal),
     ...claimLines(view, { names: log.names, now: page.now, terminal }),
-    ...questionLines(view, { now: page.now, terminal }),
+    ...renderQuestions(view, { now: page.now, terminal }),
     ...view.steps.flatMap((step) => ["", ...renderStep(step, page)]),
   ];
   return `${lines.join("\n")}\n`;
@@ -159,19 +160,19 @@ function renderStep(step: StepView, page: Page): string[] {
   const { error, problems = [], output } = step;
   return [
     stepTitle(step, page),
-    ...fields(paint, [
+    ...renderFields(paint, [
       [
         "agent",
         `${text(step.agentId)} (${step.runner})  ${paint.lane(step.lane, step.lane)} lane, ${step.priority}`,
       ],
       ["under", text(step.parentStepId ?? "")],
-      ["depends on", dependsOnText(step, text)],
+      ["depends on", describeDependencies(step, text)],
       ["child", text(step.childSessionKey ?? "")],
       ["run", text(step.childRunId ?? "")],
-      ["input", isDelivery(step) ? "" : contentText(step.input)],
-      ["output", output ? contentText(output) : ""],
+      ["input", isDelivery(step) ? "" : describeContent(step.input)],
+      ["output", output ? describeContent(output) : ""],
       ["kept from", text(step.carriedFrom ?? "")],
-      ...gateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
+      ...listGateFields(step, gates, verdicts).map(([name, value]) => [name, text(value)] as const),
       ...timeFields(step, page),
       ["error", error ? paint.tone("bad", `${error.code}: ${text(error.message)}`) : ""],
       ["problems", problems.map(({ code, path }) => text(`${code} at ${path}`)).join(", ")],
@@ -181,31 +182,31 @@ function renderStep(step: StepView, page: Page): string[] {
 
 const NAMED_MAX = 20;
 
-function dependsOnText({ dependsOn = [], fanIn }: StepView, text: Page["text"]): string {
+function describeDependencies({ dependsOn = [], fanIn }: StepView, text: Page["text"]): string {
   const names = dependsOn.slice(0, NAMED_MAX).map(text).join(", ");
   const more = dependsOn.length > NAMED_MAX ? ` and ${dependsOn.length - NAMED_MAX} more` : "";
   const isAll = fanIn === undefined || fanIn >= dependsOn.length;
   return isAll ? names + more : `${fanIn} of ${names}${more}`;
 }
 
-function contentText({ bytes: size, sha256 }: StepView["input"]): string {
+function describeContent({ bytes: size, sha256 }: StepView["input"]): string {
   return `${formatBytes(size)}, sha256 ${sha256.slice(0, 12)}`;
 }
 
 function timeFields(step: StepView, { paint, now }: Page): [string, string][] {
   const time = (atMs: number | undefined): string => (atMs === undefined ? "" : formatInstant(atMs));
-  const ahead = (atMs: number): string => (atMs > now ? ` (in ${formatDuration(atMs - now)})` : "");
+  const describeAhead = (atMs: number): string => (atMs > now ? ` (in ${formatDuration(atMs - now)})` : "");
   const { dispatchedAtMs, deadlineAtMs, retryAtMs, answerByMs } = step;
   const isOver = step.status === "backoff" || step.status === "blocked";
   return [
     ["dispatched", time(dispatchedAtMs)],
     ["deadline", isOver ? "" : time(deadlineAtMs)],
-    ["next try", retryAtMs === undefined ? "" : time(retryAtMs) + ahead(retryAtMs)],
+    ["next try", retryAtMs === undefined ? "" : time(retryAtMs) + describeAhead(retryAtMs)],
     [
       "answer by",
       answerByMs === undefined
         ? ""
-        : paint.tone("warning", `${time(answerByMs)}${ahead(answerByMs)}: retry or cancel the step`),
+        : paint.tone("warning", `${time(answerByMs)}${describeAhead(answerByMs)}: retry or cancel the step`),
     ],
   ];
 }

@@ -32,14 +32,14 @@ export function ticksOf({ totalMs, cells }: Axis): Tick[] {
   const stepMs = STEPS_MS.find((step) => totalMs / step <= ticksMax) ?? totalMs;
   const ticks: Tick[] = [];
   for (let atMs = 0; atMs <= totalMs; atMs += Math.max(1, stepMs)) {
-    const label = tickLabel(atMs);
+    const label = formatTick(atMs);
     const cell = Math.min(cells - 1, Math.floor((atMs / Math.max(1, totalMs)) * cells));
     if (cell + label.length <= cells) ticks.push({ cell, label });
   }
   return ticks;
 }
 
-function tickLabel(atMs: number): string {
+function formatTick(atMs: number): string {
   if (atMs === 0) return "0";
   const parts: [number, string][] = [
     [Math.floor(atMs / DAY_MS), "d"],

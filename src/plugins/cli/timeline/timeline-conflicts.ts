@@ -5,12 +5,12 @@ import type { ChangeLog } from "../conflicts/conflict-log.ts";
 import {
   numberOf,
   outcomeOf,
-  outcomeText,
+  describeOutcome,
   OUTCOME_TONES,
-  requesterName,
+  nameRequester,
 } from "../conflicts/conflict-text.ts";
 import type { Paint } from "../terminal/paint.ts";
-import { cellsOf, printable, shorten, shortenStart } from "../terminal/printable.ts";
+import { cellsOf, formatPrintable, shorten, shortenStart } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
 import type { Axis } from "./time-axis.ts";
 import type { Timeline, TimelineConflict } from "./timeline.ts";
@@ -18,12 +18,12 @@ import type { Timeline, TimelineConflict } from "./timeline.ts";
 const LINES_MAX = 10;
 const RESOURCE_CELLS_MIN = 8;
 
-export function conflictSign(unicode: boolean): string {
+export function chooseConflictSign(unicode: boolean): string {
   return unicode ? "‡" : "&";
 }
 
 /** By step: the cells where it asked for what others wanted, the newest conflict of a cell. */
-export function conflictCells(
+export function placeConflicts(
   conflicts: readonly TimelineConflict[],
   { totalMs, cells }: Axis,
 ): ReadonlyMap<string, ReadonlyMap<number, TimelineConflict>> {
@@ -44,7 +44,7 @@ interface Drawn {
 }
 
 /** The newest ones, in the order in which they came. The path gives way first: its end tells more than its beginning. */
-export function conflictNotes(
+export function renderConflictNotes(
   { conflicts, names }: ChangeLog,
   { startedAtMs, coordinationId }: Pick<Timeline, "startedAtMs" | "coordinationId">,
   { terminal, paint, columns, program }: Drawn & { readonly program: string },
@@ -52,18 +52,20 @@ export function conflictNotes(
   const { unicode } = terminal;
   const lines = conflicts.slice(-LINES_MAX).map((conflict) => {
     const at = formatDuration(Math.max(0, conflict.detectedAtMs - startedAtMs));
-    const before = `${printable(numberOf(conflict), unicode)} at ${at}: `;
-    const after = printable(
-      `: ${requesterName(names, conflict)} asked, ${outcomeText(names, conflict)}`,
+    const before = `${formatPrintable(numberOf(conflict), unicode)} at ${at}: `;
+    const after = formatPrintable(
+      `: ${nameRequester(names, conflict)} asked, ${describeOutcome(names, conflict)}`,
       unicode,
     );
     const rest = Math.max(RESOURCE_CELLS_MIN, columns - 2 - cellsOf(before) - cellsOf(after));
-    const resource = shortenStart(printable(formatResource(conflict.resource), unicode), rest, unicode);
-    const said = shorten(before + resource + after, columns - 2, unicode);
-    return `${paint.tone(OUTCOME_TONES[outcomeOf(conflict)], conflictSign(unicode))} ${said}`;
+    const resource = shortenStart(formatPrintable(formatResource(conflict.resource), unicode), rest, unicode);
+    const line = shorten(before + resource + after, columns - 2, unicode);
+    return `${paint.tone(OUTCOME_TONES[outcomeOf(conflict)], chooseConflictSign(unicode))} ${line}`;
   });
   const left = conflicts.length - lines.length;
   const more =
-    left > 0 ? [`  and ${left} before: ${program} conflicts ${printable(coordinationId, unicode)}`] : [];
+    left > 0
+      ? [`  and ${left} before: ${program} conflicts ${formatPrintable(coordinationId, unicode)}`]
+      : [];
   return lines.length === 0 ? [] : [...more, ...lines, ""];
 }

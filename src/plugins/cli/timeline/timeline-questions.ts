@@ -7,9 +7,9 @@ import { questionIdOf } from "../../../agents/coordination/runtime/questions/que
 import type { Terminal } from "../terminal/cli-host.ts";
 import type { GateLog } from "../questions/gate-log.ts";
 import type { Paint } from "../terminal/paint.ts";
-import { printable, shorten } from "../terminal/printable.ts";
+import { formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatDuration } from "../../../agents/coordination/std/quantities.ts";
-import { namesOf, outcomeText, questionText, verdictText } from "../questions/show-questions.ts";
+import { namesOf, describeOutcome, describeQuestion, describeVerdict } from "../questions/show-questions.ts";
 import { stepName } from "../ledger/step-name.ts";
 import type { Axis } from "./time-axis.ts";
 import type { Timeline, TimelineQuestion, TimelineVerdict } from "./timeline.ts";
@@ -20,7 +20,7 @@ const LINES_MAX = 10;
 export const QUESTION_SIGN = "?";
 
 /** By step: the cells where people were asked about it. */
-export function questionCells(
+export function placeQuestions(
   questions: readonly TimelineQuestion[],
   { totalMs, cells }: Axis,
 ): ReadonlyMap<string, ReadonlySet<number>> {
@@ -47,8 +47,8 @@ interface Drawn {
 }
 
 /** Verdicts, then questions: the newest of each, in the order in which they came. */
-export function gateNotes(notes: GateNotes, drawn: Drawn): string[] {
-  return [...verdictNotes(notes, drawn), ...questionNotes(notes, drawn)];
+export function renderGateNotes(notes: GateNotes, drawn: Drawn): string[] {
+  return [...renderVerdictNotes(notes, drawn), ...renderQuestionNotes(notes, drawn)];
 }
 
 /** Drawn as what it leads to. */
@@ -59,21 +59,24 @@ const VERDICT_SIGNS = {
   none: "held",
 } as const satisfies Record<TimelineVerdict["verdict"], StepView["status"]>;
 
-function verdictNotes({ view, timeline, gates }: GateNotes, { terminal, paint, columns }: Drawn): string[] {
+function renderVerdictNotes(
+  { view, timeline, gates }: GateNotes,
+  { terminal, paint, columns }: Drawn,
+): string[] {
   const { unicode } = terminal;
   const names = namesOf(view.steps);
   const lines = gates.verdicts.slice(-LINES_MAX).map((verdict) => {
     const name = names.get(verdict.stepId);
-    const who = stepName({ stepId: verdict.stepId, ...(name !== undefined && { name }) });
+    const subject = stepName({ stepId: verdict.stepId, ...(name !== undefined && { name }) });
     const at = formatDuration(Math.max(0, verdict.atMs - timeline.startedAtMs));
-    const said = printable(`${who} at ${at}: ${verdictText(verdict)}`, unicode);
+    const sentence = formatPrintable(`${subject} at ${at}: ${describeVerdict(verdict)}`, unicode);
     const sign = paint.stepSign(VERDICT_SIGNS["verdict" in verdict ? verdict.verdict : "none"]);
-    return `${sign} ${shorten(said, columns - 2, unicode)}`;
+    return `${sign} ${shorten(sentence, columns - 2, unicode)}`;
   });
   return withRest(lines, gates.verdicts.length - lines.length);
 }
 
-function questionNotes(
+function renderQuestionNotes(
   { view, timeline, program }: GateNotes,
   { terminal, paint, columns }: Drawn,
 ): string[] {
@@ -86,13 +89,13 @@ function questionNotes(
   const lines = view.escalations.slice(-LINES_MAX).map((question) => {
     const { escalationId, askedAtMs, closed, stepId, answers = [] } = question;
     const at = formatDuration(Math.max(0, askedAtMs - timeline.startedAtMs));
-    const what = `${escalationId} at ${at}, ${outcomeText(question, nowMs)}: ${questionText(question, names)}`;
-    const said = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(printable(what, unicode), columns - 2, unicode)}`;
+    const sentence = `${escalationId} at ${at}, ${describeOutcome(question, nowMs)}: ${describeQuestion(question, names)}`;
+    const line = `${paint.tone(closed ? "plain" : "warning", QUESTION_SIGN)} ${shorten(formatPrintable(sentence, unicode), columns - 2, unicode)}`;
     // What a step in this state waits for stands above, with the command that tries it again.
-    if (closed || (stepId && blocked.has(stepId))) return said;
+    if (closed || (stepId && blocked.has(stepId))) return line;
     const id = questionIdOf(view.coordinationId, escalationId);
     const [first = "approve"] = answers;
-    return `${said}\n  ${program} ${first} ${printable(id, unicode)}${first === "answer" ? " TEXT" : ""}`;
+    return `${line}\n  ${program} ${first} ${formatPrintable(id, unicode)}${first === "answer" ? " TEXT" : ""}`;
   });
   return withRest(lines, view.escalations.length - lines.length);
 }

@@ -100,24 +100,24 @@ export function timelineOf(view: CoordinationView, now: EpochMs, past: Past = {}
   const { log, gates } = past;
   const revised = Map.groupBy(gates?.revisions ?? [], ({ stepId }) => stepId);
   const { createdAtMs, endedAtMs } = view;
-  const untilMs = endedAtMs ?? latest(view, now);
-  const rows = inTreeOrder(view.steps).map(({ step, depth }) =>
+  const untilMs = endedAtMs ?? findLatest(view, now);
+  const rows = sortInTreeOrder(view.steps).map(({ step, depth }) =>
     rowOf(step, { depth, startedAtMs: createdAtMs, untilMs, past, revised }),
   );
   return {
-    ...named(view),
+    ...nameTimeline(view),
     startedAtMs: createdAtMs,
     ...(endedAtMs !== undefined && { endedAtMs }),
     durationMs: Math.max(0, untilMs - createdAtMs),
     rows,
-    ...(log && { conflicts: log.conflicts.map((conflict) => timelineConflict(conflict, createdAtMs)) }),
+    ...(log && { conflicts: log.conflicts.map((conflict) => createTimelineConflict(conflict, createdAtMs)) }),
     ...questionsOf(view, gates),
     ...(gates && gates.verdicts.length > 0 && { verdicts: verdictsOf(gates, createdAtMs) }),
     ...(view.gaveUp && { gaveUp: true }),
   };
 }
 
-function named({
+function nameTimeline({
   coordinationId,
   status,
   forkedFrom,
@@ -130,16 +130,16 @@ function questionsOf(
   gates: GateLog | undefined,
 ): Pick<Timeline, "questions"> {
   if (escalations.length === 0) return {};
-  const since = (atMs: number): number => Math.max(0, atMs - createdAtMs);
+  const measureSince = (atMs: number): number => Math.max(0, atMs - createdAtMs);
   const questions = escalations.map(({ escalationId, stepId, cause, deadlineAtMs, askedAtMs, closed }) => {
     const closedAtMs = gates?.closedAtMs.get(escalationId);
     return {
       escalationId,
       cause,
       deadlineAtMs,
-      askedMs: since(askedAtMs),
+      askedMs: measureSince(askedAtMs),
       ...(stepId && { stepId }),
-      ...(closedAtMs !== undefined && { closedMs: since(closedAtMs) }),
+      ...(closedAtMs !== undefined && { closedMs: measureSince(closedAtMs) }),
       ...(closed && { resolution: closed.resolution }),
     };
   });
@@ -156,7 +156,7 @@ function verdictsOf({ verdicts }: GateLog, startedAtMs: number): TimelineVerdict
   }));
 }
 
-function timelineConflict(conflict: ConflictRecord, startedAtMs: number): TimelineConflict {
+function createTimelineConflict(conflict: ConflictRecord, startedAtMs: number): TimelineConflict {
   const { conflictId, contest, resource, detectedAtMs, resolution } = conflict;
   return {
     conflictId,
@@ -164,11 +164,11 @@ function timelineConflict(conflict: ConflictRecord, startedAtMs: number): Timeli
     resource,
     detectedMs: Math.max(0, detectedAtMs - startedAtMs),
     outcome: outcomeOf(conflict),
-    ...(resolution && rulingIn(resolution)),
+    ...(resolution && readRuling(resolution)),
   };
 }
 
-function rulingIn({ winner, winnerCoordinationId, because }: Resolution): Partial<TimelineConflict> {
+function readRuling({ winner, winnerCoordinationId, because }: Resolution): Partial<TimelineConflict> {
   return {
     ...(winner && { winner }),
     ...(winnerCoordinationId && { winnerCoordinationId }),
@@ -177,7 +177,7 @@ function rulingIn({ winner, winnerCoordinationId, because }: Resolution): Partia
 }
 
 /** A reader's clock may be behind the gateway's. */
-function latest({ steps, createdAtMs }: CoordinationView, now: EpochMs): number {
+function findLatest({ steps, createdAtMs }: CoordinationView, now: EpochMs): number {
   return steps.reduce(
     (last, { admittedAtMs, endedAtMs }) => Math.max(last, endedAtMs ?? admittedAtMs),
     Math.max(now, createdAtMs),
@@ -194,10 +194,10 @@ interface RowPlace {
 
 function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: RowPlace): TimelineRow {
   const { stepId, parentStepId, name, agentId, lane, status, attempt, acknowledgedAtMs } = step;
-  const since = (atMs: number): number => Math.max(0, atMs - startedAtMs);
+  const measureSince = (atMs: number): number => Math.max(0, atMs - startedAtMs);
   const beganAtMs = beginningOf(step);
-  const ended = endedAttempts(step, past.attempts?.get(stepId) ?? [], revised.get(stepId) ?? []);
-  const earlier = ended.map((each) => earlierRow(each, since));
+  const ended = listEndedAttempts(step, past.attempts?.get(stepId) ?? [], revised.get(stepId) ?? []);
+  const earlier = ended.map((each) => createEarlierRow(each, measureSince));
   return {
     stepId,
     ...(parentStepId && { parentStepId }),
@@ -207,24 +207,24 @@ function rowOf(step: StepView, { depth, startedAtMs, untilMs, past, revised }: R
     lane,
     status,
     attempt,
-    ...situationFields(step),
+    ...createSituationFields(step),
     ...(earlier.length > 0 && { earlier }),
-    startMs: since(beganAtMs),
-    ...(acknowledgedAtMs !== undefined && { acknowledgedMs: since(acknowledgedAtMs) }),
+    startMs: measureSince(beganAtMs),
+    ...(acknowledgedAtMs !== undefined && { acknowledgedMs: measureSince(acknowledgedAtMs) }),
     durationMs: step.durationMs ?? Math.max(0, (step.endedAtMs ?? untilMs) - beganAtMs),
-    ...heldFields(step, past.gates, since),
+    ...createHeldFields(step, past.gates, measureSince),
   };
 }
 
-function heldFields(
-  { stepId, attempt, held }: StepView,
+function createHeldFields(
+  { stepId, attempt, held: heldView }: StepView,
   gates: GateLog | undefined,
   since: (atMs: number) => number,
 ): Partial<TimelineRow> {
   const newest = gates?.held.get(stepId);
   return {
     ...(newest?.attempt === attempt && { heldMs: since(newest.atMs) }),
-    ...(held?.escalationId !== undefined && { escalationId: held.escalationId }),
+    ...(heldView?.escalationId !== undefined && { escalationId: heldView.escalationId }),
   };
 }
 
@@ -233,7 +233,7 @@ function beginningOf({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepVi
   return dispatchedAtMs ?? (status === "skipped" ? endedAtMs : undefined) ?? admittedAtMs;
 }
 
-function situationFields(step: StepView): Partial<TimelineRow> {
+function createSituationFields(step: StepView): Partial<TimelineRow> {
   const { dependsOn = [], retryAtMs, answerByMs, carriedFrom } = step;
   return {
     ...(dependsOn.length > 0 && { dependsOn }),
@@ -246,7 +246,7 @@ function situationFields(step: StepView): Partial<TimelineRow> {
 type EndedAttempt = Omit<Attempt, "status"> & Pick<EarlierAttempt, "status">;
 
 /** A revised result ended its attempt when it was held: what came after was ruling on it. */
-function endedAttempts(
+function listEndedAttempts(
   { attempt: newest }: StepView,
   failed: readonly Attempt[],
   revisions: readonly RevisionRecord[],
@@ -259,7 +259,7 @@ function endedAttempts(
   return [...failed, ...revised].toSorted((a, b) => a.attempt - b.attempt);
 }
 
-function earlierRow(
+function createEarlierRow(
   { attempt, status, dispatchedAtMs, endedAtMs }: EndedAttempt,
   since: (atMs: number) => number,
 ): EarlierAttempt {
@@ -272,10 +272,10 @@ interface Placed {
   readonly depth: number;
 }
 
-function inTreeOrder(steps: readonly StepView[]): Placed[] {
-  const known = new Set(steps.map(({ stepId }) => stepId));
+function sortInTreeOrder(steps: readonly StepView[]): Placed[] {
+  const knownIds = new Set(steps.map(({ stepId }) => stepId));
   const children = Map.groupBy(steps, ({ parentStepId }) =>
-    parentStepId && known.has(parentStepId) ? parentStepId : undefined,
+    parentStepId && knownIds.has(parentStepId) ? parentStepId : undefined,
   );
   const placed: Placed[] = [];
   const pending: Placed[] = (children.get(undefined) ?? []).map((step) => ({ step, depth: 0 })).reverse();

@@ -7,7 +7,7 @@ import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
@@ -63,9 +63,9 @@ async function runIn(workflows: LedgerReader["workflows"], id: string): Promise<
 /** Names and places; the values of the runs are for `--json`. */
 function linesOf({ a, b, eventDiffs, stateDiff, truncated }: RunDiff, terminal: Terminal): string[] {
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, terminal.unicode);
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
   const [first] = eventDiffs;
-  if (!first) return [`${paint.tone("good", "equal")}  ${text(a)} and ${text(b)}`];
+  if (!first) return [`${paint.tone("good", "equal")}  ${print(a)} and ${print(b)}`];
   const lines = eventDiffs.slice(0, SHOWN_MAX).map(({ seq, op, aEvent, bEvent }) => {
     const names = [aEvent, bEvent].map((event) =>
       event === undefined
@@ -73,13 +73,13 @@ function linesOf({ a, b, eventDiffs, stateDiff, truncated }: RunDiff, terminal: 
         : [event.type, ...(event.nodeId === undefined ? [] : [event.nodeId])].join(" "),
     );
     const [was = "", is = ""] = names;
-    return `${String(seq).padStart(6)}  ${op.padEnd(7)}  ${text(was === is ? was : `${was} | ${is}`)}`;
+    return `${String(seq).padStart(6)}  ${op.padEnd(7)}  ${print(was === is ? was : `${was} | ${is}`)}`;
   });
   const left = eventDiffs.length - lines.length;
   return [
     `${paint.tone("warning", "differ")}  from event ${first.seq} on, ${formatCount(eventDiffs.length, "place")}${truncated ? " or more" : ""}`,
     ...lines,
     ...(left > 0 ? [`        and ${left} more`] : []),
-    `state   ${text(JSON.stringify(stateDiff))}`,
+    `state   ${print(JSON.stringify(stateDiff))}`,
   ];
 }

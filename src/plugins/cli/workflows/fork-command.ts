@@ -6,7 +6,7 @@ import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { forkCoordination, type PlanForkOptions } from "../plans/fork-plan-command.ts";
 import { resolveId, withLedger } from "../ledger/open-ledger.ts";
 import { withWait } from "../plans/plan-wait.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import {
   oneOf,
   placeIn,
@@ -71,23 +71,23 @@ export function addFork(parent: CommandGroup, host: CliHost): void {
 }
 
 async function fork(host: CliHost, id: string, options: ForkOptions): Promise<void> {
-  const source = await sourceNamed(host, id, options);
+  const source = await findSource(host, id, options);
   if (source.kind === "run") {
-    refuse(given(options, OF_PLANS), "it is for coordinations, and this is a workflow run");
+    refuse(findGivenFlag(options, OF_PLANS), "it is for coordinations, and this is a workflow run");
     return forkRun(host, id, options);
   }
   const why =
     options.mode === "replay"
       ? `a coordination is replayed by \`${host.program} replay ${id}\``
       : "it is for workflow runs, and this is a coordination";
-  refuse(given(options, OF_RUNS), why);
+  refuse(findGivenFlag(options, OF_RUNS), why);
   return forkCoordination(host, source.id, options);
 }
 
 type Source = { readonly kind: "run" } | { readonly kind: "plan"; readonly id: string };
 
 /** The ledger tells; where it does not know the id, what is asked for does, or else the id: hosts let those of runs begin alike. */
-async function sourceNamed(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
+async function findSource(host: CliHost, id: string, options: ForkOptions): Promise<Source> {
   try {
     return await withLedger(host, options, async (reader) =>
       (await reader.workflows.entry(id as CoordinationId))
@@ -96,14 +96,14 @@ async function sourceNamed(host: CliHost, id: string, options: ForkOptions): Pro
     );
   } catch (error) {
     if (!isCoordinationError(error) || error.code === "INPUT_INVALID") throw error;
-    const isPlan = given(options, OF_PLANS) !== undefined;
-    const isRun = given(options, OF_RUNS) !== undefined || id.startsWith("run-");
+    const isPlan = findGivenFlag(options, OF_PLANS) !== undefined;
+    const isRun = findGivenFlag(options, OF_RUNS) !== undefined || id.startsWith("run-");
     return isRun && !isPlan ? { kind: "run" } : { kind: "plan", id };
   }
 }
 
 /** The first of these options that is there. */
-function given(options: ForkOptions, flags: Flags): string | undefined {
+function findGivenFlag(options: ForkOptions, flags: Flags): string | undefined {
   return Object.entries(flags).find(([name]) => options[name as keyof ForkOptions] !== undefined)?.[1];
 }
 
@@ -120,10 +120,10 @@ async function forkRun(host: CliHost, id: string, options: ForkOptions): Promise
   const forked = await ask(options, `/v1/runs/${encodeURIComponent(id)}:fork`, body);
   if (options.json) await writeJson(host, forked);
   else {
-    const text = (value: string): string => printable(value, host.stdout.terminal.unicode);
-    const runId = typeof forked["runId"] === "string" ? text(forked["runId"]) : "?";
+    const print = (value: string): string => formatPrintable(value, host.stdout.terminal.unicode);
+    const runId = typeof forked["runId"] === "string" ? print(forked["runId"]) : "?";
     await writeLines(host, [
-      `${runId}  a ${mode} of ${text(id)}`,
+      `${runId}  a ${mode} of ${print(id)}`,
       `See it with: ${host.program} runs ${runId}`,
     ]);
   }
@@ -133,12 +133,12 @@ const configurableSchema = z.record(z.string(), z.json());
 
 function overlayOf({ configurable }: ForkOptions): { runOptionsOverlay?: object } {
   if (configurable === undefined) return {};
-  const parsed = configurableSchema.safeParse(jsonIn(configurable));
+  const parsed = configurableSchema.safeParse(parseJson(configurable));
   if (parsed.success) return { runOptionsOverlay: { configurable: parsed.data } };
   throw new CoordinationError("INPUT_INVALID", "--configurable: expected a JSON object");
 }
 
-function jsonIn(text: string): unknown {
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

@@ -8,11 +8,11 @@ import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
-import { printable } from "../terminal/printable.ts";
+import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount, formatInstant } from "../../../agents/coordination/std/quantities.ts";
 import {
   runCommand,
-  wholeNumber,
+  parseWholeNumber,
   withExamples,
   withReaderOptions,
   writeJson,
@@ -45,9 +45,9 @@ export function addRuns(parent: CommandGroup, host: CliHost): void {
 }
 
 async function list(host: CliHost, options: RunsOptions): Promise<void> {
-  const limit = wholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
+  const limit = parseWholeNumber(options.limit, { option: "--limit", min: 1, max: LIMIT_MAX });
   await withLedger(host, options, async ({ workflows }) => {
-    const newest = await newestRuns(workflows, limit);
+    const newest = await readNewestRuns(workflows, limit);
     if (options.json) await writeJson(host, newest.map(listedOf));
     else
       await writeLines(
@@ -60,7 +60,7 @@ async function list(host: CliHost, options: RunsOptions): Promise<void> {
 const NONE = ["no workflow has run in this ledger; `serve` runs them (docs/openwop.md)"];
 
 /** The store lists from the oldest on. */
-async function newestRuns(workflows: LedgerReader["workflows"], limit: number): Promise<Entry[]> {
+async function readNewestRuns(workflows: LedgerReader["workflows"], limit: number): Promise<Entry[]> {
   let newest: Entry[] = [];
   for (let after = 0; ;) {
     const page = await workflows.list({ after, limit: PAGE });
@@ -92,9 +92,9 @@ function forkOf({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>) {
 function lineOf({ runId, summary, origin }: Entry, terminal: Terminal): string {
   const { status, workflowId, createdAtMs } = summary;
   const paint = paintFor(terminal);
-  const text = (value: string): string => printable(value, terminal.unicode);
-  const fork = origin ? `  ${paint.tone("faint", text(forkText(origin)))}` : "";
-  return `${formatInstant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${text(runId)}  ${text(workflowId)}${fork}`;
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const fork = origin ? `  ${paint.tone("faint", print(forkText(origin)))}` : "";
+  return `${formatInstant(createdAtMs)}  ${paint.tone(toneOf(status), status.padEnd(16))}  ${print(runId)}  ${print(workflowId)}${fork}`;
 }
 
 function forkText({ mode, sourceRunId, fromSeq }: NonNullable<Entry["origin"]>): string {
@@ -139,30 +139,30 @@ interface Story {
 /** Names, phases and codes; the values of a run are for `--json`. */
 function storyOf({ entry, events, convergence }: Story, terminal: Terminal): string[] {
   const { runId, summary, origin } = entry;
-  const text = (value: string): string => printable(value, terminal.unicode);
-  const head = `${text(runId)}  ${text(summary.workflowId)}  ${summary.status}, ${formatCount(events.length, "event")}`;
-  const fork = origin ? [`${" ".repeat(7)}${text(forkText(origin))}`] : [];
-  const gaveUp = convergence && !convergence.goalSatisfied ? [gaveUpLine(convergence, terminal)] : [];
-  return [head, ...fork, ...gaveUp, ...events.map((event) => eventLine(event, text))];
+  const print = (value: string): string => formatPrintable(value, terminal.unicode);
+  const head = `${print(runId)}  ${print(summary.workflowId)}  ${summary.status}, ${formatCount(events.length, "event")}`;
+  const fork = origin ? [`${" ".repeat(7)}${print(forkText(origin))}`] : [];
+  const gaveUp = convergence && !convergence.goalSatisfied ? [renderGaveUp(convergence, terminal)] : [];
+  return [head, ...fork, ...gaveUp, ...events.map((event) => renderEvent(event, print))];
 }
 
 /** RFC 0090: it completed, and did not reach its goal. */
-function gaveUpLine({ unmet, notAccepted }: Convergence, terminal: Terminal): string {
+function renderGaveUp({ unmet, notAccepted }: Convergence, terminal: Terminal): string {
   const words = [
     ...(unmet.length > 0 ? [`${unmet.join(", ")} not met`] : []),
     ...(notAccepted.length > 0 ? [`${notAccepted.join(", ")} not accepted`] : []),
   ].join("; ");
   const paint = paintFor(terminal);
-  return `${" ".repeat(7)}${paint.tone("warning", "gave up")}: ${printable(words, terminal.unicode)}`;
+  return `${" ".repeat(7)}${paint.tone("warning", "gave up")}: ${formatPrintable(words, terminal.unicode)}`;
 }
 
-function eventLine(
+function renderEvent(
   { sequence, timestamp, type, nodeId, payload }: WorkflowEvent,
   text: (value: string) => string,
 ): string {
-  const told: Readonly<Record<string, unknown>> = payload;
+  const fields: Readonly<Record<string, unknown>> = payload;
   const words = TOLD.flatMap((key) => {
-    const value = told[key];
+    const value = fields[key];
     return typeof value === "string" || typeof value === "number" ? [`${key} ${value}`] : [];
   });
   const about = text([...(nodeId === undefined ? [] : [nodeId]), ...words].join(", "));

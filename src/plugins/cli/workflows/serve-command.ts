@@ -7,7 +7,7 @@ import {
 } from "../../../agents/coordination/contracts/config/openwop-config.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
-import { ledgerPathFor } from "../ledger/open-ledger.ts";
+import { resolveLedgerPath } from "../ledger/open-ledger.ts";
 import {
   runCommand,
   withExamples,
@@ -100,7 +100,7 @@ export function addServe(command: CommandGroup, host: CliHost): void {
 
 async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<void> {
   const { startServing } = await import("../../serve-openwop.ts");
-  const ledgerPath = await ledgerPathFor(host, options);
+  const ledgerPath = await resolveLedgerPath(host, options);
   const tokens = readTokens(options, process.env);
   const definitions = options.workflows === undefined ? [] : await readWorkflowFolder(options.workflows);
   const agents = await agentsOf(options);
@@ -109,34 +109,34 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     tokens,
     definitions,
     version: VERSION,
-    port: whole("--port", options.port, 65_535),
+    port: parseWhole("--port", options.port, 65_535),
     hostname: options.host,
     allowRemote: options.allowRemote === true,
     testSeams: options.testSeams === true,
-    transcriptWindow: transcriptWindow(options.transcriptWindow),
+    transcriptWindow: parseTranscriptWindow(options.transcriptWindow),
     replayReinvokesModels: options.replayReinvokesModels === true,
-    retentionMs: days("--replay-retention", options.replayRetention) * DAY_MS,
+    retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,
     verbose: options.verbose === true,
     confidenceFloor: share("--confidence-floor", options.confidenceFloor, 0.5),
     escalationThreshold: share("--escalation-threshold", options.escalationThreshold, 0),
-    privateOrigins: [...(options.allowPrivate ?? []).map(originOf), ...suitePeers(process.env)],
+    privateOrigins: [...(options.allowPrivate ?? []).map(originOf), ...readSuitePeers(process.env)],
     ...peersOf(options),
     ...(options.hostId !== undefined && { hostId: options.hostId }),
     ...(options.baseUrl !== undefined && { baseUrl: options.baseUrl.replace(/\/+$/, "") }),
     ...(options.allowOrigin && { allowedOrigins: options.allowOrigin.map(originOf) }),
     ...modelOf(options),
     ...(agents && { agents }),
-    ...suiteTargets(process.env),
+    ...readSuiteTargets(process.env),
     log: (line) => void host.stderr.write(line),
   });
-  const told = {
+  const listening = {
     baseUrl: served.baseUrl,
     ledger: ledgerPath,
     workflows: definitions.length,
     ...(agents && { agents: agents.installed.length }),
     tenants: tokens.length,
   };
-  if (options.json) await writeJson(host, told);
+  if (options.json) await writeJson(host, listening);
   else
     await writeLines(host, [
       `OpenWOP host on ${served.baseUrl}, ${definitions.length} workflows, runs in ${ledgerPath}`,
@@ -158,47 +158,49 @@ function stopSignal(): Promise<void> {
   });
 }
 
-function invalid(message: string): CoordinationError {
+function createInputError(message: string): CoordinationError {
   return new CoordinationError("INPUT_INVALID", message);
 }
 
-function whole(option: string, text: string, max: number): number {
+function parseWhole(option: string, text: string, max: number): number {
   const value = Number(text);
   if (!/^\d+$/.test(text) || value > max)
-    throw invalid(`${option}: expected a whole number from 0 to ${max}, got ${text}`);
+    throw createInputError(`${option}: expected a whole number from 0 to ${max}, got ${text}`);
   return value;
 }
 
 /** At least one: a window of none could not be advertised. */
-function transcriptWindow(text: string): number {
-  const events = whole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
-  if (events === 0) throw invalid("--transcript-window: expected at least 1 event");
+function parseTranscriptWindow(text: string): number {
+  const events = parseWhole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
+  if (events === 0) throw createInputError("--transcript-window: expected at least 1 event");
   return events;
 }
 
-function days(option: string, text: string): number {
+function parseDays(option: string, text: string): number {
   const value = Number(text);
   if (text.trim() === "" || !(value >= 0 && value <= REPLAY_RETENTION_DAYS_MAX))
-    throw invalid(`${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`);
+    throw createInputError(
+      `${option}: expected a number of days from 0 to ${REPLAY_RETENTION_DAYS_MAX}, got ${text}`,
+    );
   return value;
 }
 
 function share(option: string, text: string, min: number): number {
   const value = Number(text);
   if (text.trim() === "" || !(value >= min && value <= 1))
-    throw invalid(`${option}: expected a number from ${min} to 1, got ${text}`);
+    throw createInputError(`${option}: expected a number from ${min} to 1, got ${text}`);
   return value;
 }
 
 function originOf(text: string): string {
   const url = URL.parse(text);
   if (url?.protocol !== "http:" && url?.protocol !== "https:")
-    throw invalid(`${text}: expected an origin such as http://127.0.0.1:4100`);
+    throw createInputError(`${text}: expected an origin such as http://127.0.0.1:4100`);
   return url.origin;
 }
 
 function peersOf({ peer = [], peerToken: tokens = [] }: ServeOptions) {
-  return { peers: peer.map(peerOf), peerTokens: Object.fromEntries(tokens.map(peerToken)) };
+  return { peers: peer.map(peerOf), peerTokens: Object.fromEntries(tokens.map(parsePeerToken)) };
 }
 
 /** With its path, which tells peers of one origin apart. */
@@ -206,22 +208,23 @@ function peerOf(text: string): string {
   return `${originOf(text)}${new URL(text).pathname}`;
 }
 
-function peerToken(text: string): [origin: string, token: string] {
+function parsePeerToken(text: string): [origin: string, token: string] {
   const at = text.indexOf("=");
-  if (at < 1 || at === text.length - 1) throw invalid("--peer-token: expected <origin>=<token>");
+  if (at < 1 || at === text.length - 1) throw createInputError("--peer-token: expected <origin>=<token>");
   return [originOf(text.slice(0, at)), text.slice(at + 1)];
 }
 
 function modelOf({ modelUrl, model }: ServeOptions) {
   if (modelUrl === undefined && model === undefined) return {};
-  if (modelUrl === undefined || model === undefined) throw invalid("--model-url and --model belong together");
+  if (modelUrl === undefined || model === undefined)
+    throw createInputError("--model-url and --model belong together");
   const { OPENAI_API_KEY: key } = process.env;
   return { model: { baseUrl: modelUrl, model, ...(key !== undefined && { apiKey: key }) } };
 }
 
 async function agentsOf({ agents, modelClass = [], mcpServer = [], toolScope = [] }: ServeOptions) {
-  const said = [agents, ...modelClass, ...mcpServer, ...toolScope].some((each) => each !== undefined);
-  if (!said) return undefined;
+  const isConfigured = [agents, ...modelClass, ...mcpServer, ...toolScope].some((each) => each !== undefined);
+  if (!isConfigured) return undefined;
   return {
     installed: agents === undefined ? [] : await readAgentFolder(agents),
     modelClasses: Object.fromEntries(
@@ -238,7 +241,7 @@ function collect(text: string, before: readonly string[] = []): string[] {
 
 function pairOf(option: string, form: string, text: string): [name: string, value: string] {
   const at = text.indexOf("=");
-  if (at < 1 || at === text.length - 1) throw invalid(`${option}: expected ${form}, got ${text}`);
+  if (at < 1 || at === text.length - 1) throw createInputError(`${option}: expected ${form}, got ${text}`);
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
@@ -246,7 +249,7 @@ function serverOf(text: string): [name: string, url: string] {
   const [name, url] = pairOf("--mcp-server", "<name>=<url>", text);
   const { protocol } = URL.parse(url) ?? {};
   if (protocol !== "http:" && protocol !== "https:")
-    throw invalid(`--mcp-server: ${url}: expected a URL such as https://tools.example/mcp`);
+    throw createInputError(`--mcp-server: ${url}: expected a URL such as https://tools.example/mcp`);
   return [name, url];
 }
 
@@ -264,11 +267,11 @@ function scopesOf(text: string): [tool: string, scopes: string[]] {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Where the protocol's conformance suite puts its own peers. */
-function suiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_PEER_URL: a2a }: Environment) {
+function readSuiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_PEER_URL: a2a }: Environment) {
   return { ...(mcp && { mcpUrl: mcp }), ...(a2a && { a2aUrl: a2a }) };
 }
 
-function suitePeers({
+function readSuitePeers({
   OPENWOP_MCP_REAL_SERVER_URL: mcp,
   OPENWOP_A2A_REAL_PEER_URL: a2a,
 }: Environment): string[] {

@@ -32,32 +32,32 @@ export function readTokens(
   { OPENWOP_API_KEY: fromEnvironment }: Readonly<Record<string, string | undefined>>,
 ): TenantToken[] {
   const only = token ?? fromEnvironment;
-  const known = [
+  const knownTokens = [
     ...(only ? [{ tenant: "default", token: only }] : []),
-    ...(tokens === undefined ? [] : inFile(tokens)),
+    ...(tokens === undefined ? [] : readFile(tokens)),
   ];
-  if (known.length > 0) return known;
+  if (knownTokens.length > 0) return knownTokens;
   throw new CoordinationError(
     "INPUT_INVALID",
     "there is no token: give one with --token, with OPENWOP_API_KEY, or several with --tokens FILE",
   );
 }
 
-function inFile(file: string): TenantToken[] {
-  const parsed = fileSchema.safeParse(jsonIn(file));
+function readFile(file: string): TenantToken[] {
+  const parsed = fileSchema.safeParse(parseJson(file));
   if (!parsed.success)
     throw new CoordinationError(
       "INPUT_INVALID",
       `${file}: expected JSON of the form {"<tenant>": "<token>"} or {"<tenant>": {"token": "<token>", "scopes": []}}`,
     );
-  return Object.entries(parsed.data).flatMap(([tenant, given]) =>
-    (Array.isArray(given) ? given : [given]).map((each) => ofTenant(tenant, each)),
+  return Object.entries(parsed.data).flatMap(([tenant, entries]) =>
+    (Array.isArray(entries) ? entries : [entries]).map((each) => createTenantToken(tenant, each)),
   );
 }
 
-function ofTenant(tenant: string, given: z.output<typeof tokenSchema>): TenantToken {
-  if (typeof given === "string") return { tenant, token: given };
-  const { token, principal, scopes } = given;
+function createTenantToken(tenant: string, entry: z.output<typeof tokenSchema>): TenantToken {
+  if (typeof entry === "string") return { tenant, token: entry };
+  const { token, principal, scopes } = entry;
   return {
     tenant,
     token,
@@ -66,7 +66,7 @@ function ofTenant(tenant: string, given: z.output<typeof tokenSchema>): TenantTo
   };
 }
 
-function jsonIn(file: string): unknown {
+function parseJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, "utf8"));
   } catch (cause) {

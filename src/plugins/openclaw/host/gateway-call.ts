@@ -4,6 +4,7 @@
  */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { GatewayRuntime } from "./sdk.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** What the method answered; a refusal is an answer. */
 export type GatewayAnswer =
@@ -70,7 +71,7 @@ class CredentialsMissing extends CoordinationError {
 /** An error that the gateway answered with, as data. @throws CoordinationError where it did not answer */
 function answerFromError(error: unknown): GatewayAnswer {
   const { gatewayCode, details } = (error ?? {}) as { gatewayCode?: unknown; details?: unknown };
-  const [sentence = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+  const [sentence = ""] = describeError(error).split("\n");
   if (isWithoutCredentials(error)) throw new CredentialsMissing(sentence, error);
   if (typeof gatewayCode !== "string")
     throw new CoordinationError("GATEWAY_UNREACHABLE", reasonOf(error, sentence), { cause: error });

@@ -2,6 +2,7 @@
 import { CoordinationError, isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { Health, HealthSink } from "../../../agents/coordination/ports/health-sink.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export interface HealthRecord {
   succeeded(): void;
@@ -47,6 +48,6 @@ export function createHealthRecord(parts: {
 
 function asCoordinationError(error: unknown): CoordinationError {
   if (isCoordinationError(error)) return error;
-  const message = error instanceof Error ? error.message : String(error);
+  const message = describeError(error);
   return new CoordinationError("INVARIANT_VIOLATED", message, { cause: error });
 }

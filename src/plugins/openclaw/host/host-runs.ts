@@ -18,6 +18,7 @@ import type { Clock } from "../../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../../agents/coordination/ports/logger.ts";
 import type { OpenClawPluginApi } from "./sdk.ts";
 import { formatSentence } from "./spawn-result.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export type HostRuntime = OpenClawPluginApi["runtime"];
 
@@ -237,5 +238,5 @@ export function isRefusal(error: unknown): error is Error {
 }
 
 export function messageOf(error: unknown): string {
-  return formatSentence(error instanceof Error ? error.message : String(error));
+  return formatSentence(describeError(error));
 }

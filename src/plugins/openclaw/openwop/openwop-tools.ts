@@ -4,6 +4,7 @@
  */
 import { z } from "zod";
 import type { ChatCallAsked, ChatMessage, ChatTool } from "../../../agents/coordination/ports/outbound.ts";
+import { isRecord } from "../../../agents/coordination/std/is-record.ts";
 
 const CALLS_MAX = 32;
 const NAME_CHARS_MAX = 256;
@@ -69,8 +70,4 @@ export function readToolTurn(value: unknown): ToolTurn | undefined {
     text: say,
     calls: tool_calls.map(({ name, arguments: args = {} }) => (isRecord(args) ? { name, args } : { name })),
   };
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -4,7 +4,11 @@
  */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { DELIVERY_STEP_ID, isoTimestamp, type StepId } from "../../../agents/coordination/contracts/ids.ts";
+import {
+  DELIVERY_STEP_ID,
+  formatTimestamp,
+  type StepId,
+} from "../../../agents/coordination/contracts/ids.ts";
 import type {
   CoordinationView,
   StepView,
@@ -108,8 +112,8 @@ export function statusOf(view: CoordinationView): CoordinationStatusReport {
   return {
     coordinationId,
     status,
-    startedAt: isoTimestamp(createdAtMs),
-    ...(endedAtMs !== undefined && { endedAt: isoTimestamp(endedAtMs) }),
+    startedAt: formatTimestamp(createdAtMs),
+    ...(endedAtMs !== undefined && { endedAt: formatTimestamp(endedAtMs) }),
     ...(forkedFrom && { forkedFrom }),
     counts: countsOf(steps, view.plan?.steps ?? 0),
     steps: shown.map(stepReport),
@@ -140,7 +144,7 @@ function reportConflict({
   return {
     conflictId,
     resource: endOf(resource),
-    ...(contest && { detectedAt: isoTimestamp(contest.atMs), requester: contest.requester }),
+    ...(contest && { detectedAt: formatTimestamp(contest.atMs), requester: contest.requester }),
     ...(resolution ? reportRuling(resolution) : reportQuestion(contest)),
   };
 }
@@ -152,7 +156,7 @@ function reportRuling({ winner, winnerCoordinationId, because }: NonNullable<Rec
 
 function reportQuestion(contest: Recorded["contest"]) {
   const untilMs = contest?.reviewByMs;
-  return { status: "open" as const, ...(untilMs !== undefined && { openUntil: isoTimestamp(untilMs) }) };
+  return { status: "open" as const, ...(untilMs !== undefined && { openUntil: formatTimestamp(untilMs) }) };
 }
 
 function reportClaims({ claims = [] }: CoordinationView): Pick<CoordinationStatusReport, "claims"> {
@@ -165,8 +169,8 @@ function reportClaims({ claims = [] }: CoordinationView): Pick<CoordinationStatu
         token,
         resource: endOf(resource),
         stepId,
-        since: isoTimestamp(acquiredAtMs),
-        until: isoTimestamp(expiresAtMs),
+        since: formatTimestamp(acquiredAtMs),
+        until: formatTimestamp(expiresAtMs),
       })),
     },
   };
@@ -208,8 +212,8 @@ function stepReport(step: StepView): StepReport {
     ...(isTried && { attemptsMax: Math.max(attempt, retryBudget + 1) }),
     ...(parentStepId && { under: parentStepId }),
     ...(error && { error: { code: error.code, message: error.message } }),
-    ...(retryAtMs !== undefined && { nextTryAt: isoTimestamp(retryAtMs) }),
-    ...(answerByMs !== undefined && { answerBy: isoTimestamp(answerByMs) }),
+    ...(retryAtMs !== undefined && { nextTryAt: formatTimestamp(retryAtMs) }),
+    ...(answerByMs !== undefined && { answerBy: formatTimestamp(answerByMs) }),
     ...(skippedBecause && { skippedBecause }),
     ...(carriedFrom && { carriedFrom }),
   };

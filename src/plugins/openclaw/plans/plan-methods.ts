@@ -10,7 +10,7 @@ import { anyFieldsSchema } from "../../../agents/coordination/contracts/plan.ts"
 import {
   agentIdSchema,
   coordinationIdSchema,
-  isoTimestamp,
+  formatTimestamp,
   stepIdSchema,
   type AgentId,
   type CoordinationId,
@@ -37,6 +37,7 @@ import type { MethodName } from "../host/method-declarations.ts";
 import type { Plans, UsePlans } from "../runtime-access/plan-access.ts";
 import { agentOf } from "../host/session-agent.ts";
 import { answerByOperator, tellQuestions, type MethodCaller } from "../questions/question-methods.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 export type PlanMethods = (
   method: MethodName,
@@ -66,10 +67,7 @@ export function createPlanMethods(use: UsePlans): PlanMethods {
       return await METHODS[method](use, params ?? {}, caller);
     } catch (error) {
       if (isCoordinationError(error)) return createRefusedAnswer(error.code, error.message);
-      return createRefusedAnswer(
-        "INVARIANT_VIOLATED",
-        error instanceof Error ? error.message : String(error),
-      );
+      return createRefusedAnswer("INVARIANT_VIOLATED", describeError(error));
     }
   };
 }
@@ -194,7 +192,13 @@ function tellStatus(use: UsePlans, params: unknown): Promise<MethodAnswer> {
       const entries = await reads.list({ limit: NEWEST_MAX });
       const coordinations = entries.map(({ runId, summary }) => {
         const { status, ownerSession, createdAtMs, steps } = summary;
-        return { coordinationId: runId, status, ownerSession, startedAt: isoTimestamp(createdAtMs), steps };
+        return {
+          coordinationId: runId,
+          status,
+          ownerSession,
+          startedAt: formatTimestamp(createdAtMs),
+          steps,
+        };
       });
       return answer({ coordinations, lanes: laneMetrics() });
     });

@@ -11,7 +11,7 @@ import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import {
   coordinationIdSchema,
-  isoTimestamp,
+  formatTimestamp,
   stepIdSchema,
   type AgentId,
   type CoordinationId,
@@ -42,6 +42,7 @@ import type { UsePlans } from "../runtime-access/plan-access.ts";
 import { createToolError, type Calling, type ToolAnswer, type Use } from "../runtime-access/tool-call.ts";
 import type { ToolName } from "../host/tool-declarations.ts";
 import { agentOf } from "../host/session-agent.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 /** The session that calls, as the host names it. */
 export interface Caller {
@@ -108,7 +109,7 @@ function planIdOf(session: SessionKey, toolCallId: string | undefined): string {
 }
 
 function sentenceOf(error: unknown): string {
-  if (!isCoordinationError(error)) return error instanceof Error ? error.message : String(error);
+  if (!isCoordinationError(error)) return describeError(error);
   const { advice } = error as { readonly advice?: string };
   return `${error.message.replace(/\.$/u, "")}.${advice === undefined ? "" : ` ${advice}`}`;
 }
@@ -304,7 +305,7 @@ async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
     for (const { runId, summary } of page) {
       if (summary.ownerSession !== session) continue;
       const { status, steps, createdAtMs } = summary;
-      coordinations.push({ coordinationId: runId, status, startedAt: isoTimestamp(createdAtMs), steps });
+      coordinations.push({ coordinationId: runId, status, startedAt: formatTimestamp(createdAtMs), steps });
     }
     after = page.at(-1);
     if (page.length < PAGE) break;

@@ -198,8 +198,8 @@ function tell(
   return use(async (_: Plans, runtime) => {
     const { reads } = await runtime.coordinator();
     const session = sessionOf(message);
-    const { newestQuestions } = await import("../../cli/questions/find-questions.ts");
-    const { questionReport } = await import("../../cli/questions/question-report.ts");
+    const { findNewestQuestions: newestQuestions } = await import("../../cli/questions/find-questions.ts");
+    const { createQuestionReport: questionReport } = await import("../../cli/questions/question-report.ts");
     const found = await newestQuestions(reads, {
       wanted: "open",
       limit: QUESTIONS_MAX + 1,
@@ -216,7 +216,11 @@ function tell(
 }
 
 async function formatQuestionLine(question: QuestionReport): Promise<string> {
-  const { aboutText, answersText, causeText } = await import("../../cli/questions/question-lines.ts");
+  const {
+    describeSubject: aboutText,
+    describeAnswers: answersText,
+    describeCause: causeText,
+  } = await import("../../cli/questions/question-lines.ts");
   const { formatInstant: instant } = await import("../../../agents/coordination/std/quantities.ts");
   const { questionId, answers, deadlineAtMs, asked: askedText } = question;
   const wrote = askedText ? ` It wrote: ${JSON.stringify(formatLine(askedText.question))}.` : "";

@@ -1,7 +1,7 @@
 /** Owns: what the tool `coordination_escalate` does: an agent asks people, and waits for a while. */
 import { z } from "zod";
 import { BOUNDS } from "../../../agents/coordination/contracts/bounds.ts";
-import { isoTimestamp } from "../../../agents/coordination/contracts/ids.ts";
+import { formatTimestamp } from "../../../agents/coordination/contracts/ids.ts";
 import {
   describeProblems,
   ENVELOPE_BOUNDS,
@@ -45,7 +45,7 @@ export async function escalate(use: Use, params: unknown): Promise<ToolAnswer> {
   const { questionId, deadlineAtMs } = answer;
   const outcome = await awaitOutcome(use, questionId, waitMs);
   if (outcome.kind === "open")
-    return { status: "open", questionId, answerBy: isoTimestamp(deadlineAtMs), note: LATER };
+    return { status: "open", questionId, answerBy: formatTimestamp(deadlineAtMs), note: LATER };
   return {
     status: outcome.resolution,
     questionId,

@@ -65,7 +65,7 @@ async function listQuestions(
   reads: QuestionReads,
   { coordinationId, which, limit }: Exclude<z.output<typeof questionsParams>, { questionId: string }>,
 ): Promise<QuestionReport[]> {
-  const { newestQuestions, questionsIn } = await loadFind();
+  const { findNewestQuestions: newestQuestions, selectQuestions: questionsIn } = await loadFind();
   const wanted: Wanted = which;
   const view = coordinationId && (await reads.view(coordinationId));
   const found =
@@ -80,7 +80,7 @@ async function listQuestions(
 }
 
 async function reportOf(reads: QuestionReads, found: FoundQuestion): Promise<QuestionReport> {
-  return (await loadReport()).questionReport(reads, found);
+  return (await loadReport()).createQuestionReport(reads, found);
 }
 
 const ANSWER_BOUNDS: ValueBounds = {
@@ -111,17 +111,17 @@ export function answerByOperator(
   params: unknown,
   caller: MethodCaller,
 ): Promise<MethodAnswer> {
-  return read({ schema: answerParams, params, bounds: ANSWER_BOUNDS }, (given) =>
+  return read({ schema: answerParams, params, bounds: ANSWER_BOUNDS }, (givenAnswer) =>
     use(async (plans, runtime) => {
       const { clientId } = caller;
       const id = clientId?.slice(0, BOUNDS.idCharsMax);
       const by: Answerer = { kind: "operator", ...(id && { id }) };
-      const which: Which = given.questionId === undefined ? {} : { id: given.questionId };
+      const which: Which = givenAnswer.questionId === undefined ? {} : { id: givenAnswer.questionId };
       const outcome = await answerQuestion({ plans, runtime }, which, {
-        answer: given.answer,
+        answer: givenAnswer.answer,
         by,
-        through: given.through,
-        ...(given.text !== undefined && { text: given.text }),
+        through: givenAnswer.through,
+        ...(givenAnswer.text !== undefined && { text: givenAnswer.text }),
       });
       return outcome.ok
         ? answer(outcome.told)
@@ -160,10 +160,10 @@ export type AnswerTold =
 export async function answerQuestion(
   { plans, runtime }: { readonly plans: Plans; readonly runtime: SharedRuntime },
   which: Which,
-  given: GivenAnswer,
+  givenAnswer: GivenAnswer,
 ): Promise<AnswerTold> {
   const { reads } = await runtime.coordinator();
-  const { findQuestion, onlyQuestion } = await loadFind();
+  const { findQuestion, findOnlyQuestion: onlyQuestion } = await loadFind();
   const named = await (which.id === undefined
     ? onlyQuestion(reads, which.ownerSession)
     : findQuestion(reads, which.id));
@@ -172,9 +172,9 @@ export async function answerQuestion(
     return { ok: false, ...error };
   }
   const report = await reportOf(reads, named.found);
-  const answered = await plans.answer({ questionId: report.questionId, ...given });
+  const answered = await plans.answer({ questionId: report.questionId, ...givenAnswer });
   if (answered.kind === "refused") return refuseAnswer(reads, named.found, answered);
-  const { happenedText } = await loadText();
+  const { describeEffect: happenedText } = await loadText();
   const { questionId: id, coordinationId, stepId } = report;
   const { resolution } = answered;
   const happened = happenedText(report, resolution);
@@ -222,7 +222,7 @@ const LATE: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_ENDE
 
 /** Whoever is late is told who or what came first. */
 async function formatFirstAnswer(question: QuestionView): Promise<string> {
-  const { closedText } = await loadText();
+  const { describeClosing: closedText } = await loadText();
   return `the question is closed already: ${closedText(question)}`;
 }
 

@@ -1,6 +1,7 @@
 /** Owns: refusing a call of a tool in words for its model, and what happens to one that could not be recorded. */
 import type { HookResult, OpenClawPluginApi } from "../host/sdk.ts";
 import { findRuntime } from "./shared-runtime.ts";
+import { describeError } from "../../../agents/coordination/std/describe-error.ts";
 
 type BeforeResult = HookResult<"before_tool_call">;
 
@@ -15,7 +16,7 @@ export function createRefusal(refusedThing: What, reason: string): BeforeResult 
 export function continueOrRefuse(api: OpenClawPluginApi, error: unknown, refusedThing: What): BeforeResult {
   const runtime = findRuntime();
   const failure = runtime?.health.failed(error, refusedThing === "spawn" ? 1 : 0);
-  if (!failure) api.logger.error(`coordination: ${error instanceof Error ? error.message : String(error)}`);
+  if (!failure) api.logger.error(`coordination: ${describeError(error)}`);
   if (!runtime?.config.strict) return undefined;
   return createRefusal(
     refusedThing,

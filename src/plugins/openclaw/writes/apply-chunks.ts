@@ -9,6 +9,7 @@
 import { BYTE_ORDER_MARK, endingOf, withLineFeeds } from "./apply-edits.ts";
 import { findOnlyRun } from "./find-lines.ts";
 import type { Chunk } from "./read-patch.ts";
+import { createOnce } from "../../../agents/coordination/std/load-once.ts";
 
 interface Line {
   readonly text: string;
@@ -72,11 +73,6 @@ function normalizePunctuation(line: string): string {
     .replace(/[\u2018-\u201B]/gu, "'")
     .replace(/[\u201C-\u201F]/gu, '"')
     .replace(/[\u00A0\u2002-\u200A\u202F\u205F\u3000]/gu, " ");
-}
-
-function createOnce<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => (made ??= { value: make() }).value;
 }
 
 function replace(source: Source, chunk: Chunk, from: number): Replacement | undefined {

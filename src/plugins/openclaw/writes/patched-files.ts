@@ -19,7 +19,7 @@ type FileStep =
   | { readonly kind: "arrive" };
 
 /** Each file once, however it is spelled, in the order of the patch. `undefined` where one has no path. */
-export function filesOfPatch(hunks: readonly Hunk[], folder: string): readonly PatchedFile[] | undefined {
+export function listPatchedFiles(hunks: readonly Hunk[], folder: string): readonly PatchedFile[] | undefined {
   const files = new Map<string, FileStep[]>();
   for (const hunk of hunks) {
     const steps = stepsOf(hunk, folder);

@@ -4,7 +4,7 @@ import type { WriteTarget } from "../../../agents/coordination/runtime/arbiter/w
 import { proposeEdits, readEdits, type Edit } from "./apply-edits.ts";
 import { resolveFileToolPath, resolvePatchPath, parsePlainPath } from "./host-path.ts";
 import { readParam, readTextParam } from "./param.ts";
-import { filesOfPatch, proposePatched, type PatchedFile } from "./patched-files.ts";
+import { listPatchedFiles, proposePatched, type PatchedFile } from "./patched-files.ts";
 import { readPatch } from "./read-patch.ts";
 import { UNREADABLE, type ToolCall, type ToolReading } from "./tool-reading.ts";
 
@@ -47,7 +47,7 @@ export function readNodesCall({ params, folder }: ToolCall): ToolReading | undef
 export function readPatchCall({ params, folder, derivedPaths = [] }: ToolCall): ToolReading {
   const input = readTextParam(params, "input") ?? "";
   const hunks = input.length <= BOUNDS.mergeBytesMax ? readPatch(input) : undefined;
-  const files = hunks && filesOfPatch(hunks, folder);
+  const files = hunks && listPatchedFiles(hunks, folder);
   if (files) return { targets: files.map((file) => targetOf(file, folder)), reads: [] };
   const hinted = derivedPaths.flatMap((path) => resolvePatchPath(path, folder) ?? []);
   return { ...UNREADABLE, targets: hinted.map((path) => ({ at: { path, folder }, replaces: true })) };

@@ -1,7 +1,7 @@
 /** Owns: changing a patch so that it leaves merged texts in some of its files and does to the others what it did. */
 import type { MergedFile, WriteTarget } from "../../../agents/coordination/runtime/arbiter/write-call.ts";
 import { resolvePatchPath } from "./host-path.ts";
-import { filesOfPatch, proposePatched, type PatchedFile } from "./patched-files.ts";
+import { listPatchedFiles, proposePatched, type PatchedFile } from "./patched-files.ts";
 import {
   ADD_FILE,
   AT_END,
@@ -111,7 +111,7 @@ function isLeaving(
   folder: string,
 ): boolean {
   const hunks = readPatch(patchOf(lines));
-  const files: readonly PatchedFile[] = (hunks && filesOfPatch(hunks, folder)) ?? [];
+  const files: readonly PatchedFile[] = (hunks && listPatchedFiles(hunks, folder)) ?? [];
   const [file] = files;
   if (!file || files.length > 1) return false;
   const proposed = proposePatched(current, file.steps);

@@ -7,7 +7,7 @@
  */
 import type { HonoRequest } from "hono";
 import type { z } from "zod";
-import { jsonTextExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
+import { findJsonExcess } from "../../../agents/coordination/contracts/json-text-excess.ts";
 import { parseBounded, type ValidationProblem } from "../../../agents/coordination/contracts/validation.ts";
 import { giveWay } from "../../../platform/give-way.ts";
 import { refuse, type HttpRefusal } from "./error-map.ts";
@@ -41,7 +41,7 @@ export async function readBody(request: HonoRequest): Promise<ReadBody> {
       "unsupported_media_type",
       "A body is JSON, with the header `Content-Type: application/json`.",
     );
-  const excess = jsonTextExcess(text, TEXT_BOUNDS);
+  const excess = findJsonExcess(text, TEXT_BOUNDS);
   if (excess) return refuse("validation_error", EXCESS[excess]);
   await giveWay();
   try {

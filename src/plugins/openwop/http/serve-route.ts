@@ -67,11 +67,11 @@ async function answerTo(route: Route, parts: ServeParts, context: Context): Prom
   if (Object.values(params).some((value) => value.length > HTTP_BOUNDS.tokenCharsMax))
     return refuseNotFound();
   const ask = askOf(route, context, { caller, body: undefined });
-  const refused = await refusedBeforeBody(route, parts, { context, ask });
+  const refused = await refuseBeforeBody(route, parts, { context, ask });
   if (refused) return refused;
   if (route.method !== "GET") return await answerPost(route, parts, { context, caller });
   const answer = await route.handle(ask, parts);
-  return route.isLong && answer.kind === "json" ? await writtenInSlices(answer) : answer;
+  return route.isLong && answer.kind === "json" ? await writeInSlices(answer) : answer;
 }
 
 function callerOf(
@@ -91,7 +91,7 @@ function refuseStranger({ strangers }: ServeParts, context: Context, refusal: Ht
 }
 
 /** O1, O2. */
-async function refusedBeforeBody(
+async function refuseBeforeBody(
   route: Route,
   parts: ServeParts,
   { context, ask }: { readonly context: Context; readonly ask: Ask },
@@ -100,22 +100,23 @@ async function refusedBeforeBody(
     case "none":
       return undefined;
     case "token":
-      return await refusedToken(parts, context, ask);
+      return await refuseToken(parts, context, ask);
     case "bearer":
       // Whoever has no token of a tenant must not use up what others have.
-      return parts.rates.take(ask.caller.tenant) ?? (await refusedRun(route, parts, ask));
+      return parts.rates.take(ask.caller.tenant) ?? (await refuseRun(route, parts, ask));
   }
 }
 
 /** A token that is not known here costs its holder no more than a signature to check. */
-async function refusedToken(parts: ServeParts, context: Context, ask: Ask): Promise<HttpRefusal | undefined> {
-  const known = await parts.host.inspectToken(ask.param("token"));
-  if (known.kind === "refused" && statusOf(known.code) === 404) return refuseStranger(parts, context, known);
-  return parts.rates.take(keyspaceOfToken(ask));
+async function refuseToken(parts: ServeParts, context: Context, ask: Ask): Promise<HttpRefusal | undefined> {
+  const inspected = await parts.host.inspectToken(ask.param("token"));
+  if (inspected.kind === "refused" && statusOf(inspected.code) === 404)
+    return refuseStranger(parts, context, inspected);
+  return parts.rates.take(createTokenKeyspace(ask));
 }
 
 /** Whoever changes a run is told that there is none before anything of the body is read. */
-async function refusedRun(
+async function refuseRun(
   { method, path }: Route,
   { host }: ServeParts,
   ask: Ask,
@@ -125,7 +126,7 @@ async function refusedRun(
   return found.kind === "refused" ? found : undefined;
 }
 
-async function writtenInSlices({ status, body, headers }: JsonAnswer): Promise<TextAnswer> {
+async function writeInSlices({ status, body, headers }: JsonAnswer): Promise<TextAnswer> {
   const text = await runInSlices(writeJson(body));
   return { kind: "text", status, text, headers: { ...JSON_HEADERS, ...headers } };
 }
@@ -159,10 +160,10 @@ async function answerPost(
 
 /** Those who hold an interrupt token share no keys with those who hold another. */
 function keyspaceOf({ auth }: Route, ask: Ask): string {
-  return auth === "bearer" ? ask.caller.tenant : keyspaceOfToken(ask);
+  return auth === "bearer" ? ask.caller.tenant : createTokenKeyspace(ask);
 }
 
-function keyspaceOfToken({ caller, param }: Ask): string {
+function createTokenKeyspace({ caller, param }: Ask): string {
   return `${caller.tenant}:${hash("sha256", param("token")).slice(0, 32)}`;
 }
 

@@ -38,9 +38,16 @@ const declareInteger = (minimum: number, maximum?: number): Readonly<Record<stri
 
 export const eventRoutes: readonly Route[] = [
   route({
-    ...{ method: "GET", path: "/v1/runs/{runId}/events", operationId: "streamRunEvents", auth: "bearer" },
-    ...{ summary: "The events of a run, as a stream that can be resumed, or as JSON.", status: 200 },
-    ...{ refusals: [404, 429, 503], answer: eventPageSchema, streams: true, isLong: true },
+    method: "GET",
+    path: "/v1/runs/{runId}/events",
+    operationId: "streamRunEvents",
+    auth: "bearer",
+    summary: "The events of a run, as a stream that can be resumed, or as JSON.",
+    status: 200,
+    refusals: [404, 429, 503],
+    answer: eventPageSchema,
+    streams: true,
+    isLong: true,
     queries: [
       { name: "streamMode", summary: "Which events, with commas between.", schema: { type: "string" } },
       {
@@ -52,9 +59,15 @@ export const eventRoutes: readonly Route[] = [
     handle: readEvents,
   }),
   route({
-    ...{ method: "GET", path: "/v1/runs/{runId}/events/poll", operationId: "pollRunEvents", auth: "bearer" },
-    ...{ summary: "The events after a sequence, as soon as there are any.", status: 200 },
-    ...{ refusals: [404, 503], answer: eventPageSchema, isLong: true },
+    method: "GET",
+    path: "/v1/runs/{runId}/events/poll",
+    operationId: "pollRunEvents",
+    auth: "bearer",
+    summary: "The events after a sequence, as soon as there are any.",
+    status: 200,
+    refusals: [404, 503],
+    answer: eventPageSchema,
+    isLong: true,
     queries: [
       { name: "lastSequence", summary: "0: from the first event on.", schema: declareInteger(0) },
       {

@@ -53,9 +53,15 @@ export const interruptRoutes: readonly Route[] = [
       ),
   }),
   route({
-    ...{ method: "POST", path: "/v1/interrupts/{token}", operationId: "resolveInterruptToken" },
-    ...{ summary: "Answers an interrupt with a signed token.", auth: "token", status: 200 },
-    ...{ refusals: [403, 404, 409, 410, 422, 503], body: resolveBody, answer: resolvedSchema },
+    method: "POST",
+    path: "/v1/interrupts/{token}",
+    operationId: "resolveInterruptToken",
+    summary: "Answers an interrupt with a signed token.",
+    auth: "token",
+    status: 200,
+    refusals: [403, 404, 409, 410, 422, 503],
+    body: resolveBody,
+    answer: resolvedSchema,
     handle: resolveByToken,
   }),
 ];

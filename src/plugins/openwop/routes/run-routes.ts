@@ -1,6 +1,6 @@
 /** Owns: the routes of runs, except their events and interrupts. */
 import { z } from "zod";
-import { isoTimestamp } from "../../../agents/coordination/contracts/ids.ts";
+import { formatTimestamp } from "../../../agents/coordination/contracts/ids.ts";
 import {
   formatTraceparent,
   parseTraceparent,
@@ -72,8 +72,14 @@ export const runRoutes: readonly Route[] = [
     handle: createRun,
   }),
   route({
-    ...{ method: "GET", path: "/v1/runs/{runId}", operationId: "getRun", auth: "bearer" },
-    ...{ summary: "How a run is.", status: 200, refusals: [404, 503], answer: snapshotSchema },
+    method: "GET",
+    path: "/v1/runs/{runId}",
+    operationId: "getRun",
+    auth: "bearer",
+    summary: "How a run is.",
+    status: 200,
+    refusals: [404, 503],
+    answer: snapshotSchema,
     isLong: true,
     handle: async (ask, { host }) =>
       answerFromOutcome(await host.snapshot(ask.caller, ask.param("runId")), (snapshot) =>
@@ -120,7 +126,7 @@ export const runRoutes: readonly Route[] = [
       const { drainPolicy } = ask.body;
       const request = { ...pickReason(ask.body), ...(drainPolicy !== undefined && { drainPolicy }) };
       return answerFromOutcome(await host.pause(ask.caller, ask.param("runId"), request), ({ runId }) =>
-        createJsonAnswer(202, { runId, status: "paused", pausedAt: isoTimestamp(clock.now()) }),
+        createJsonAnswer(202, { runId, status: "paused", pausedAt: formatTimestamp(clock.now()) }),
       );
     },
   }),
@@ -136,7 +142,7 @@ export const runRoutes: readonly Route[] = [
     answer: z.object({ runId: z.string(), status: z.literal("running"), resumedAt: z.string() }),
     handle: async (ask, { host, clock }) =>
       answerFromOutcome(await host.resume(ask.caller, ask.param("runId")), ({ runId }) =>
-        createJsonAnswer(202, { runId, status: "running", resumedAt: isoTimestamp(clock.now()) }),
+        createJsonAnswer(202, { runId, status: "running", resumedAt: formatTimestamp(clock.now()) }),
       ),
   }),
   route({

@@ -1,6 +1,6 @@
 /** Owns: where the log of a forked run comes from, and whose ids its events have (docs/adr/0013). */
 import { z } from "zod";
-import { coordinationIdSchema, eventIdAt, type CoordinationId, type EventId } from "../ids.ts";
+import { coordinationIdSchema, createEventId, type CoordinationId, type EventId } from "../ids.ts";
 import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
 
 export const forkModeSchema = z.enum(["replay", "branch"]);
@@ -32,5 +32,5 @@ export type RunOrigin = z.infer<typeof runOriginSchema>;
 /** The id of the event at a place in a run's log, which is its source's for what was taken from there. */
 export function findEventId(runId: CoordinationId, origin: RunOrigin | undefined, at: number): EventId {
   const owner = origin?.ids.find(({ before }) => at < before)?.runId ?? runId;
-  return eventIdAt(owner, at);
+  return createEventId(owner, at);
 }

@@ -74,7 +74,7 @@ export const workflowDefinitionSchema = z.looseObject({
     // The official pattern has no dots; clients that register workflows by the protocol's seam use them.
     .regex(/^[a-z][a-z0-9_.-]*$/)
     .max(128),
-  name: name,
+  name,
   version: z.string().min(1),
   nodes: z.array(node).min(1).max(WORKFLOW_BOUNDS.nodesMax),
   edges: z.array(edge).max(WORKFLOW_BOUNDS.edgesMax).default([]),

@@ -19,11 +19,9 @@ import type { RunEvent } from "../../contracts/run-event.ts";
 import { listApprovedReviews } from "../../dispatch/conflict-questions.ts";
 import type { OpenCoordination } from "../../ledger/state.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
-import type { InTurn } from "./arbiter-state.ts";
-import type { Arbitration } from "./arbiter-state.ts";
+import type { InTurn, Arbitration } from "./arbiter-state.ts";
 import { assessCall, withoutMerges } from "./assess-call.ts";
-import { type Assessed } from "./assessed-target.ts";
-import { type LocatedTarget } from "./assessed-target.ts";
+import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 import { claimApproved } from "./claim-over.ts";
 import {
   describeGivenUpAttempt,

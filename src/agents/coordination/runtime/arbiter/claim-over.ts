@@ -30,12 +30,12 @@ export async function claimOver(
   // Also who claimed it while people thought about it.
   await endWithin(arbiter, { claims: others, resource, because: "preempted" });
   const state = await arbiter.runs.state(runId);
-  const held =
+  const claimed =
     state.kind === "open"
       ? await findClaimOfRequester(arbiter, { runId, stepId, state }, { resource, now })
       : undefined;
-  const claim = { token: held?.token ?? lastToken + 1, expiresAtMs };
-  return { claim, ...(held && { held }) };
+  const claim = { token: claimed?.token ?? lastToken + 1, expiresAtMs };
+  return { claim, ...(claimed && { held: claimed }) };
 }
 
 export function approvalOf(conflictId: string, claim: NonNullable<SettleReview["claim"]>): SettleReview {

@@ -12,7 +12,7 @@ import {
   type PluginRuling,
 } from "../../contracts/arbitration.ts";
 import type { ResourceContest } from "../../contracts/commands.ts";
-import { invariant } from "../../contracts/errors.ts";
+import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, OWNER_STEP_ID, type AgentId, type EpochMs } from "../../contracts/ids.ts";
 import { isRequester } from "../../arbitration/arbitrate.ts";
 import type { ContestSaid, ContestSide, PluginContest, PluginHooks } from "../environment/plugin-hooks.ts";
@@ -104,7 +104,7 @@ async function questionOf(
     return { ...claimFields, ...(agentId && { agentId }) };
   };
   const requester = claims.find((claim) => isOf(participant, claim));
-  invariant(requester !== undefined, "A1: the requester is one of the claims");
+  assertInvariant(requester !== undefined, "A1: the requester is one of the claims");
   const holders = claims.filter((claim) => claim !== requester);
   return {
     coordinationId: runId,

@@ -2,7 +2,7 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { Command, ResourceRequest } from "../../contracts/commands.ts";
-import { CoordinationError, invariant, isCoordinationError } from "../../contracts/errors.ts";
+import { CoordinationError, assertInvariant, isCoordinationError } from "../../contracts/errors.ts";
 import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import { isContested, findOpenReview, findSameConflict } from "../../dispatch/conflict-facts.ts";
 import type { Coordination } from "../../ledger/state.ts";
@@ -11,7 +11,7 @@ import type { Arbitration } from "./arbiter-state.ts";
 import { recordChanges } from "./record-changes.ts";
 import { ruleAgainAfterRace } from "./ruling-again.ts";
 import { contentOf } from "./assess-call.ts";
-import { type Assessed } from "./assessed-target.ts";
+import type { Assessed } from "./assessed-target.ts";
 import {
   describeOpenQuestions,
   recordRefusedSentence,
@@ -124,7 +124,7 @@ function findLostTarget({ assessed }: Ruled): Assessed {
     assessed.find(({ ruling }) => ruling?.kind === "refused") ??
     reviews.find(({ request }) => !request.contest?.asksPeople) ??
     reviews[0];
-  invariant(refusals !== undefined, "A3: a refused call has a ruling");
+  assertInvariant(refusals !== undefined, "A3: a refused call has a ruling");
   return refusals;
 }
 
@@ -158,7 +158,7 @@ export async function openReview(arbiter: Arbitration, ruled: Ruled): Promise<Wr
   const { participant, assessed } = ruled;
   const submitted = await submitRequests(arbiter, ruled);
   if (submitted?.kind === "refused") return refuseUnrecorded(submitted);
-  invariant(submitted !== undefined, "A3: a reviewed call has a ruling");
+  assertInvariant(submitted !== undefined, "A3: a reviewed call has a ruling");
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
   const questions = new Map(
     reviews.flatMap(({ request: { resource } }) => {

@@ -2,8 +2,7 @@
 import type { MergeEvidence } from "../../contracts/arbitration.ts";
 import type { FileLook } from "../../ports/resource-files.ts";
 import type { ArbiterParts } from "./arbiter-parts.ts";
-import type { Assessed } from "./assessed-target.ts";
-import type { LocatedTarget } from "./assessed-target.ts";
+import type { Assessed, LocatedTarget } from "./assessed-target.ts";
 import type { Opposition } from "./find-opposition.ts";
 import { mergeChange, type MergedChange } from "./merge-change.ts";
 import type { ChangeUnderWay } from "./writes-under-way.ts";

@@ -7,7 +7,7 @@ import {
   type StepError,
   type Usage,
 } from "../../contracts/fact-fields.ts";
-import { unreachable } from "../../contracts/errors.ts";
+import { assertNever } from "../../contracts/errors.ts";
 import type { StepId } from "../../contracts/ids.ts";
 import type { ChildEnding } from "../../contracts/observation.ts";
 import { findHeldBack, isOnlyPlaceholders, replaceHeldBack } from "../../gates/placeholder.ts";
@@ -52,7 +52,7 @@ export async function outcomeOf(
         ending,
       );
     default:
-      return unreachable(ending.outcome, "child outcome");
+      return assertNever(ending.outcome, "child outcome");
   }
 }
 

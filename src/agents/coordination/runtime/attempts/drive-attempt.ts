@@ -26,6 +26,7 @@ import {
 } from "./prepare-attempt.ts";
 import type { Submitted } from "../log/run-log.ts";
 import { chooseRunner, type RuntimeParts } from "../environment/runtime-parts.ts";
+import { describeError } from "../../std/describe-error.ts";
 
 /** A start that has not answered by then, beyond what the host is given to acknowledge, may have happened. */
 const START_GRACE_MS = 15_000;
@@ -193,7 +194,7 @@ async function stopIfOver(drive: Drive, { runner, attempt, step }: Current): Pro
     await drive.parts.runs.settled(drive.runId);
     if (!(await readCurrentAttempt(drive))) await runner.cancel(attempt);
   } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = describeError(error);
     drive.parts.logger.warn(
       { runId: drive.runId, stepId: drive.stepId },
       `could not stop a late agent: ${message}`,
@@ -271,7 +272,7 @@ function createSharedWait({ parts, signal, runId, stepId }: Drive): WaitForEnd {
     try {
       return await runner.follow(attempt, signal);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
+      const message = describeError(error);
       parts.logger.warn({ runId, stepId }, `the runner cannot wait for the agent: ${message}`);
       return { kind: "unknown" };
     } finally {

@@ -1,7 +1,7 @@
 /** Owns: what an attempt of a planned step is told, and in which session it runs. Both follow from the ledger alone. */
 import type { ContentRef } from "../../contracts/fact-fields.ts";
-import { idempotencyKey, type SessionKey, type StepId } from "../../contracts/ids.ts";
-import { invariant, isCoordinationError } from "../../contracts/errors.ts";
+import { createIdempotencyKey, type SessionKey, type StepId } from "../../contracts/ids.ts";
+import { assertInvariant, isCoordinationError } from "../../contracts/errors.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
 import { isPlanned, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
 import { isDelivery } from "../../ledger/plan-progress.ts";
@@ -68,7 +68,7 @@ async function createInstruction(
   const graph = await findKeptGraph(parts, state);
   if (!graph) return { kind: "unfillable", why: "the text of the plan is not kept any more" };
   const compiled = graph.stepOf.get(step.spec.stepId);
-  invariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
+  assertInvariant(compiled !== undefined, `the plan has no step ${step.spec.stepId}`);
   if (compiled.bindings.length === 0)
     return createTextMessage(parts, instructionOf(compiled.task, compiled.input));
   // Outputs can be read once they are on disk.
@@ -166,7 +166,7 @@ export function chooseSession(
   const isRevised =
     phase.status === "backoff" && phase.revision !== undefined && attempt === phase.attempt + 1;
   if (isRevised && phase.child && isSessionKept({ spec })) return phase.child.childSessionKey;
-  const key = idempotencyKey(state.coordinationId, spec.stepId, attempt);
+  const key = createIdempotencyKey(state.coordinationId, spec.stepId, attempt);
   const kind = spec.runner === "acp_stdio" ? "acp-stdio" : "subagent";
   return `agent:${spec.agentId}:${kind}:coord-${refOf(key).sha256.slice(0, 32)}` as SessionKey;
 }
@@ -177,7 +177,7 @@ export function attemptOf({ coordinationId }: OpenCoordination, { spec, phase }:
   if (!childSessionKey || !("dispatchedAtMs" in phase)) return undefined;
   const childRunId = childOf(phase)?.childRunId;
   return {
-    idempotencyKey: idempotencyKey(coordinationId, spec.stepId, phase.attempt),
+    idempotencyKey: createIdempotencyKey(coordinationId, spec.stepId, phase.attempt),
     agentId: spec.agentId,
     childSessionKey,
     ...(childRunId && { childRunId }),

@@ -4,14 +4,14 @@
  */
 import {
   addMs,
-  idempotencyKey,
+  createIdempotencyKey,
   type CoordinationId,
   type EpochMs,
   type IdempotencyKey,
 } from "../../contracts/ids.ts";
 import { isCoordinationError } from "../../contracts/errors.ts";
 import { findNextDeadline, planDispatch, planRecovery, type Effect } from "../../dispatch/plan-dispatch.ts";
-import { type Capacity } from "../../dispatch/capacity.ts";
+import type { Capacity } from "../../dispatch/capacity.ts";
 import type { RunStep } from "../../dispatch/plan-effects.ts";
 import type { Coordination, OpenCoordination } from "../../ledger/state.ts";
 import type { LaneRequest, LaneRunner, LaneSlot } from "../../ports/lane-runner.ts";
@@ -25,6 +25,7 @@ import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
 import type { SpawnGate } from "../spawns/spawn-gate.ts";
+import { describeError } from "../../std/describe-error.ts";
 
 /** A start that has not answered by then is not waited for before its agent is stopped. */
 const START_MS_MAX = 10_000;
@@ -383,7 +384,7 @@ function createRecoveryPlan(parts: DispatcherParts): Plan {
         effect.kind === "askHost" && state.kind === "open" ? state.steps.get(effect.stepId) : undefined;
       if (!step) continue;
       const { stepId, sourceSession } = step.spec;
-      gate.occupy(idempotencyKey(state.coordinationId, stepId, step.phase.attempt), sourceSession);
+      gate.occupy(createIdempotencyKey(state.coordinationId, stepId, step.phase.attempt), sourceSession);
     }
     return effects;
   };
@@ -391,5 +392,5 @@ function createRecoveryPlan(parts: DispatcherParts): Plan {
 
 function describe(error: unknown): { code: string; message: string } {
   const code = isCoordinationError(error) ? error.code : "UNKNOWN";
-  return { code, message: error instanceof Error ? error.message : String(error) };
+  return { code, message: describeError(error) };
 }

@@ -9,9 +9,14 @@ import {
 } from "../../contracts/ids.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import { envelopeOf } from "../../dispatch/envelope-of.ts";
-import type { AskHost, CloseReview, Effect, StopObserved } from "../../dispatch/plan-dispatch.ts";
+import {
+  type AskHost,
+  type CloseReview,
+  type Effect,
+  type StopObserved,
+  isContinuedByUs,
+} from "../../dispatch/plan-dispatch.ts";
 import type { EndCoordination } from "../../dispatch/capacity.ts";
-import { isContinuedByUs } from "../../dispatch/plan-dispatch.ts";
 import { ruleOnObservation } from "../../dispatch/rule-on-observation.ts";
 import { childOf, openStepsOf, type Coordination, type OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";

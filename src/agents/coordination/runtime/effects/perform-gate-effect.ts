@@ -1,5 +1,5 @@
 /** Owns: what each effect on held results, questions and tellings does. Every one may be cut off at any line and done again. */
-import { unreachable } from "../../contracts/errors.ts";
+import { assertNever } from "../../contracts/errors.ts";
 import type { GateEffect } from "../../dispatch/gate-effects.ts";
 import type { Effect } from "../../dispatch/plan-dispatch.ts";
 import type { Coordination } from "../../ledger/state.ts";
@@ -41,6 +41,6 @@ export async function performGateEffect(
       return;
     }
     default:
-      return unreachable(effect, "effect of a gate");
+      return assertNever(effect, "effect of a gate");
   }
 }

@@ -1,10 +1,10 @@
 /** Owns: what each effect on a plan does, but for running its steps. Every one may be cut off at any line and done again. */
 import type { Command } from "../../contracts/commands.ts";
-import { unreachable } from "../../contracts/errors.ts";
+import { assertNever } from "../../contracts/errors.ts";
 import { stepError } from "../../contracts/fact-fields.ts";
 import type { AdmitSteps, PlanEffect, RunStep, StopStep, StopStray } from "../../dispatch/plan-effects.ts";
 import { isPlanned, mustStop, type PlannedCoordination } from "../../dispatch/plan-rules.ts";
-import { idempotencyKey } from "../../contracts/ids.ts";
+import { createIdempotencyKey } from "../../contracts/ids.ts";
 import type { Coordination, Step } from "../../ledger/state.ts";
 import type { Cancellation, Observation } from "../../contracts/observation.ts";
 import type { AgentRunner, Attempt } from "../../ports/agent-runner.ts";
@@ -42,7 +42,7 @@ export async function performPlanEffect(
     case "stopStray":
       return stopStray(parts, state, effect);
     default:
-      return unreachable(effect, "effect on a plan");
+      return assertNever(effect, "effect on a plan");
   }
 }
 
@@ -150,7 +150,7 @@ async function stopStray(parts: EffectParts, planned: PlannedCoordination, effec
   if (!state || !stray || !spec) return;
   const { dispatchedAtMs, childRunId } = stray;
   const stoppedAttempt: Attempt = {
-    idempotencyKey: idempotencyKey(state.coordinationId, stepId, attempt),
+    idempotencyKey: createIdempotencyKey(state.coordinationId, stepId, attempt),
     agentId: spec.agentId,
     childSessionKey,
     dispatchedAtMs,

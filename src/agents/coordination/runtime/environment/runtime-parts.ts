@@ -1,5 +1,5 @@
 /** Owns: what the parts of the runtime share. */
-import { invariant } from "../../contracts/errors.ts";
+import { assertInvariant } from "../../contracts/errors.ts";
 import type { ContentRef, RunnerKind, StepAdmitted } from "../../contracts/fact-fields.ts";
 import type { AgentId, CoordinationId } from "../../contracts/ids.ts";
 import type { Coordination } from "../../ledger/state.ts";
@@ -57,7 +57,7 @@ export function chooseRunner(
   { runners }: Pick<PlanParts, "runners">,
   { stepId, runner }: StepAdmitted,
 ): AgentRunner {
-  invariant(runner !== "acp", `step ${stepId} is of a plan and cannot run in ${runner}`);
+  assertInvariant(runner !== "acp", `step ${stepId} is of a plan and cannot run in ${runner}`);
   return runners[runner];
 }
 

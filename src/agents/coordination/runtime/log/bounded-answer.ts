@@ -1,6 +1,7 @@
 import { addMs } from "../../contracts/ids.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
+import { describeError } from "../../std/describe-error.ts";
 
 export interface Waiting {
   readonly clock: Clock;
@@ -24,7 +25,7 @@ export async function askWithin<T>(
   try {
     return await Promise.race([ask(), giveUp.promise]);
   } catch (error) {
-    logger.warn({}, `no usable answer: ${error instanceof Error ? error.message : String(error)}`);
+    logger.warn({}, `no usable answer: ${describeError(error)}`);
     return otherwise;
   } finally {
     cancel();

@@ -13,7 +13,7 @@ import type {
 import type { FactPayloads } from "../../contracts/facts.ts";
 import type { CriterionMet, Finding, VerificationFailure } from "../../contracts/verification.ts";
 import {
-  idempotencyKey,
+  createIdempotencyKey,
   type AgentId,
   type CoordinationId,
   type EpochMs,
@@ -171,7 +171,7 @@ function viewStep(coordinationId: CoordinationId, { spec, phase, admittedAtMs, r
     agentId: spec.agentId,
     runner: spec.runner,
     ...viewChild(phase),
-    idempotencyKey: idempotencyKey(coordinationId, spec.stepId, phase.attempt),
+    idempotencyKey: createIdempotencyKey(coordinationId, spec.stepId, phase.attempt),
     sourceSession: spec.sourceSession,
     priority: spec.priority,
     deliveryMode: spec.deliveryMode,

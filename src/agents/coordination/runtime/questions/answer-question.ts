@@ -5,9 +5,8 @@ import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts"
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
 import type { Coordination, Escalation, OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
-import type { Json, JsonObject } from "../../plan/step-graph.ts";
+import { type Json, type JsonObject, isJsonObject } from "../../plan/step-graph.ts";
 import { isWithinOutputBounds } from "../../plan/read-outputs.ts";
-import { isJsonObject } from "../../plan/step-graph.ts";
 import type { ContentInput } from "../../ports/content-store.ts";
 import { contentFromOutputs } from "../attempts/attempt-outcome.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
@@ -26,6 +25,7 @@ import { questionPolicyOf } from "./question-policy.ts";
 import { writeQuestion } from "./question-text.ts";
 import { answerSentence } from "./telling-message.ts";
 import { findTextProblem } from "./text-problem.ts";
+import { describeError } from "../../std/describe-error.ts";
 
 export interface QuestionParts extends RuntimeParts {
   readonly newCoordinationId: () => CoordinationId;
@@ -287,6 +287,6 @@ async function lookAgain({ runs, watch, logger }: QuestionParts, runId: Coordina
   try {
     watch(await runs.state(runId));
   } catch (error) {
-    logger.warn({ runId }, `could not look again: ${error instanceof Error ? error.message : String(error)}`);
+    logger.warn({ runId }, `could not look again: ${describeError(error)}`);
   }
 }

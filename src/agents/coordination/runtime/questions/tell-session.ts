@@ -77,7 +77,7 @@ function answer<T>(parts: TellParts, ask: () => Promise<T>, otherwise: T): Promi
 }
 
 /** The same telling has the same key, also after a restart. */
-export function keyOfTelling(coordinationId: CoordinationId, tellingId: string): IdempotencyKey {
+export function createTellingKey(coordinationId: CoordinationId, tellingId: string): IdempotencyKey {
   return `${coordinationId}:${tellingId}${TOLD}` as IdempotencyKey;
 }
 
@@ -90,7 +90,7 @@ export function isTellingKey(runId: string): boolean {
 
 async function orderFor(parts: TellParts, state: OpenCoordination, telling: Telling): Promise<Order> {
   const { coordinationId, created } = state;
-  const key = keyOfTelling(coordinationId, telling.tellingId);
+  const key = createTellingKey(coordinationId, telling.tellingId);
   const hash = parts.refOf(key).sha256;
   return {
     idempotencyKey: key,

@@ -1,6 +1,6 @@
 /** Owns: what a session is told. What agents and people wrote is quoted as data, bounded, and never an instruction of ours. */
 import { BOUNDS } from "../../contracts/bounds.ts";
-import { unreachable } from "../../contracts/errors.ts";
+import { assertNever } from "../../contracts/errors.ts";
 import type { Escalation, OpenCoordination, Step, Telling } from "../../ledger/state.ts";
 import type { ContentStore } from "../../ports/content-store.ts";
 import { quoteUnlessPlain } from "./plain-text.ts";
@@ -21,7 +21,7 @@ export function formatTelling(
     case "answer":
       return answerMessage(parts, state.escalations.get(of.escalationId));
     default:
-      return unreachable(of, "telling");
+      return assertNever(of, "telling");
   }
 }
 

@@ -7,7 +7,7 @@
 import { BOUNDS } from "../../contracts/bounds.ts";
 import type { AdmitSpawn, Command } from "../../contracts/commands.ts";
 import type { CoordinationEnvelope } from "../../contracts/envelope.ts";
-import { invariant } from "../../contracts/errors.ts";
+import { assertInvariant } from "../../contracts/errors.ts";
 import type { QuestionPolicy } from "../../contracts/escalation.ts";
 import type { RunnerKind } from "../../contracts/fact-fields.ts";
 import type { Gate } from "../../contracts/verification.ts";
@@ -87,7 +87,7 @@ function admissionOf(submitted: Submitted): Admission {
   if (submitted.kind === "refused")
     return { kind: "refused", code: submitted.code, reason: submitted.reason };
   const envelope = submitted.stepId && envelopeOf(submitted.state, submitted.stepId);
-  invariant(envelope !== undefined, "an admitted spawn has a step");
+  assertInvariant(envelope !== undefined, "an admitted spawn has a step");
   return { kind: "admitted", envelope, state: submitted.state };
 }
 

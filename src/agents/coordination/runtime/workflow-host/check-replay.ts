@@ -8,9 +8,9 @@ import { readWorkflowDefinition } from "../../contracts/workflows/workflow-defin
 import type { WorkflowStore } from "../../ports/workflow-store.ts";
 import { beginWorkflow } from "../../workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../workflow/state/graph.ts";
-import { type NodeGraph } from "../../workflow/state/node-graph.ts";
+import type { NodeGraph } from "../../workflow/state/node-graph.ts";
 import type { WorkflowSettings } from "../../workflow/node-contract/node-type.ts";
-import { copied, replayed, type Replayed } from "../../workflow/replay-workflow.ts";
+import { copyRecorded, replayRecorded, type Replayed } from "../../workflow/replay-workflow.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 
 export interface CheckedRun {
@@ -79,7 +79,7 @@ async function derive(store: Store, begun: WorkflowRun, deriving: Deriving): Pro
     const events = await store.read(run.runId, { from: run.nextSequence, limit: wanted });
     const recorded = { events, isAll: run.nextSequence + events.length >= length };
     const parts = { graph, settings, derivesFrom, ...(askedNode !== undefined && { asked: askedNode }) };
-    const part: Replayed = copied(run, derivesFrom, recorded) ?? replayed(run, parts, recorded);
+    const part: Replayed = copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, parts, recorded);
     ({ run } = part);
     if (part.then.kind === "diverged") return { run, difference: describeDivergence(part.then.divergence) };
     if (part.then.kind === "over") return { run };

@@ -5,7 +5,7 @@
  * R1 Only callers of one tenant see them. R2 What is shown is free of content, as the log is: no variables, no texts.
  */
 import { BOUNDS } from "../../contracts/bounds.ts";
-import { isoTimestamp, type CoordinationId, type StepId } from "../../contracts/ids.ts";
+import { formatTimestamp, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import type { RunEvent } from "../../contracts/run-event.ts";
 import type { CoordinationStatus } from "../../contracts/coordination-summary.ts";
 import type { WorkflowStatus } from "../../contracts/workflows/workflow-summary.ts";
@@ -103,14 +103,14 @@ async function readSnapshot(
   const { parent, ownerAgent } = payload;
   const status = statusOf(view);
   const question = openQuestions(view)[0];
-  const endedAt = view.endedAtMs === undefined ? undefined : isoTimestamp(view.endedAtMs);
+  const endedAt = view.endedAtMs === undefined ? undefined : formatTimestamp(view.endedAtMs);
   return createDone({
     runId,
     workflowId: WORKFLOW_IDS[payload.origin],
     status,
     owner: { tenant: parts.tenant, principal: `agent:${ownerAgent}` },
     ...(question && status.startsWith("waiting-") && { currentNodeId: nodeOf(question) }),
-    startedAt: isoTimestamp(view.createdAtMs),
+    startedAt: formatTimestamp(view.createdAtMs),
     ...(endedAt !== undefined && { completedAt: endedAt, endedAt }),
     inputs: {},
     variables: {},
@@ -161,7 +161,7 @@ function interruptOf({ coordinationId }: CoordinationView, question: QuestionVie
     kind,
     key: escalationId,
     data: questionOf(question),
-    expiresAt: isoTimestamp(deadlineAtMs),
+    expiresAt: formatTimestamp(deadlineAtMs),
   };
 }
 

@@ -5,7 +5,7 @@ import { cancel, endOrphan, pause, resume } from "./requests/control-runs.ts";
 import { createInventoryEntry } from "./records/agent-inventory.ts";
 import { createRun, refusalOf, refuse } from "./driving/create-run.ts";
 import { forkRun } from "./requests/fork-run.ts";
-import { type Hosting } from "./requests/hosting.ts";
+import type { Hosting } from "./requests/hosting.ts";
 import { createHosting } from "./requests/create-hosting.ts";
 import { answer, inspectToken, resolveToken } from "./requests/interrupts.ts";
 import { acceptedOf, readAncestry, readEvents, readSnapshot } from "./requests/read-runs.ts";

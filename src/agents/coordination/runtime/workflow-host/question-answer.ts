@@ -2,7 +2,8 @@
 import type { AnswerKind } from "../../contracts/escalation.ts";
 import { isGiven, readAction } from "../../workflow/state/answer-words.ts";
 import { readClarification } from "../../workflow/state/clarification-answers.ts";
-import { isRecord, type Values } from "../../workflow/state/values.ts";
+import type { Values } from "../../workflow/state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 export type QuestionAnswer =
   { readonly answer: AnswerKind; readonly text?: string } | { readonly refused: string };

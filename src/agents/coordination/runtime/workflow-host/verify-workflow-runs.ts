@@ -10,7 +10,8 @@ import type { WorkflowEntry, WorkflowStore } from "../../ports/workflow-store.ts
 import { beginWorkflow, evolveWorkflow } from "../../workflow/state/evolve-workflow.ts";
 import { summarizeRun } from "../../workflow/state/run-view.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
-import { sameValue } from "../../workflow/state/values.ts";
+import { isSameValue } from "../../workflow/state/values.ts";
+import { describeError } from "../../std/describe-error.ts";
 
 const PAGE = 500;
 const PROBLEMS_MAX = 200;
@@ -60,7 +61,7 @@ async function verifyOnce(store: Store, entry: WorkflowEntry): Promise<StoredPro
     await readAll(store, entry, check);
   } catch (error) {
     const isUnreadable = isCoordinationError(error) && error.code === "EVENT_UNREADABLE";
-    const message = error instanceof Error ? error.message : String(error);
+    const message = describeError(error);
     const kind = isUnreadable ? "event_unreadable" : "fold_failed";
     return [...check.problems, { kind, message, runId, sequence: check.run?.nextSequence ?? 0 }];
   }
@@ -110,7 +111,7 @@ async function checkTaken(
   const source = await store.read(origin.sourceRunId, range).catch(() => []);
   for (const [index, { runId: _, ...event }] of source.entries()) {
     const { runId = "", ...ownFields } = takenEvents[index] ?? {};
-    if (sameValue(ownFields, event)) continue;
+    if (isSameValue(ownFields, event)) continue;
     const message = `event ${event.sequence} is not that of its source ${origin.sourceRunId}`;
     problems.push({ kind: "event_forged", message, runId, sequence: event.sequence });
   }
@@ -118,7 +119,7 @@ async function checkTaken(
 
 /** The driver is whoever was at it last, which the log does not tell. */
 function checkSummary({ run }: Check, { runId, summary }: WorkflowEntry): StoredProblem[] {
-  return run && sameValue(summarizeRun(run, summary.driver), summary)
+  return run && isSameValue(summarizeRun(run, summary.driver), summary)
     ? []
     : [{ kind: "index_differs", message: "the summary is not what the log folds to", runId }];
 }

@@ -1,6 +1,7 @@
 /** Owns: the tools of this host that need no server: what they are to an agent, and how their arguments are read. */
 import type { BoundTool } from "../../contracts/workflows/agent-events.ts";
-import { isRecord, type Values } from "../state/values.ts";
+import type { Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 export const MEMORY_READ = "openwop:memory.read";
 export const MEMORY_WRITE = "openwop:memory.write";
@@ -49,16 +50,16 @@ export const NATIVE_TOOLS: readonly NativeTool[] = [
 const CALL_CHARS_MAX = 64;
 
 /** As a model may name it: unlike the names that are taken. */
-export function callNameOf(id: string, taken: ReadonlySet<string>): string {
+export function chooseCallName(id: string, takenNames: ReadonlySet<string>): string {
   const plain = id.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, CALL_CHARS_MAX);
   for (let more = 2, name = plain; ; more += 1) {
-    if (!taken.has(name)) return name;
+    if (!takenNames.has(name)) return name;
     name = `${plain.slice(0, CALL_CHARS_MAX - 4)}_${more}`;
   }
 }
 
 /** The tool that a model means, which may leave away what stands before the name. */
-export function toolCalled(tools: readonly BoundTool[], call: string): BoundTool | undefined {
+export function findCalledTool(tools: readonly BoundTool[], call: string): BoundTool | undefined {
   const exact = tools.find((tool) => tool.call === call || tool.id === call);
   if (exact) return exact;
   const [only, ...others] = tools.filter(({ id, tool }) => tool === call || id.endsWith(`:${call}`));
@@ -91,7 +92,7 @@ export interface HandoffAsked {
 
 const REASON_CHARS_MAX = 1_000;
 
-export function handoffIn({ toAgentId, task, reason }: Values): HandoffAsked | undefined {
+export function readHandoff({ toAgentId, task, reason }: Values): HandoffAsked | undefined {
   if (typeof toAgentId !== "string" || toAgentId === "") return undefined;
   return {
     toAgentId,
@@ -114,6 +115,6 @@ export function asInputs(task: unknown): Values {
 }
 
 /** A task under the name `task` may be meant as the task itself. */
-export function innerTask(task: unknown): unknown {
+export function unwrapTask(task: unknown): unknown {
   return isRecord(task) && Object.keys(task).length === 1 ? task["task"] : undefined;
 }

@@ -1,5 +1,5 @@
 /** Owns: the object in a model's answer, which may stand in a fence or between words. */
-export function jsonIn(text: string): unknown {
+export function findJson(text: string): unknown {
   const from = text.indexOf("{");
   const to = text.lastIndexOf("}");
   if (from === -1 || to <= from) return undefined;

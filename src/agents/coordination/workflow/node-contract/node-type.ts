@@ -9,13 +9,11 @@ import type {
   WorkflowPayloads,
 } from "../../contracts/workflows/workflow-events.ts";
 import type { PlannedUpdate, WorkspaceContent } from "../../contracts/workflows/workspace.ts";
-import type { AgentEffect, AgentOutcome } from "./agent-effects.ts";
-import type { GraphNode } from "../state/node-graph.ts";
-import type { NodeGraph } from "../state/node-graph.ts";
+import type { AgentEffect, AgentOutcome, ModelAsked } from "./agent-effects.ts";
+import type { GraphNode, NodeGraph } from "../state/node-graph.ts";
 import { eventIdOf, type NodeRun, type WorkflowRun } from "../state/workflow-state.ts";
 import type { TurnAsk } from "./turn-inputs.ts";
 import type { Values } from "../state/values.ts";
-import type { ModelAsked } from "./agent-effects.ts";
 
 /** What the operator allows, and what the host is, as far as runs depend on it. */
 export interface WorkflowSettings {
@@ -45,7 +43,7 @@ export interface NodeView {
   readonly run: WorkflowRun;
   readonly graph: NodeGraph;
   readonly node: GraphNode;
-  readonly own: NodeRun;
+  readonly nodeRun: NodeRun;
   readonly now: EpochMs;
   readonly settings: WorkflowSettings;
 }
@@ -284,16 +282,16 @@ export interface NodeType {
 }
 
 /** The id that the draft at `index` of a batch will have, for what another one of the batch is caused by. */
-export function idOfDraft({ run }: Pick<NodeView, "run">, index: number): EventId {
+export function draftIdOf({ run }: Pick<NodeView, "run">, index: number): EventId {
   return eventIdOf(run, run.nextSequence + index);
 }
 
 export function agentIdOf({ node: { node } }: NodeView): string {
-  const own = node.agent?.agentId ?? node.config["agentId"];
-  return typeof own === "string" && own.length >= 3 ? own : `node:${node.id}`;
+  const agentId = node.agent?.agentId ?? node.config["agentId"];
+  return typeof agentId === "string" && agentId.length >= 3 ? agentId : `node:${node.id}`;
 }
 
 /** Names the node in an event. */
-export function of<T extends WorkflowDraft>(view: { readonly own: NodeRun }, draft: T): T {
-  return { nodeId: view.own.nodeId, ...draft };
+export function withNodeId<T extends WorkflowDraft>(view: { readonly nodeRun: NodeRun }, draft: T): T {
+  return { nodeId: view.nodeRun.nodeId, ...draft };
 }

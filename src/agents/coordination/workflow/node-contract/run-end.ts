@@ -3,12 +3,13 @@ import { addMs, type EpochMs } from "../../contracts/ids.ts";
 import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeGraph } from "../state/node-graph.ts";
 import type { WorkflowSettings } from "./node-type.ts";
-import { handlesFailure } from "../state/edges.ts";
-import { closing } from "../state/invocation.ts";
+import { isHandlingFailure } from "../state/edges.ts";
+import { draftClosings } from "../state/invocation.ts";
 import { isAtWork, type NodeRun, type WorkflowRun } from "../state/workflow-state.ts";
 import type { Values } from "../state/values.ts";
 
-interface Ending {
+/** A run that may be at its end, with what bounds it. */
+export interface Ending {
   readonly run: WorkflowRun;
   readonly graph: NodeGraph;
   readonly settings: WorkflowSettings;
@@ -16,48 +17,48 @@ interface Ending {
 }
 
 /** A failure that nobody takes, or a supervisor's `terminate`: the run ends though other nodes could go on. */
-export function earlyEnd(ending: Ending): WorkflowDraft[] {
+export function draftEarlyEnd(ending: Ending): WorkflowDraft[] {
   const { run, graph } = ending;
   for (const node of run.nodes.values())
-    if (node.status === "failed" && !taken(graph, node)) return failed(ending, node);
+    if (node.status === "failed" && !isFailureHandled(graph, node)) return draftFailedRun(ending, node);
   const last = run.orchestrator.last;
   return last?.decision.kind === "terminate"
-    ? [...stopped(run, "the supervisor ended the run"), completed(ending)]
+    ? [...draftStop(run, "the supervisor ended the run"), draftCompletedRun(ending)]
     : [];
 }
 
-function taken(graph: NodeGraph, { nodeId }: NodeRun): boolean {
+function isFailureHandled(graph: NodeGraph, { nodeId }: NodeRun): boolean {
   const node = graph.nodes.get(nodeId);
-  return node !== undefined && handlesFailure(node);
+  return node !== undefined && isHandlingFailure(node);
 }
 
 /** Nothing is at work and nothing can be started. */
 export function endRun(ending: Ending): WorkflowDraft[] {
-  return [completed(ending)];
+  return [draftCompletedRun(ending)];
 }
 
-function failed(ending: Ending, { nodeId, error }: NodeRun): WorkflowDraft[] {
-  const known = error ?? { code: "node_failed", message: `node ${nodeId} failed` };
+function draftFailedRun(ending: Ending, { nodeId, error }: NodeRun): WorkflowDraft[] {
+  const reported = error ?? { code: "node_failed", message: `node ${nodeId} failed` };
   return [
-    ...stopped(ending.run, `node ${nodeId} failed`),
+    ...draftStop(ending.run, `node ${nodeId} failed`),
     {
       type: "run.failed",
-      payload: { error: known, failedNodeId: nodeId, durationMs: durationOf(ending) },
+      payload: { error: reported, failedNodeId: nodeId, durationMs: durationOf(ending) },
     },
   ];
 }
 
 /** What is still at work is told that it ends. */
-export function stopped(run: WorkflowRun, reason: string): WorkflowDraft[] {
+export function draftStop(run: WorkflowRun, reason: string): WorkflowDraft[] {
   return [...run.nodes.values()]
     .filter(isAtWork)
     .flatMap(({ nodeId, invocation }): WorkflowDraft[] => [
-      ...closing(nodeId, invocation),
+      ...draftClosings(nodeId, invocation),
       { type: "node.cancelled", nodeId, payload: { nodeId, reason } },
     ]);
 }
 
-function completed(ending: Ending): WorkflowDraft {
+function draftCompletedRun(ending: Ending): WorkflowDraft {
   return {
     type: "run.completed",
     payload: { outputs: { ...outputsOf(ending) }, durationMs: durationOf(ending) },
@@ -70,17 +71,17 @@ function durationOf({ run, now }: Ending): number {
 
 /** Of the primary node, else of the one at the end, else of all at the ends by their ids. */
 function outputsOf({ run, graph }: Ending): Values {
-  const done = [...graph.nodes.values()].flatMap(({ node, outgoing }) => {
-    const own = run.nodes.get(node.id);
+  const endNodes = [...graph.nodes.values()].flatMap(({ node, outgoing }) => {
+    const nodeRun = run.nodes.get(node.id);
     const isEnd = outgoing.every(({ closesLoop }) => closesLoop);
-    return own?.status === "completed" ? [{ node, own, isEnd }] : [];
+    return nodeRun?.status === "completed" ? [{ node, own: nodeRun, isEnd }] : [];
   });
-  const primary = done.find(({ node }) => node.outputRole === "primary");
+  const primary = endNodes.find(({ node }) => node.outputRole === "primary");
   if (primary) return primary.own.outputs ?? {};
-  const ends = done.filter(({ isEnd }) => isEnd);
+  const ends = endNodes.filter(({ isEnd }) => isEnd);
   const [only] = ends;
   if (only && ends.length === 1) return only.own.outputs ?? {};
-  return Object.fromEntries(ends.map(({ node, own }) => [node.id, own.outputs ?? {}]));
+  return Object.fromEntries(ends.map(({ node, own: nodeRun }) => [node.id, nodeRun.outputs ?? {}]));
 }
 
 interface TimeLimit {
@@ -89,10 +90,10 @@ interface TimeLimit {
 
 /** The strictest of what the caller, the workflow and the host say. Waiting for people does not count. */
 function timeLimit({ run, graph, settings }: Ending): TimeLimit | undefined {
-  const asked = run.started.configurable?.["runTimeoutMs"];
+  const requestedMs = run.started.configurable?.["runTimeoutMs"];
   const limits = [
     settings.runDurationMsMax,
-    ...(typeof asked === "number" ? [asked] : []),
+    ...(typeof requestedMs === "number" ? [requestedMs] : []),
     ...(graph.timeoutMs ? [graph.timeoutMs] : []),
   ];
   return { limitMs: Math.min(...limits) };
@@ -111,7 +112,7 @@ export function isOverTime(ending: Ending): boolean {
   return deadline !== undefined && ending.now >= deadline;
 }
 
-export function overTime(ending: Ending): WorkflowDraft[] {
+export function draftTimeout(ending: Ending): WorkflowDraft[] {
   const { run, now } = ending;
   const limit = timeLimit(ending)?.limitMs ?? 0;
   const observed = now - run.startedAtMs - run.waitedMs;
@@ -121,7 +122,7 @@ export function overTime(ending: Ending): WorkflowDraft[] {
   };
   return [
     { type: "cap.breached", payload: { kind: "run-duration", limit, observed } },
-    ...stopped(run, "the run's time is over"),
+    ...draftStop(run, "the run's time is over"),
     { type: "run.failed", payload: { error, durationMs: durationOf(ending) } },
   ];
 }

@@ -4,10 +4,10 @@ import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts
 import type { NewInterrupt, NodeStep, NodeView } from "./node-type.ts";
 import { identityOf, type Interrupt } from "../state/workflow-state.ts";
 
-export function suspension({ run, own }: NodeView, asked: NewInterrupt): WorkflowDraft[] {
-  const { nodeId } = own;
-  const { kind, data, timeoutMs, resumeSchema, reason, agentId, threshold, observed } = asked;
-  const interruptId = `${nodeId}~${own.interrupts + 1}`;
+export function draftSuspension({ run, nodeRun }: NodeView, question: NewInterrupt): WorkflowDraft[] {
+  const { nodeId } = nodeRun;
+  const { kind, data, timeoutMs, resumeSchema, reason, agentId, threshold, observed } = question;
+  const interruptId = `${nodeId}~${nodeRun.interrupts + 1}`;
   const key = `${identityOf(run)}:${interruptId}`;
   return [
     {
@@ -39,6 +39,6 @@ export function suspension({ run, own }: NodeView, asked: NewInterrupt): Workflo
 }
 
 /** Until it is answered, or its time is over. */
-export function waitingFor({ atMs, timeoutMs }: Interrupt): NodeStep {
+export function waitForAnswer({ atMs, timeoutMs }: Interrupt): NodeStep {
   return timeoutMs ? { kind: "wait", atMs: addMs(atMs, timeoutMs) } : { kind: "wait" };
 }

@@ -9,9 +9,10 @@ import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts
 import type { NodeGraph } from "../state/node-graph.ts";
 import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
 import { reviewsOf } from "../state/review.ts";
-import { MASK, masked } from "../state/run-view.ts";
+import { MASK, maskSensitive } from "../state/run-view.ts";
 import type { WorkflowRun } from "../state/workflow-state.ts";
-import { isRecord, variablesOf, type Values } from "../state/values.ts";
+import { variablesOf, type Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 /** What is asked for, with the event of the run's log before which it is read. */
 export interface TurnAsk {
@@ -57,24 +58,25 @@ export const TURN_CHARS = {
 /** `clean` takes out of a text what no model may see. */
 export function turnText(inputs: TurnInputs, clean: (text: string) => string): string {
   const { run, graph, memory, workspace, transcript } = inputs;
-  const hidden = hiddenValues(run, graph);
-  const safe = (value: unknown): unknown => cleaned(value ?? null, (text) => clean(without(text, hidden)));
-  const shown = masked(variablesOf(run, graph), graph);
+  const hidden = listHiddenValues(run, graph);
+  const sanitize = (value: unknown): unknown =>
+    cleanValue(value ?? null, (text) => clean(without(text, hidden)));
+  const shown = maskSensitive(variablesOf(run, graph), graph);
   const state = {
     turn: run.orchestrator.decided + 1,
     variables: Object.fromEntries(
-      fitted(
-        Object.entries(shown).map(([name, value]) => [name, safe(value)] as const),
+      fitValues(
+        Object.entries(shown).map(([name, value]) => [name, sanitize(value)] as const),
         TURN_CHARS.variables,
       ),
     ),
     workers: workersOf(run),
     ...(run.reviews.size > 0 && { reviews: reviewsOf(run) }),
-    ...(memory && { memory: listed(memory.map(memoryItem), safe, TURN_CHARS.memory) }),
-    ...(workspace && { workspace: listed(workspace.map(fileItem), safe, TURN_CHARS.workspace) }),
-    transcript: listed(
-      transcript.map((event) => eventItem(event, graph)),
-      safe,
+    ...(memory && { memory: listItems(memory.map(createMemoryItem), sanitize, TURN_CHARS.memory) }),
+    ...(workspace && { workspace: listItems(workspace.map(createFileItem), sanitize, TURN_CHARS.workspace) }),
+    transcript: listItems(
+      transcript.map((event) => createEventItem(event, graph)),
+      sanitize,
       TURN_CHARS.transcript,
     ),
   };
@@ -103,33 +105,33 @@ interface Item {
   readonly value: unknown;
 }
 
-function memoryItem({ id, tags, createdAt, content }: Values): Item {
+function createMemoryItem({ id, tags, createdAt, content }: Values): Item {
   return { head: { id, tags, createdAt }, field: "content", value: content };
 }
 
-function fileItem({ path, version, content }: TurnFile): Item {
+function createFileItem({ path, version, content }: TurnFile): Item {
   return { head: { path, version }, field: "content", value: content };
 }
 
-function eventItem({ sequence, type, nodeId, payload }: WorkflowEvent, graph: NodeGraph): Item {
+function createEventItem({ sequence, type, nodeId, payload }: WorkflowEvent, graph: NodeGraph): Item {
   const head = { sequence, type, ...(nodeId !== undefined && { nodeId }) };
-  return { head, field: "payload", value: shownPayload(type, payload, graph) };
+  return { head, field: "payload", value: selectShownPayload(type, payload, graph) };
 }
 
-function listed(
+function listItems(
   items: readonly Item[],
   safe: (value: unknown) => unknown,
   charsMax: number,
 ): readonly Values[] {
   const values = items.map(({ value }, index) => [String(index), safe(value)] as const);
-  const room = fitted(values, charsMax);
+  const room = fitValues(values, charsMax);
   return items.map(({ head, field, value }, index) =>
     value === undefined ? head : { ...head, [field]: room[index]?.[1] },
   );
 }
 
 /** Every value is there; the longest are cut, so far that all of them fit. */
-export function fitted(
+export function fitValues(
   values: readonly (readonly [name: string, value: unknown])[],
   charsMax: number,
 ): readonly (readonly [name: string, value: unknown])[] {
@@ -162,40 +164,42 @@ function shareOf(lengths: readonly number[], most: number): number {
 /** A shorter value would be found in texts that have nothing to do with it. */
 const HIDDEN_CHARS_MIN = 8;
 
-function shownPayload(type: WorkflowEvent["type"], payload: Values, graph: NodeGraph): unknown {
+function selectShownPayload(type: WorkflowEvent["type"], payload: Values, graph: NodeGraph): unknown {
   const { inputs, name, data } = payload;
-  if (type === "run.started" && isRecord(inputs)) return { ...payload, inputs: masked(inputs, graph) };
+  if (type === "run.started" && isRecord(inputs)) return { ...payload, inputs: maskSensitive(inputs, graph) };
   // What people did not let through is no more the supervisor's than the run's.
   if (type === "interrupt.requested" && isRecord(data) && data["artifactType"] === SUBRUN_ARTIFACT) {
-    const { artifactData: _, ...asked } = data;
-    return { ...payload, data: asked };
+    const { artifactData: _, ...shownData } = data;
+    return { ...payload, data: shownData };
   }
   const isSensitive = graph.variables.some((each) => each.sensitive && each.name === name);
   return type === "variable.changed" && isSensitive ? { name, next: MASK } : payload;
 }
 
 /** A node may have passed on what a sensitive variable holds. */
-function hiddenValues(run: WorkflowRun, graph: NodeGraph): readonly string[] {
+function listHiddenValues(run: WorkflowRun, graph: NodeGraph): readonly string[] {
   const values = variablesOf(run, graph);
   return graph.variables
-    .flatMap(({ name, sensitive }) => (sensitive ? textsIn(values[name]) : []))
+    .flatMap(({ name, sensitive }) => (sensitive ? collectTexts(values[name]) : []))
     .filter(({ length }) => length >= HIDDEN_CHARS_MIN)
     .toSorted((one, other) => other.length - one.length);
 }
 
-function textsIn(value: unknown): string[] {
+function collectTexts(value: unknown): string[] {
   if (typeof value === "string") return [value];
   if (typeof value !== "object" || value === null) return [];
-  return Object.values(value).flatMap(textsIn);
+  return Object.values(value).flatMap(collectTexts);
 }
 
 function without(text: string, hidden: readonly string[]): string {
   return hidden.reduce((clean, value) => clean.replaceAll(value, MASK), text);
 }
 
-function cleaned(value: unknown, clean: (text: string) => string): unknown {
+function cleanValue(value: unknown, clean: (text: string) => string): unknown {
   if (typeof value === "string") return clean(value);
-  if (Array.isArray(value)) return value.map((each) => cleaned(each, clean));
+  if (Array.isArray(value)) return value.map((each) => cleanValue(each, clean));
   if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, each]) => [clean(key), cleaned(each, clean)]));
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [clean(key), cleanValue(each, clean)]),
+  );
 }

@@ -2,8 +2,8 @@
 import { AGENT_BOUNDS } from "../../contracts/workflows/agent-manifest.ts";
 import type { AskedCall } from "../../contracts/workflows/agent-events.ts";
 import type { AgentMessage } from "../node-contract/agent-effects.ts";
-import { textReturned, type Invocation } from "../state/invocation.ts";
-import { isRecord } from "../state/values.ts";
+import { describeReturned, type Invocation } from "../state/invocation.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 export function messagesOf(invocation: Invocation): AgentMessage[] {
   return [
@@ -16,16 +16,16 @@ export function messagesOf(invocation: Invocation): AgentMessage[] {
       },
       ...calls.map((call): AgentMessage => {
         const { callId, call: name } = call;
-        return { role: "tool", callId, call: name, content: cut(cameBack(invocation, call)) };
+        return { role: "tool", callId, call: name, content: cut(describeReturn(invocation, call)) };
       }),
     ]),
   ];
 }
 
-function cameBack({ returned }: Invocation, { callId, problem }: AskedCall): string {
+function describeReturn({ returned }: Invocation, { callId, problem }: AskedCall): string {
   if (problem !== undefined) return PROBLEMS[problem];
   const back = returned.get(callId);
-  return back ? textReturned(back) : "error: no answer";
+  return back ? describeReturned(back) : "error: no answer";
 }
 
 const PROBLEMS: Readonly<Record<NonNullable<AskedCall["problem"]>, string>> = {

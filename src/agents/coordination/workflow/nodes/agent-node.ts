@@ -33,12 +33,12 @@ function shownOf(run: NodeView["run"], graph: NodeView["graph"]): Values {
 }
 
 /** Only within the node's execution: the next one is another invocation. */
-function idOf({ own: { nodeId, executions } }: NodeView): string {
+function idOf({ nodeRun: { nodeId, executions } }: NodeView): string {
   return `${nodeId}:${executions}`;
 }
 
 export function prepareEffect(view: NodeView): NodeEffect {
-  const { nodeId } = view.own;
+  const { nodeId } = view.nodeRun;
   const agent = agentOf(view);
   const { node } = view.node;
   const ref = node.agent?.["memoryRef"];
@@ -58,9 +58,13 @@ export function prepareEffect(view: NodeView): NodeEffect {
 type Rest<E> = E extends AgentEffect ? Omit<E, "nodeId" | "agentId" | "manifest"> : never;
 
 /** `id`: within the invocation. */
-export function agentEffect(view: NodeView, { started }: Invocation, rest: Rest<AgentEffect>): NodeEffect {
+export function createAgentEffect(
+  view: NodeView,
+  { started }: Invocation,
+  rest: Rest<AgentEffect>,
+): NodeEffect {
   const { agentId, manifest = "" } = started;
-  return { ...rest, id: `${idOf(view)}:${rest.id}`, nodeId: view.own.nodeId, agentId, manifest };
+  return { ...rest, id: `${idOf(view)}:${rest.id}`, nodeId: view.nodeRun.nodeId, agentId, manifest };
 }
 
 export function asksOf({ turns }: Invocation): { readonly id: string; readonly turn: number } {

@@ -27,7 +27,7 @@ const DELAY_MS_MAX = 24 * 3_600_000;
 export const delay: NodeType = {
   isPausable: true,
   step: (view) => {
-    const atMs = addMs(view.own.startedAtMs, delayMs(view));
+    const atMs = addMs(view.nodeRun.startedAtMs, delayMs(view));
     return view.now >= atMs ? { kind: "complete", outputs: {} } : { kind: "wait", atMs };
   },
 };
@@ -35,13 +35,14 @@ export const delay: NodeType = {
 /** By the names under which definitions give it; milliseconds. */
 function delayMs({ run, graph, node }: NodeView): number {
   const { config } = node.node;
-  const given = [
+  const candidates = [
     inputsOf(run, graph, node)["delayMs"],
     config["delayMs"],
     config["durationMs"],
     config["ms"],
   ];
-  const ms = given.find((value): value is number => typeof value === "number" && Number.isFinite(value)) ?? 0;
+  const ms =
+    candidates.find((value): value is number => typeof value === "number" && Number.isFinite(value)) ?? 0;
   return Math.min(Math.max(0, ms), DELAY_MS_MAX);
 }
 

@@ -12,8 +12,8 @@ import { readChildGate, type ChildGate } from "../../contracts/workflows/child-g
 import type { WorkflowDraft, WorkflowPayloads } from "../../contracts/workflows/workflow-events.ts";
 import type { GraphNode } from "../state/node-graph.ts";
 import {
-  idOfDraft,
-  of,
+  draftIdOf,
+  withNodeId,
   type EffectOutcome,
   type NodeEffect,
   type NodeStep,
@@ -21,25 +21,26 @@ import {
 } from "../node-contract/node-type.ts";
 import { isAgreed } from "../state/review.ts";
 import { identityOf, type Answer, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
-import { waitingFor } from "../node-contract/suspension.ts";
-import { isRecord, type Values } from "../state/values.ts";
+import { waitForAnswer } from "../node-contract/suspension.ts";
+import type { Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 import { harvest, peerOf, type Mapping } from "./child-run.ts";
-import { held, holdsOf } from "./gate-question.ts";
+import { draftHeld, holdsOf } from "./gate-question.ts";
 import { rulingOf, type Judged, type Ruling } from "./gate-ruling.ts";
 
 const gates = new WeakMap<Values, ChildGate | Error>();
 
 /** What the configuration asks for. @throws Error where it cannot be understood: the node fails */
 export function gateOf({ node: { config } }: Pick<GraphNode, "node">): ChildGate | undefined {
-  const known = gates.get(config);
-  if (known instanceof Error) throw known;
-  if (known) return Object.keys(known).length > 0 ? known : undefined;
+  const cached = gates.get(config);
+  if (cached instanceof Error) throw cached;
+  if (cached) return Object.keys(cached).length > 0 ? cached : undefined;
   const read = readChildGate(config);
   gates.set(config, read.ok ? (read.gate ?? {}) : new Error("the gate cannot be understood"));
   return gateOf({ node: { config } } as Pick<GraphNode, "node">);
 }
 
-export function gateProblems({ node: { id, config } }: GraphNode): string[] {
+export function listGateProblems({ node: { id, config } }: GraphNode): string[] {
   const read = readChildGate(config);
   return read.ok ? [] : read.problems.map((problem) => `node ${id}: ${problem}`);
 }
@@ -58,14 +59,14 @@ type Attestation = NonNullable<WorkflowPayloads["core.workflowChain.event"]["att
 export function stepGate(view: NodeView, handoff: Handoff, place: GatePlace): NodeStep | undefined {
   const gate = gateOf(view.node);
   if (!gate || handoff.childStatus !== "completed") return undefined;
-  const { interrupt } = view.own;
-  if (interrupt) return waitingFor(interrupt);
+  const { interrupt } = view.nodeRun;
+  if (interrupt) return waitForAnswer(interrupt);
   const { answer } = handoff;
-  if (!answer) return beforeAnswer(view, handoff, { gate, place });
+  if (!answer) return stepBeforeAnswer(view, handoff, { gate, place });
   if (!isAgreed(answer) || !isHarvested(gate, place)) return undefined;
   return isUnseen(answer)
-    ? { kind: "act", effect: judging(view, handoff, { gate, place }) }
-    : { kind: "record", drafts: agreed(view, handoff, { place, answer }) };
+    ? { kind: "act", effect: createJudgeEffect(view, handoff, { gate, place }) }
+    : { kind: "record", drafts: draftAgreed(view, handoff, { place, answer }) };
 }
 
 /** A branch may begin between that people are asked and what they are shown: what they agreed to is read again then. */
@@ -73,12 +74,12 @@ function isUnseen(answer: Answer): boolean {
   return !isEdited(answer) && answer.asked.data["artifactData"] === undefined;
 }
 
-function beforeAnswer(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeStep | undefined {
+function stepBeforeAnswer(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeStep | undefined {
   const verdict = handoff.verdict?.verdict;
   if (verdict === "fail") return undefined;
   if (verdict === "revise" && !isRevisedOut(gate, handoff)) return place.again();
   return isOpen(gate, place, handoff)
-    ? { kind: "act", effect: judging(view, handoff, { gate, place }) }
+    ? { kind: "act", effect: createJudgeEffect(view, handoff, { gate, place }) }
     : undefined;
 }
 
@@ -101,8 +102,8 @@ interface Asked {
   readonly place: GatePlace;
 }
 
-function judging(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeEffect {
-  const { nodeId, completedChildren } = view.own;
+function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: Asked): NodeEffect {
+  const { nodeId, completedChildren } = view.nodeRun;
   const peerUrl = peerOf(view);
   const { verifier, attestation } = gate;
   return {
@@ -129,33 +130,34 @@ export function settleGate(
   const gate = gateOf(view.node);
   const judged = judgedOf(outcome);
   if (!gate || !judged) return [];
-  if (handoff.answer) return letThrough(view, handoff, { gate, place, judged });
+  if (handoff.answer) return draftLetThrough(view, handoff, { gate, place, judged });
   const ruling = rulingOf(view, handoff, gate, judged);
-  const said = ruling.kind === "verdict" && !handoff.verdict ? [verified(view, handoff, ruling.verdict)] : [];
-  if (isRuledOut(gate, handoff, ruling)) return said;
+  const verdictDrafts =
+    ruling.kind === "verdict" && !handoff.verdict ? [draftVerified(view, handoff, ruling.verdict)] : [];
+  if (isRuledOut(gate, handoff, ruling)) return verdictDrafts;
   const holds = holdsOf(view, { gate, ruling, judged });
   const { outputMapping } = place;
-  const cause = said.length > 0 ? idOfVerdict(view, judged) : handoff.chainEventId;
+  const cause = verdictDrafts.length > 0 ? verdictIdOf(view, judged) : handoff.chainEventId;
   const rest =
     holds.length > 0
-      ? held(view, handoff, { gate, outputMapping, judged, holds, cause })
-      : letThrough(view, handoff, { gate, place, judged });
-  return [...said, ...rest];
+      ? draftHeld(view, handoff, { gate, outputMapping, judged, holds, cause })
+      : draftLetThrough(view, handoff, { gate, place, judged });
+  return [...verdictDrafts, ...rest];
 }
 
 /** What the critic's model cost is told first. */
-function idOfVerdict(view: NodeView, { calls = [] }: Judged): EventId {
-  return idOfDraft(view, calls.length);
+function verdictIdOf(view: NodeView, { calls = [] }: Judged): EventId {
+  return draftIdOf(view, calls.length);
 }
 
-function letThrough(
+function draftLetThrough(
   view: NodeView,
   handoff: Handoff,
   { gate, place, judged }: Asked & { readonly judged: Judged },
 ): WorkflowDraft[] {
   const { variables: values = {}, attestation } = judged;
   return isHarvested(gate, place)
-    ? merged(view, handoff, { place, values, ...(attestation && { attestation }) })
+    ? draftMerged(view, handoff, { place, values, ...(attestation && { attestation }) })
     : [];
 }
 
@@ -173,20 +175,20 @@ function judgedOf(outcome: EffectOutcome): Judged | undefined {
 }
 
 /** RFC 0090: names the child and the keys that were looked at, never what was in it. */
-function verified(
+function draftVerified(
   view: NodeView,
   { childRunId = "", chainEventId }: Handoff,
-  said: RecordedVerdict,
+  verdict: RecordedVerdict,
 ): WorkflowDraft {
-  return of(view, {
+  return withNodeId(view, {
     type: "agent.verified",
     causationId: chainEventId,
-    payload: { ...said, target: childRunId },
+    payload: { ...verdict, target: childRunId },
   });
 }
 
 /** What people were shown, or what they put in its place. */
-function agreed(
+function draftAgreed(
   view: NodeView,
   handoff: Handoff,
   { place, answer }: { readonly place: GatePlace; readonly answer: Answer },
@@ -194,7 +196,7 @@ function agreed(
   const { artifactData, attestation } = answer.asked.data;
   const { editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
   const values = isEdited(answer) ? editedArtifactData : artifactData;
-  return merged(view, handoff, {
+  return draftMerged(view, handoff, {
     place,
     values: isRecord(values) ? values : {},
     ...(isAttestation(attestation) && { attestation }),
@@ -213,14 +215,18 @@ interface Merge {
 }
 
 /** RFC 0063 §B: where there is a checksum, it is told before the values are. */
-function merged(view: NodeView, handoff: Handoff, { place, values, attestation }: Merge): WorkflowDraft[] {
+function draftMerged(
+  view: NodeView,
+  handoff: Handoff,
+  { place, values, attestation }: Merge,
+): WorkflowDraft[] {
   const changes = harvest(view, place.outputMapping, values);
-  const told = harvested(view, handoff, {
+  const harvestEvent = draftHarvested(view, handoff, {
     keys: changes.map(({ payload: { name } }) => name),
     causationId: handoff.chainEventId,
     ...(attestation && { attestation }),
   });
-  return attestation ? [told, ...changes] : [...changes, told];
+  return attestation ? [harvestEvent, ...changes] : [...changes, harvestEvent];
 }
 
 interface Harvested {
@@ -229,12 +235,12 @@ interface Harvested {
   readonly attestation?: Attestation;
 }
 
-export function harvested(
+export function draftHarvested(
   view: NodeView,
   { workerId, childRunId }: Handoff,
   { keys, causationId, attestation }: Harvested,
 ): WorkflowDraft {
-  return of(view, {
+  return withNodeId(view, {
     type: "core.workflowChain.event",
     causationId,
     payload: {
@@ -249,13 +255,15 @@ export function harvested(
 }
 
 /** What the node tells of its child, and of the gate, when it ends. */
-export function gateOutputs({ node }: Pick<NodeView, "node">, handoff: Handoff | undefined): Values {
+export function createGateOutputs({ node }: Pick<NodeView, "node">, handoff: Handoff | undefined): Values {
   if (!handoff) return {};
   const goal = handoff.gaveUp ? { childGoalSatisfied: false } : {};
-  return gateOf(node) && handoff.childStatus === "completed" ? { ...goal, ...ruledOn(handoff) } : goal;
+  return gateOf(node) && handoff.childStatus === "completed"
+    ? { ...goal, ...createRulingOutputs(handoff) }
+    : goal;
 }
 
-function ruledOn({ verdict, phase, answer, attestation }: Handoff): Values {
+function createRulingOutputs({ verdict, phase, answer, attestation }: Handoff): Values {
   const isMerged = phase === "harvested";
   return {
     ...(verdict && { verdict: verdict.verdict }),

@@ -1,14 +1,15 @@
 /** Owns: what goes into a child run and what comes back, for every node that starts one (RFC 0022). */
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
-  of,
+  withNodeId,
   type EffectOutcome,
   type ChildEffect,
   type NodeEffect,
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { identityOf } from "../state/workflow-state.ts";
-import { inputsOf, isRecord, variableOf, type Values } from "../state/values.ts";
+import { inputsOf, variableOf, type Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 /** Names of one side by names of the other. */
 export type Mapping = Readonly<Record<string, string>>;
@@ -22,7 +23,7 @@ export function mappingOf(value: unknown): Mapping {
 }
 
 /** `{child: parent}`. What the parent has not set is not there, never null. */
-export function mappedInputs({ run, graph }: NodeView, mapping: Mapping): Values {
+export function mapInputs({ run, graph }: NodeView, mapping: Mapping): Values {
   const inputs: Record<string, unknown> = {};
   for (const [child, parent] of Object.entries(mapping)) {
     const value = variableOf(run, graph, parent);
@@ -44,20 +45,20 @@ export function harvest(
       name: parent,
       ...(previous !== undefined && { previous }),
       next: child[name],
-      nodeId: view.own.nodeId,
+      nodeId: view.nodeRun.nodeId,
     };
-    return [of(view, { type: "variable.changed", payload } as const)];
+    return [withNodeId(view, { type: "variable.changed", payload } as const)];
   });
 }
 
 /** RFC 0090 §C: nobody takes a run that gave up for one that reached its goal. */
-export function givenUp(
+export function draftGivenUp(
   view: NodeView,
   childRunId: string | undefined,
   { unmet }: EffectOutcome & { kind: "child_ended" },
 ): WorkflowDraft[] {
   return unmet && childRunId !== undefined
-    ? [of(view, { type: "coordination.child_gave_up", payload: { childRunId, unmet: [...unmet] } })]
+    ? [withNodeId(view, { type: "coordination.child_gave_up", payload: { childRunId, unmet: [...unmet] } })]
     : [];
 }
 
@@ -65,11 +66,11 @@ type Place = Pick<ChildEffect, "cause" | "workflowId" | "inputs" | "ordinal" | "
   readonly childRunId?: string;
 };
 
-export function childEffect(
+export function createChildEffect(
   view: NodeView,
   { ordinal, ...place }: Place,
 ): NodeEffect & { readonly kind: "run_child" } {
-  const { nodeId } = view.own;
+  const { nodeId } = view.nodeRun;
   const peerUrl = peerOf(view);
   const isIsolated = view.node.node.config["memoryScopeIsolation"] === "isolated";
   return {
@@ -85,7 +86,7 @@ export function childEffect(
 
 /** Where the child runs on another host: a port, the configuration, or the run's caller says so, and nothing that came back. */
 export function peerOf({ run, graph, node }: NodeView): string | undefined {
-  const given =
+  const stated =
     inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];
-  return typeof given === "string" && given !== "" ? given : undefined;
+  return typeof stated === "string" && stated !== "" ? stated : undefined;
 }

@@ -3,10 +3,11 @@ import { addMs } from "../../contracts/ids.ts";
 import { areQuestions, readQuestions } from "../state/clarification-answers.ts";
 import type { NewInterrupt, NodeStep, NodeType, NodeView } from "../node-contract/node-type.ts";
 import { identityOf, type Answer } from "../state/workflow-state.ts";
-import { inputsOf, isRecord, type Values } from "../state/values.ts";
+import { inputsOf, type Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 /** Asks once; the answer, or the end of the time, decides. `answered` says what an answer means. */
-function gate(
+function createGate(
   ask: (view: NodeView) => NewInterrupt,
   answered: (answer: Answer, view: NodeView) => NodeStep,
   check: NonNullable<NodeType["check"]> = () => [],
@@ -14,7 +15,7 @@ function gate(
   return {
     check,
     step: (view) => {
-      const { interrupt, answers } = view.own;
+      const { interrupt, answers } = view.nodeRun;
       const answer = answers.at(-1);
       if (answer) return answered(answer, view);
       if (!interrupt) return { kind: "suspend", interrupt: ask(view) };
@@ -24,8 +25,8 @@ function gate(
   };
 }
 
-export const approvalGate = gate(
-  (view) => ({ kind: "approval", data: approvalData(view), ...timeoutOf(view) }),
+export const approvalGate = createGate(
+  (view) => ({ kind: "approval", data: createApprovalData(view), ...timeoutOf(view) }),
   ({ resumeValue }) => {
     const value = isRecord(resumeValue) ? resumeValue : {};
     const { action } = value;
@@ -33,7 +34,7 @@ export const approvalGate = gate(
       return { kind: "complete", outputs: { ...value, approved: action !== "refine" } };
     return { kind: "fail", error: NOT_APPROVED[action === "timeout" ? "timeout" : "reject"] };
   },
-  ({ node: { id, config } }) => approvalProblems(id, config),
+  ({ node: { id, config } }) => listApprovalProblems(id, config),
 );
 
 /** Who may approve, and how many must: a gate that misunderstood it would open too early. */
@@ -46,16 +47,16 @@ const RULES: Readonly<Record<string, (value: unknown) => boolean>> = {
   profile: (value) => typeof value === "string",
 };
 
-function approvalProblems(id: string, config: Values): string[] {
+function listApprovalProblems(id: string, config: Values): string[] {
   const problems = Object.entries(RULES).flatMap(([key, holds]) => {
     const value = config[key] ?? undefined;
     return value === undefined || holds(value) ? [] : [`${key} of node ${id} is none of the protocol's`];
   });
-  return problems.length > 0 ? problems : unreachableQuorum(id, config);
+  return problems.length > 0 ? problems : listQuorumProblems(id, config);
 }
 
 /** Each of those on the list has one voice. */
-function unreachableQuorum(id: string, { requiredApprovals, approversList }: Values): string[] {
+function listQuorumProblems(id: string, { requiredApprovals, approversList }: Values): string[] {
   const voices = Array.isArray(approversList) ? new Set(approversList).size : 0;
   return voices > 0 && typeof requiredApprovals === "number" && requiredApprovals > voices
     ? [`node ${id} needs ${requiredApprovals} approvals, and its approversList has ${voices} people`]
@@ -68,16 +69,16 @@ const NOT_APPROVED = {
 } as const;
 
 /** `ApprovalData` of suspend-request.schema.json, which names an artifact whether there is one or not. */
-function approvalData(view: NodeView, more: Values = {}): Values {
+function createApprovalData(view: NodeView, more: Values = {}): Values {
   const { id, name } = view.node.node;
   const config = { ...view.node.node.config, ...more };
   const { artifact } = inputsOf(view.run, view.graph, view.node);
   const kept = Object.keys(RULES).filter((key) => config[key] !== undefined && config[key] !== null);
   return {
     ...Object.fromEntries(kept.map((key) => [key, config[key]])),
-    artifactId: textOr(config["artifactId"], `${identityOf(view.run)}:${id}`),
-    artifactType: textOr(config["artifactType"], "approval"),
-    title: textOr(config["title"], name ?? id),
+    artifactId: readTextOr(config["artifactId"], `${identityOf(view.run)}:${id}`),
+    artifactType: readTextOr(config["artifactType"], "approval"),
+    title: readTextOr(config["title"], name ?? id),
     actions: actionsOf(config["actions"]),
     ...(artifact !== undefined && { artifactData: artifact }),
   };
@@ -86,14 +87,14 @@ function approvalData(view: NodeView, more: Values = {}): Values {
 /** Asking back within an approval is not offered. */
 const ACTIONS: readonly unknown[] = ["accept", "reject", "refine", "edit-accept"];
 
-function actionsOf(given: unknown): readonly unknown[] {
-  const actions = Array.isArray(given)
-    ? [...new Set(given)].filter((action) => ACTIONS.includes(action))
+function actionsOf(value: unknown): readonly unknown[] {
+  const actions = Array.isArray(value)
+    ? [...new Set(value)].filter((action) => ACTIONS.includes(action))
     : [];
   return actions.length > 0 ? actions : ["accept", "reject"];
 }
 
-export const clarificationGate = gate(
+export const clarificationGate = createGate(
   (view) => ({
     kind: "clarification",
     data: { questions: questionsOf(view) },
@@ -105,7 +106,7 @@ export const clarificationGate = gate(
       ? { kind: "fail", error: { code: "clarification_timeout", message: "nobody answered in time" } }
       : { kind: "complete", outputs: { answers: value["answers"] ?? {} } };
   },
-  ({ node: { id, config } }) => questionProblems(id, config["questions"]),
+  ({ node: { id, config } }) => listQuestionProblems(id, config["questions"]),
 );
 
 function questionsOf({ node: { node } }: NodeView): readonly object[] {
@@ -114,13 +115,13 @@ function questionsOf({ node: { node } }: NodeView): readonly object[] {
 }
 
 /** Whatever is no question could not be answered wrongly. */
-function questionProblems(id: string, questions: unknown): string[] {
+function listQuestionProblems(id: string, questions: unknown): string[] {
   if (questions === undefined || questions === null || areQuestions(questions)) return [];
   return [`questions of node ${id} is no list of {id, question}, each with an id of its own`];
 }
 
 /** `core.interrupt`: any kind of interrupt, as its configuration says. */
-export const interruptGate = gate(
+export const interruptGate = createGate(
   (view) => {
     const { config } = view.node.node;
     const data = isRecord(config["data"]) ? config["data"] : {};
@@ -128,22 +129,25 @@ export const interruptGate = gate(
     const common = { ...schema, ...timeoutOf(view) };
     switch (config["kind"]) {
       case "external-event":
-        return { kind: "external-event", data: externalData(data), ...common };
+        return { kind: "external-event", data: createExternalData(data), ...common };
       case "approval":
-        return { kind: "approval", data: { ...data, ...approvalData(view, data) }, ...common };
+        return { kind: "approval", data: { ...data, ...createApprovalData(view, data) }, ...common };
       case "clarification":
         return { kind: "clarification", data: { questions: questionsOf(view), ...data }, ...common };
       default:
         return {
           kind: "custom",
-          data: { customKind: textOr(data["customKind"], "custom"), payload: data },
+          data: { customKind: readTextOr(data["customKind"], "custom"), payload: data },
           ...common,
         };
     }
   },
   ({ resumeValue, kind }, view) => {
     if (kind === "approval") {
-      const settled = approvalGate.step({ ...view, own: { ...view.own, answers: view.own.answers } });
+      const settled = approvalGate.step({
+        ...view,
+        nodeRun: { ...view.nodeRun, answers: view.nodeRun.answers },
+      });
       if (settled.kind === "fail") return settled;
     }
     const value = isRecord(resumeValue) ? resumeValue : {};
@@ -161,14 +165,14 @@ function interruptProblems(id: string, config: Values): string[] {
   const { kind = "custom", questions } = config;
   const data = isRecord(config["data"]) ? config["data"] : {};
   if (kind !== null && !KINDS.includes(kind)) return [`kind of node ${id} is none of ${KINDS.join(", ")}`];
-  if (kind === "approval") return approvalProblems(id, { ...config, ...data });
+  if (kind === "approval") return listApprovalProblems(id, { ...config, ...data });
   if (kind !== "clarification") return [];
-  return [...questionProblems(id, questions), ...questionProblems(id, data["questions"])];
+  return [...listQuestionProblems(id, questions), ...listQuestionProblems(id, data["questions"])];
 }
 
-function externalData({ eventType, correlation }: Values): Values {
+function createExternalData({ eventType, correlation }: Values): Values {
   return {
-    eventType: textOr(eventType, "external"),
+    eventType: readTextOr(eventType, "external"),
     correlation: isRecord(correlation) ? correlation : {},
   };
 }
@@ -178,6 +182,6 @@ function timeoutOf({ node: { node } }: NodeView): { timeoutMs?: number } {
   return typeof timeoutMs === "number" && timeoutMs > 0 ? { timeoutMs: Math.ceil(timeoutMs) } : {};
 }
 
-function textOr(value: unknown, otherwise: string): string {
+function readTextOr(value: unknown, otherwise: string): string {
   return typeof value === "string" && value !== "" ? value : otherwise;
 }

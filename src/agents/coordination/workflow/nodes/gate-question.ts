@@ -6,7 +6,7 @@ import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts
 import { SUBRUN_ARTIFACT } from "../state/answer-interrupt.ts";
 import type { NewInterrupt, NodeView } from "../node-contract/node-type.ts";
 import { identityOf, type Handoff, type RecordedVerdict } from "../state/workflow-state.ts";
-import { suspension } from "../node-contract/suspension.ts";
+import { draftSuspension } from "../node-contract/suspension.ts";
 import type { Values } from "../state/values.ts";
 import type { Mapping } from "./child-run.ts";
 import type { Judged, Ruling } from "./gate-ruling.ts";
@@ -27,12 +27,12 @@ export function holdsOf(view: NodeView, { gate, ruling, judged }: Held): Hold[] 
   const { variables, actor } = judged;
   return [
     ...(variables === undefined ? [{ kind: "output-unavailable" } as const] : []),
-    ...rulingHolds(view, ruling, gate.verifier && actor ? [actor] : []),
+    ...listRulingHolds(view, ruling, gate.verifier && actor ? [actor] : []),
     ...(gate.attestation?.requireApproval ? [{ kind: "approval-required" } as const] : []),
   ];
 }
 
-function rulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated[]): Hold[] {
+function listRulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated[]): Hold[] {
   switch (ruling.kind) {
     case "unasked":
       return [];
@@ -41,7 +41,7 @@ function rulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated[]):
     case "verdict":
       return [
         ...(ruling.verdict.verdict === "revise" ? [{ kind: "revisions-exhausted" } as const] : []),
-        ...doubts(view, [ruling.verdict, ...actors]),
+        ...listDoubts(view, [ruling.verdict, ...actors]),
       ];
   }
 }
@@ -49,7 +49,7 @@ function rulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated[]):
 type Stated = Pick<RecordedVerdict, "agentId" | "confidence">;
 
 /** Of the critic or of the actor: either one below the floor is enough. */
-function doubts({ settings: { confidenceFloor } }: NodeView, stated: readonly Stated[]): Hold[] {
+function listDoubts({ settings: { confidenceFloor } }: NodeView, stated: readonly Stated[]): Hold[] {
   return stated.flatMap(({ agentId, confidence }) =>
     confidence !== undefined && confidence < confidenceFloor
       ? [{ kind: "confidence-below-floor", confidence, agentId } as const]
@@ -69,24 +69,24 @@ export interface Holding {
 type Doubt = Hold & { readonly kind: "confidence-below-floor" };
 
 /** G2: the doubt is on record before people are asked. */
-export function held(view: NodeView, handoff: Handoff, holding: Holding): WorkflowDraft[] {
+export function draftHeld(view: NodeView, handoff: Handoff, holding: Holding): WorkflowDraft[] {
   const doubts = holding.holds.filter((hold) => hold.kind === "confidence-below-floor");
   const doubted = doubts.toSorted((one, other) => one.confidence - other.confidence)[0];
   const { cause } = holding;
   return [
-    ...(doubted ? [escalated(view, handoff, { confidence: doubted.confidence, cause })] : []),
-    ...suspension(view, question(view, handoff, holding, doubted)),
+    ...(doubted ? [draftEscalated(view, handoff, { confidence: doubted.confidence, cause })] : []),
+    ...draftSuspension(view, createQuestion(view, handoff, holding, doubted)),
   ];
 }
 
-function escalated(
-  { run, settings, own }: NodeView,
+function draftEscalated(
+  { run, settings, nodeRun }: NodeView,
   { workerId }: Handoff,
   { confidence, cause }: { readonly confidence: number; readonly cause: EventId },
 ): WorkflowDraft {
   return {
     type: "core.workflowChain.confidence-escalated",
-    nodeId: own.nodeId,
+    nodeId: nodeRun.nodeId,
     causationId: cause,
     payload: {
       confidence,
@@ -98,7 +98,7 @@ function escalated(
   };
 }
 
-function question(
+function createQuestion(
   { settings: { confidenceFloor: threshold } }: NodeView,
   { workerId, childRunId = "" }: Handoff,
   { gate, outputMapping, judged, holds }: Holding,
@@ -113,29 +113,29 @@ function question(
       artifactId: childRunId,
       artifactType: SUBRUN_ARTIFACT,
       title: `Merge what ${workerId} produced?`,
-      description: holds.map((hold) => saying(hold, threshold)).join(" "),
-      ...shown(outputMapping, judged),
+      description: holds.map((hold) => describeHold(hold, threshold)).join(" "),
+      ...selectShownOutputs(outputMapping, judged),
     },
     ...(timeoutMs !== undefined && { timeoutMs }),
   };
 }
 
 /** Without the outputs, people can only put others in their place. */
-function shown(mapping: Mapping, judged: Judged): Values {
+function selectShownOutputs(mapping: Mapping, judged: Judged): Values {
   const { variables, attestation } = judged;
   return {
-    ...(variables && { artifactData: offered(mapping, judged) }),
+    ...(variables && { artifactData: selectOfferedOutputs(mapping, judged) }),
     actions: variables ? ["accept", "reject", "edit-accept"] : ["reject", "edit-accept"],
     ...(attestation && { attestation }),
   };
 }
 
-function leastOf(...given: readonly (number | undefined)[]): number | undefined {
-  const stated = given.filter((ms) => ms !== undefined);
+function leastOf(...numbers: readonly (number | undefined)[]): number | undefined {
+  const stated = numbers.filter((ms) => ms !== undefined);
   return stated.length > 0 ? Math.min(...stated) : undefined;
 }
 
-function saying(hold: Hold, floor: number): string {
+function describeHold(hold: Hold, floor: number): string {
   switch (hold.kind) {
     case "verification-missing":
       return `There is no verdict on it (${hold.because}).`;
@@ -154,10 +154,10 @@ function saying(hold: Hold, floor: number): string {
 const SHOWN_CHARS_MAX = WORKFLOW_BOUNDS.eventCharsMax / 2;
 
 /** The child's outputs by its own names, without what is for its own nodes only and would not be merged. */
-function offered(mapping: Mapping, { variables = {}, sensitive = [] }: Judged): Values {
+function selectOfferedOutputs(mapping: Mapping, { variables = {}, sensitive = [] }: Judged): Values {
   const mapped = new Set(Object.values(mapping));
-  const those = (isShown: (name: string) => boolean): Values =>
+  const selectOutputs = (isShown: (name: string) => boolean): Values =>
     Object.fromEntries(Object.entries(variables).filter(([name]) => mapped.has(name) || isShown(name)));
-  const all = those((name) => !sensitive.includes(name));
-  return JSON.stringify(all).length <= SHOWN_CHARS_MAX ? all : those(() => false);
+  const all = selectOutputs((name) => !sensitive.includes(name));
+  return JSON.stringify(all).length <= SHOWN_CHARS_MAX ? all : selectOutputs(() => false);
 }

@@ -22,38 +22,44 @@ export function rulingOf(view: NodeView, handoff: Handoff, gate: ChildGate, judg
   if (!verifier) return { kind: "unasked" };
   if (judged.isSelf && !verifier.allowSelfVerification)
     return { kind: "missing", because: "self_not_allowed" };
-  return scripted(verifier, view.own.completedChildren) ?? combined(verifier, judged.judgements);
+  return (
+    readScriptedRuling(verifier, view.nodeRun.completedChildren) ??
+    combineJudgements(verifier, judged.judgements)
+  );
 }
 
 /** The k-th completed child gets the k-th verdict, and the last one repeats. */
-function scripted({ agentId, criteria, mockVerdicts }: VerifierConfig, child: number): Ruling | undefined {
-  const said = mockVerdicts?.[Math.max(0, Math.min(child, mockVerdicts.length) - 1)];
-  if (!said) return undefined;
-  const { verdict, confidence } = said;
-  const found = said.criteria ?? criteria;
-  return { kind: "verdict", verdict: recorded({ agentId, verdict, criteria: found, confidence }) };
+function readScriptedRuling(
+  { agentId, criteria, mockVerdicts }: VerifierConfig,
+  child: number,
+): Ruling | undefined {
+  const scriptedVerdict = mockVerdicts?.[Math.max(0, Math.min(child, mockVerdicts.length) - 1)];
+  if (!scriptedVerdict) return undefined;
+  const { verdict, confidence } = scriptedVerdict;
+  const found = scriptedVerdict.criteria ?? criteria;
+  return { kind: "verdict", verdict: recordVerdict({ agentId, verdict, criteria: found, confidence }) };
 }
 
 type Said = Judgement & { readonly kind: "verdict" };
 
-function combined({ agentId, criteria }: VerifierConfig, judgements: readonly Judgement[]): Ruling {
-  const said = judgements.filter((judgement) => judgement.kind === "verdict");
+function combineJudgements({ agentId, criteria }: VerifierConfig, judgements: readonly Judgement[]): Ruling {
+  const verdicts = judgements.filter((judgement) => judgement.kind === "verdict");
   for (const verdict of ["fail", "revise"] as const) {
-    const same = said.filter((each) => each.verdict === verdict);
-    if (same.length > 0) return { kind: "verdict", verdict: together(agentId, verdict, same) };
+    const same = verdicts.filter((each) => each.verdict === verdict);
+    if (same.length > 0) return { kind: "verdict", verdict: combineVerdicts(agentId, verdict, same) };
   }
   const [missing] = judgements.filter((judgement) => judgement.kind === "none");
   if (missing) return { kind: "missing", because: missing.because };
-  if (said.length === 0) return { kind: "missing", because: "unavailable" };
-  const passed = together(agentId, "pass", said);
+  if (verdicts.length === 0) return { kind: "missing", because: "unavailable" };
+  const passed = combineVerdicts(agentId, "pass", verdicts);
   return { kind: "verdict", verdict: criteria.length > 0 ? { ...passed, criteria } : passed };
 }
 
-function together(agentId: string, verdict: Verdict, said: readonly Said[]): RecordedVerdict {
-  const criteria = [...new Set(said.flatMap((each) => each.criteria))];
-  const stated = said.flatMap(({ confidence }) => (confidence === undefined ? [] : [confidence]));
+function combineVerdicts(agentId: string, verdict: Verdict, verdicts: readonly Said[]): RecordedVerdict {
+  const criteria = [...new Set(verdicts.flatMap((each) => each.criteria))];
+  const stated = verdicts.flatMap(({ confidence }) => (confidence === undefined ? [] : [confidence]));
   const confidence = stated.length > 0 ? Math.min(...stated) : undefined;
-  return recorded({ agentId, verdict, criteria, confidence });
+  return recordVerdict({ agentId, verdict, criteria, confidence });
 }
 
 interface Stated {
@@ -63,7 +69,7 @@ interface Stated {
   readonly confidence: number | undefined;
 }
 
-function recorded({ agentId, verdict, criteria, confidence }: Stated): RecordedVerdict {
+function recordVerdict({ agentId, verdict, criteria, confidence }: Stated): RecordedVerdict {
   return {
     agentId,
     verdict,

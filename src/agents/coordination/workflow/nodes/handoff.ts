@@ -2,8 +2,8 @@
 import type { EventId } from "../../contracts/ids.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
-  idOfDraft,
-  of,
+  draftIdOf,
+  withNodeId,
   type ChildEffect,
   type EffectOutcome,
   type NodeStep,
@@ -11,9 +11,9 @@ import {
 } from "../node-contract/node-type.ts";
 import { identityOf, type Handoff } from "../state/workflow-state.ts";
 import type { Values } from "../state/values.ts";
-import { gateOf, harvested, settleGate, stepGate, type GatePlace } from "./child-gate.ts";
-import { childEffect, givenUp, harvest, mappedInputs, type Mapping } from "./child-run.ts";
-import { overLoopLimit } from "./loop-limit.ts";
+import { gateOf, draftHarvested, settleGate, stepGate, type GatePlace } from "./child-gate.ts";
+import { createChildEffect, draftGivenUp, harvest, mapInputs, type Mapping } from "./child-run.ts";
+import { draftLoopLimit } from "./loop-limit.ts";
 
 /** What a worker is handed, and what comes back. */
 export interface Handover {
@@ -27,7 +27,7 @@ export interface Handover {
 }
 
 export function beginHandoff(view: NodeView, workerId: string, { causationId }: Handover): NodeStep {
-  const began = of(view, {
+  const began = withNodeId(view, {
     type: "core.workflowChain.event",
     ...(causationId && { causationId }),
     payload: { phase: "dispatch.began", workerId, parentRunId: identityOf(view.run) },
@@ -40,9 +40,9 @@ export function stepHandoff(view: NodeView, handoff: Handoff, handover: Handover
   switch (handoff.phase) {
     case "dispatching":
     case "running":
-      return { kind: "act", effect: workerEffect(view, handoff, handover) };
+      return { kind: "act", effect: createWorkerEffect(view, handoff, handover) };
     case "ended":
-      return stepGate(view, handoff, gatePlace(view, handoff, handover));
+      return stepGate(view, handoff, createGatePlace(view, handoff, handover));
     case "harvested":
       return undefined;
   }
@@ -52,27 +52,27 @@ function ordinalOf({ revision }: Handoff, { ordinal }: Handover): string {
   return revision === 0 ? ordinal : `${ordinal}:r${revision}`;
 }
 
-function gatePlace(view: NodeView, handoff: Handoff, handover: Handover): GatePlace {
+function createGatePlace(view: NodeView, handoff: Handoff, handover: Handover): GatePlace {
   return {
     outputMapping: handover.outputMapping,
     ordinal: ordinalOf(handoff, handover),
-    again: () => sentBack(view, handoff, handover),
+    again: () => sendBack(view, handoff, handover),
   };
 }
 
 /** RFC 0090 §B: another turn of the actor, which counts as one of the loop. */
-function sentBack(view: NodeView, { workerId }: Handoff, handover: Handover): NodeStep {
-  const capped = overLoopLimit(view);
+function sendBack(view: NodeView, { workerId }: Handoff, handover: Handover): NodeStep {
+  const capped = draftLoopLimit(view);
   return capped ? { kind: "end", drafts: capped } : beginHandoff(view, workerId, handover);
 }
 
-function workerEffect(view: NodeView, handoff: Handoff, handover: Handover) {
+function createWorkerEffect(view: NodeView, handoff: Handoff, handover: Handover) {
   const { workerId, childRunId } = handoff;
   const principalScope = gateOf(view.node)?.attestation?.principalScope;
-  return childEffect(view, {
+  return createChildEffect(view, {
     cause: handover.cause,
     workflowId: workerId,
-    inputs: { ...mappedInputs(view, handover.inputMapping), ...toRevise(view, handoff) },
+    inputs: { ...mapInputs(view, handover.inputMapping), ...toRevise(view, handoff) },
     ordinal: ordinalOf(handoff, handover),
     ...(childRunId !== undefined && { childRunId }),
     ...(principalScope && { principalScope }),
@@ -92,11 +92,11 @@ export function settleHandoff(
   outcome: EffectOutcome,
 ): readonly WorkflowDraft[] {
   const { phase } = handoff;
-  if (phase === "ended") return settleGate(view, handoff, gatePlace(view, handoff, handover), outcome);
+  if (phase === "ended") return settleGate(view, handoff, createGatePlace(view, handoff, handover), outcome);
   if (phase === "harvested") return [];
   switch (outcome.kind) {
     case "child_created":
-      return phase === "running" ? [] : created(view, handoff, handover, outcome.childRunId);
+      return phase === "running" ? [] : draftCreated(view, handoff, handover, outcome.childRunId);
     case "child_refused":
     case "failed":
       return [
@@ -106,20 +106,20 @@ export function settleHandoff(
         }),
       ];
     case "child_ended":
-      return ended(view, handoff, handover, outcome);
+      return draftEnded(view, handoff, handover, outcome);
     default:
       return [];
   }
 }
 
-function created(
+function draftCreated(
   view: NodeView,
   handoff: Handoff,
   { causationId }: Handover,
   childRunId: string,
 ): WorkflowDraft[] {
   return [
-    of(view, {
+    withNodeId(view, {
       type: "node.dispatched",
       ...(causationId && { causationId }),
       payload: { childRunId, childWorkflowId: handoff.workerId },
@@ -129,20 +129,25 @@ function created(
 }
 
 /** What a gate stands behind is merged only when the gate has ruled on it. */
-function ended(
+function draftEnded(
   view: NodeView,
   handoff: Handoff,
   { outputMapping }: Handover,
   outcome: EffectOutcome & { kind: "child_ended" },
 ): WorkflowDraft[] {
   const { status, variables, error } = outcome;
-  const told = chain(view, handoff, { phase: `child.${status}`, ...(error && { error }) });
+  const chainEvent = chain(view, handoff, { phase: `child.${status}`, ...(error && { error }) });
   const isMerged = status === "completed" && !gateOf(view.node) && Object.keys(outputMapping).length > 0;
-  const gaveUp = givenUp(view, handoff.childRunId, outcome);
-  if (!isMerged) return [told, ...gaveUp];
+  const gaveUp = draftGivenUp(view, handoff.childRunId, outcome);
+  if (!isMerged) return [chainEvent, ...gaveUp];
   const changes = harvest(view, outputMapping, variables);
   const keys = changes.map(({ payload: { name } }) => name);
-  return [told, ...gaveUp, ...changes, harvested(view, handoff, { keys, causationId: idOfDraft(view, 0) })];
+  return [
+    chainEvent,
+    ...gaveUp,
+    ...changes,
+    draftHarvested(view, handoff, { keys, causationId: draftIdOf(view, 0) }),
+  ];
 }
 
 type Phase = Extract<WorkflowDraft, { type: "core.workflowChain.event" }>["payload"];
@@ -151,16 +156,16 @@ type Phase = Extract<WorkflowDraft, { type: "core.workflowChain.event" }>["paylo
 function chain(
   view: NodeView,
   { workerId, childRunId, chainEventId }: Handoff,
-  told: Pick<Phase, "phase" | "error">,
+  phase: Pick<Phase, "phase" | "error">,
 ): WorkflowDraft {
-  return of(view, {
+  return withNodeId(view, {
     type: "core.workflowChain.event",
     causationId: chainEventId,
     payload: {
-      ...told,
+      ...phase,
       workerId,
       parentRunId: identityOf(view.run),
-      ...(childRunId !== undefined && told.phase !== "dispatch.failed" && { childRunId }),
+      ...(childRunId !== undefined && phase.phase !== "dispatch.failed" && { childRunId }),
     },
   });
 }

@@ -1,14 +1,14 @@
 /** Owns: that a supervisor's loop ends (RFC 0058). Each decision is a turn, and each time that a worker is sent back. */
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import type { NodeView } from "../node-contract/node-type.ts";
-import { stopped } from "../node-contract/run-end.ts";
+import { draftStop } from "../node-contract/run-end.ts";
 
 /** Turn N + 1 is refused, and with it the run. `undefined`: the turn may be taken. */
-export function overLoopLimit({ run, settings, own }: NodeView): WorkflowDraft[] | undefined {
-  const asked = run.started.configurable?.["maxLoopIterations"];
+export function draftLoopLimit({ run, settings, nodeRun }: NodeView): WorkflowDraft[] | undefined {
+  const requested = run.started.configurable?.["maxLoopIterations"];
   const limit = Math.min(
     settings.loopIterationsMax,
-    typeof asked === "number" && asked >= 1 ? Math.floor(asked) : settings.loopIterationsMax,
+    typeof requested === "number" && requested >= 1 ? Math.floor(requested) : settings.loopIterationsMax,
   );
   const turn = run.orchestrator.decided + run.orchestrator.revisions + 1;
   if (turn <= limit) return undefined;
@@ -16,11 +16,11 @@ export function overLoopLimit({ run, settings, own }: NodeView): WorkflowDraft[]
     code: "loop_limit_exceeded",
     message: `turn ${turn} of the loop is over the limit of ${limit}`,
   };
-  const { nodeId } = own;
+  const { nodeId } = nodeRun;
   return [
     { type: "cap.breached", nodeId, payload: { kind: "loop-iterations", limit, observed: turn, nodeId } },
     { type: "node.failed", nodeId, payload: { nodeId, error } },
-    ...stopped(run, error.message).filter((draft) => draft.nodeId !== nodeId),
+    ...draftStop(run, error.message).filter((draft) => draft.nodeId !== nodeId),
     { type: "run.failed", payload: { error, failedNodeId: nodeId } },
   ];
 }

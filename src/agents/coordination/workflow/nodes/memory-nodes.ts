@@ -5,7 +5,7 @@
 import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
-  of,
+  withNodeId,
   type MemoryNote,
   type NodeEffect,
   type NodeStep,
@@ -15,7 +15,7 @@ import {
 import { identityOf } from "../state/workflow-state.ts";
 import { inputsOf, type Values } from "../state/values.ts";
 import { echo } from "./basic-nodes.ts";
-import { changed, completed, failedBy } from "./ends.ts";
+import { draftChanged, draftCompleted, draftFailureOf } from "./ends.ts";
 
 const HOUR_MS = 3_600_000;
 const TTL_MS_MAX = 10 * 366 * 24 * HOUR_MS;
@@ -26,13 +26,13 @@ export const identity: NodeType = {
     return action === undefined ? echo(view) : probe(view, action);
   },
   settle: (view, _effect, outcome) =>
-    outcome.kind === "memory_read" ? probed(view, outcome.entries) : failedBy(view, outcome),
+    outcome.kind === "memory_read" ? draftProbe(view, outcome.entries) : draftFailureOf(view, outcome),
 };
 
 export const memoryWrite: NodeType = {
   step: (view) => {
-    if (view.own.memoryIds.length > 0)
-      return { kind: "complete", outputs: { memoryId: view.own.memoryIds[0] } };
+    if (view.nodeRun.memoryIds.length > 0)
+      return { kind: "complete", outputs: { memoryId: view.nodeRun.memoryIds[0] } };
     const { config } = view.node.node;
     const content = inputsOf(view.run, view.graph, view.node)["content"] ?? config["content"];
     if (content === undefined)
@@ -49,7 +49,7 @@ export const memoryWrite: NodeType = {
         kind: "fail",
         error: { code: "memory_entry_too_large", message: "the content is larger than an entry may be" },
       };
-    return writing(view, [
+    return stepWriting(view, [
       {
         content: text,
         tags: Array.isArray(config["tags"]) ? config["tags"].map(String) : [],
@@ -65,18 +65,18 @@ export const memoryRead: NodeType = {
     return {
       kind: "act",
       effect: {
-        ...reading(view, [memoryScopeOf(view)]),
+        ...createReadEffect(view, [memoryScopeOf(view)]),
         ...(typeof tag === "string" && { tag }),
         ...(typeof limit === "number" && { limit }),
       },
     };
   },
   settle: (view, _effect, outcome) => {
-    if (outcome.kind !== "memory_read") return failedBy(view, outcome);
+    if (outcome.kind !== "memory_read") return draftFailureOf(view, outcome);
     const entries = outcome.entries[0] ?? [];
     const { into } = view.node.node.config;
-    const changes = typeof into === "string" ? [changed(view, into, entries)] : [];
-    return [...changes, completed(view, { entries })];
+    const changes = typeof into === "string" ? [draftChanged(view, into, entries)] : [];
+    return [...changes, draftCompleted(view, { entries })];
   },
 };
 
@@ -88,9 +88,9 @@ export function memoryScopeOf({ node: { node }, run }: NodeView): string {
 
 type Note = Omit<MemoryNote, "id" | "scope">;
 
-function writing(view: NodeView, notes: readonly Note[]): NodeStep {
+function stepWriting(view: NodeView, notes: readonly Note[]): NodeStep {
   const scope = memoryScopeOf(view);
-  const { nodeId, executions } = view.own;
+  const { nodeId, executions } = view.nodeRun;
   const agentId = view.node.node.agent?.agentId;
   const memory = notes.map((note, index) => ({
     ...note,
@@ -98,7 +98,7 @@ function writing(view: NodeView, notes: readonly Note[]): NodeStep {
     id: `${identityOf(view.run)}:${nodeId}:${executions}:${index}`,
   }));
   const drafts = memory.map(({ id, tags }) =>
-    of(view, {
+    withNodeId(view, {
       type: "memory.written",
       payload: {
         memoryRef: scope,
@@ -112,8 +112,8 @@ function writing(view: NodeView, notes: readonly Note[]): NodeStep {
   return { kind: "record", drafts, memory };
 }
 
-function reading(
-  { own: { nodeId, executions } }: NodeView,
+function createReadEffect(
+  { nodeRun: { nodeId, executions } }: NodeView,
   scopes: readonly string[],
 ): NodeEffect & { kind: "read_memory" } {
   return { kind: "read_memory", id: `${nodeId}:${executions}:read`, nodeId, scopes };
@@ -141,25 +141,25 @@ function probe(view: NodeView, action: unknown): NodeStep {
       kind: "fail",
       error: { code: "memory_action_unknown", message: `there is no memoryAction ${String(action)}` },
     };
-  if (view.own.memoryIds.length === 0) return writing(view, notes(view));
+  if (view.nodeRun.memoryIds.length === 0) return stepWriting(view, notes(view));
   const foreign = view.node.node.config["probeMemoryRef"];
   const scopes = [memoryScopeOf(view), ...(typeof foreign === "string" ? [foreign] : [])];
-  return { kind: "act", effect: reading(view, scopes) };
+  return { kind: "act", effect: createReadEffect(view, scopes) };
 }
 
-function probed(
+function draftProbe(
   view: NodeView,
-  [own = [], foreign = []]: readonly (readonly Values[])[],
+  [ownItems = [], foreign = []]: readonly (readonly Values[])[],
 ): readonly WorkflowDraft[] {
-  const [first, second] = view.own.memoryIds;
-  const back = own.find(({ id }) => id === first) ?? null;
+  const [first, second] = view.nodeRun.memoryIds;
+  const back = ownItems.find(({ id }) => id === first) ?? null;
   const found: Readonly<Record<Probe, Values>> = {
     "write-then-read": { memoryReadback: back },
     "redaction-probe": { memoryReadback: back },
-    "ttl-probe": { freshId: first, expiredId: second, memoryList: own },
-    "cross-tenant-probe": { ownerEntryId: first, ownerProbe: own, crossTenantProbe: foreign },
+    "ttl-probe": { freshId: first, expiredId: second, memoryList: ownItems },
+    "cross-tenant-probe": { ownerEntryId: first, ownerProbe: ownItems, crossTenantProbe: foreign },
   };
   const action = view.node.node.config["memoryAction"] as Probe;
-  const changes = Object.entries(found[action]).map(([name, next]) => changed(view, name, next));
-  return [...changes, completed(view, found[action])];
+  const changes = Object.entries(found[action]).map(([name, next]) => draftChanged(view, name, next));
+  return [...changes, draftCompleted(view, found[action])];
 }

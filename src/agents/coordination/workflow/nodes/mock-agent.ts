@@ -3,40 +3,43 @@ import type { EventId } from "../../contracts/ids.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   agentIdOf,
-  idOfDraft,
-  of,
+  draftIdOf,
+  withNodeId,
   type NodeStep,
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { isAgreed } from "../state/review.ts";
-import { isRecord, type Values } from "../state/values.ts";
+import type { Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 export const mockAgent: NodeType = {
   step: (view) => {
-    const answer = view.own.answers.at(-1);
-    if (answer) return settled(answer.resumeValue);
-    if (view.own.interrupt) return { kind: "wait" };
-    const decided = decision(view);
-    const reasoned = reasoning(view);
+    const answer = view.nodeRun.answers.at(-1);
+    if (answer) return settleDoubt(answer.resumeValue);
+    if (view.nodeRun.interrupt) return { kind: "wait" };
+    const decided = draftDecision(view);
+    const reasoned = draftReasoning(view);
     const drafts = [
       ...reasoned,
-      ...toolCalls(view, reasoned.length),
-      ...handoff(view),
+      ...draftToolCalls(view, reasoned.length),
+      ...draftHandoff(view),
       ...(decided ? [decided.draft] : []),
     ];
-    if (decided?.observed !== undefined) return doubted(view, drafts, decided.observed);
+    if (decided?.observed !== undefined) return stepDoubt(view, drafts, decided.observed);
     return { kind: "complete", outputs: {}, before: drafts };
   },
 };
 
 /** RFC 0002 §F: the threshold of the run, else of the host. */
 export function thresholdOf({ run, settings }: NodeView): number {
-  const own = run.started.configurable?.["escalationThreshold"];
-  return typeof own === "number" && own >= 0 && own <= 1 ? own : settings.escalationThreshold;
+  const requested = run.started.configurable?.["escalationThreshold"];
+  return typeof requested === "number" && requested >= 0 && requested <= 1
+    ? requested
+    : settings.escalationThreshold;
 }
 
-export function doubted(
+export function stepDoubt(
   view: NodeView,
   before: readonly WorkflowDraft[],
   observed: number,
@@ -52,13 +55,13 @@ export function doubted(
   };
 }
 
-function settled(resumeValue: unknown): NodeStep {
+function settleDoubt(resumeValue: unknown): NodeStep {
   return isAgreed({ resumeValue })
     ? { kind: "complete", outputs: {} }
     : { kind: "fail", error: { code: "low_confidence_rejected", message: "the decision was not accepted" } };
 }
 
-function reasoning(view: NodeView): WorkflowDraft[] {
+function draftReasoning(view: NodeView): WorkflowDraft[] {
   const { mockReasoning } = view.node.node.config;
   const verbosity = verbosityOf(view);
   if (mockReasoning === undefined || mockReasoning === false || verbosity === "off") return [];
@@ -66,24 +69,27 @@ function reasoning(view: NodeView): WorkflowDraft[] {
   const { summary = "reasoned", streamChunks } = isRecord(mockReasoning) ? mockReasoning : {};
   const chunks = Array.isArray(streamChunks) ? streamChunks.map(String) : [];
   const deltas = chunks.map((delta, sequence): WorkflowDraft =>
-    of(view, { type: "agent.reasoning.delta", payload: { agentId, delta, sequence, verbosity } }),
+    withNodeId(view, { type: "agent.reasoning.delta", payload: { agentId, delta, sequence, verbosity } }),
   );
   const whole = chunks.length > 0 ? chunks.join("") : String(summary);
-  return [...deltas, of(view, { type: "agent.reasoned", payload: { agentId, reasoning: whole, verbosity } })];
+  return [
+    ...deltas,
+    withNodeId(view, { type: "agent.reasoned", payload: { agentId, reasoning: whole, verbosity } }),
+  ];
 }
 
 function verbosityOf({ run }: NodeView): "summary" | "full" | "off" {
-  const asked = run.started.configurable?.["reasoningVerbosity"];
-  return asked === "summary" || asked === "off" ? asked : "full";
+  const requested = run.started.configurable?.["reasoningVerbosity"];
+  return requested === "summary" || requested === "off" ? requested : "full";
 }
 
 /** `before`: drafts ahead of the first call. */
-function toolCalls(view: NodeView, before: number): WorkflowDraft[] {
+function draftToolCalls(view: NodeView, before: number): WorkflowDraft[] {
   const { mockToolCalls } = view.node.node.config;
   const calls: readonly unknown[] = Array.isArray(mockToolCalls) ? mockToolCalls : [];
   return calls.filter(isRecord).flatMap((call, index) => {
-    const causationId = idOfDraft(view, before + 2 * index);
-    return toolCall(view, call, { index, causationId });
+    const causationId = draftIdOf(view, before + 2 * index);
+    return draftToolCall(view, call, { index, causationId });
   });
 }
 
@@ -93,19 +99,22 @@ interface CallPlace {
   readonly causationId: EventId;
 }
 
-function toolCall(view: NodeView, call: Values, { index, causationId }: CallPlace): WorkflowDraft[] {
+function draftToolCall(view: NodeView, call: Values, { index, causationId }: CallPlace): WorkflowDraft[] {
   const { toolId, arguments: inputs, result, error, durationMs } = call;
   const names = {
     agentId: agentIdOf(view),
     toolName: String(toolId),
-    callId: `${view.own.nodeId}:${view.own.executions}:${index}`,
+    callId: `${view.nodeRun.nodeId}:${view.nodeRun.executions}:${index}`,
   };
   const failure = isRecord(error) && {
     error: { code: String(error["error"]), message: String(error["message"]) },
   };
   return [
-    of(view, { type: "agent.toolCalled", payload: { ...names, ...(inputs !== undefined && { inputs }) } }),
-    of(view, {
+    withNodeId(view, {
+      type: "agent.toolCalled",
+      payload: { ...names, ...(inputs !== undefined && { inputs }) },
+    }),
+    withNodeId(view, {
       type: "agent.toolReturned",
       causationId,
       payload: {
@@ -118,12 +127,12 @@ function toolCall(view: NodeView, call: Values, { index, causationId }: CallPlac
   ];
 }
 
-function handoff(view: NodeView): WorkflowDraft[] {
+function draftHandoff(view: NodeView): WorkflowDraft[] {
   const { mockHandoff } = view.node.node.config;
   if (!isRecord(mockHandoff)) return [];
   const { toAgentId, reason } = mockHandoff;
   return [
-    of(view, {
+    withNodeId(view, {
       type: "agent.handoff",
       payload: {
         fromAgentId: agentIdOf(view),
@@ -135,12 +144,14 @@ function handoff(view: NodeView): WorkflowDraft[] {
 }
 
 /** `observed`: the confidence, where it is below the threshold. */
-function decision(view: NodeView): { readonly draft: WorkflowDraft; readonly observed?: number } | undefined {
+function draftDecision(
+  view: NodeView,
+): { readonly draft: WorkflowDraft; readonly observed?: number } | undefined {
   const { mockDecision, mockConfidence } = view.node.node.config;
   const scripted = isRecord(mockDecision) ? mockDecision : undefined;
   const confidence = shareOf(scripted ? scripted["confidence"] : mockConfidence);
   if (!scripted && confidence === undefined) return undefined;
-  const draft = of(view, {
+  const draft = withNodeId(view, {
     type: "agent.decided",
     payload: {
       agentId: agentIdOf(view),

@@ -1,53 +1,54 @@
 /** Owns: nodes that ask a model. What it answers is data of the run and decides nothing by itself. */
 import { REFUSED, type WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
-import { jsonIn } from "../node-contract/json-in.ts";
+import { findJson } from "../node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect, NodeType, NodeView } from "../node-contract/node-type.ts";
-import { inputsOf, isRecord, type Values } from "../state/values.ts";
-import { completed, failed, failedBy } from "./ends.ts";
+import { inputsOf, type Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
+import { draftCompleted, draftFailed, draftFailureOf } from "./ends.ts";
 
 const MAX_TOKENS = 4_000;
 
 type Answered = EffectOutcome & { readonly kind: "model_answered" };
 
 export const structuredOutput: NodeType = {
-  step: (view) => ({ kind: "act", effect: asking(view) }),
+  step: (view) => ({ kind: "act", effect: createAskEffect(view) }),
   settle: (view, _effect, outcome) => {
-    if (outcome.kind !== "model_answered") return unanswered(view, outcome);
-    const result = outcome.object ?? jsonIn(outcome.text);
-    if (result === undefined) return nothingUsable(view, outcome);
+    if (outcome.kind !== "model_answered") return draftUnanswered(view, outcome);
+    const result = outcome.object ?? findJson(outcome.text);
+    if (result === undefined) return draftUnusable(view, outcome);
     return outcome.problems?.length
       ? [
-          failed(view, {
+          draftFailed(view, {
             code: INVALID,
             message: `the model's answer breaks the schema: ${outcome.problems.join("; ")}`,
           }),
         ]
-      : [completed(view, { result })];
+      : [draftCompleted(view, { result })];
   },
 };
 
 export const callPrompt: NodeType = {
-  step: (view) => ({ kind: "act", effect: asking(view) }),
+  step: (view) => ({ kind: "act", effect: createAskEffect(view) }),
   settle: (view, _effect, outcome) => {
-    if (outcome.kind !== "model_answered") return unanswered(view, outcome);
+    if (outcome.kind !== "model_answered") return draftUnanswered(view, outcome);
     const { text } = outcome;
-    return text.trim() === "" ? empty(view) : [completed(view, { text })];
+    return text.trim() === "" ? draftEmpty(view) : [draftCompleted(view, { text })];
   },
 };
 
 const INVALID = "structured_output_invalid";
 
-function nothingUsable(view: NodeView, { text, isCutOff }: Answered): WorkflowDraft[] {
-  if (text.trim() === "") return empty(view);
+function draftUnusable(view: NodeView, { text, isCutOff }: Answered): WorkflowDraft[] {
+  if (text.trim() === "") return draftEmpty(view);
   const why = isCutOff ? "was cut off where the bound of its length is" : "is no JSON";
-  return [failed(view, { code: INVALID, message: `the model's answer ${why}` })];
+  return [draftFailed(view, { code: INVALID, message: `the model's answer ${why}` })];
 }
 
-function empty(view: NodeView): WorkflowDraft[] {
-  return [failed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
+function draftEmpty(view: NodeView): WorkflowDraft[] {
+  return [draftFailed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
 }
 
-function asking(view: NodeView): NodeEffect {
+function createAskEffect(view: NodeView): NodeEffect {
   const { config, agent } = view.node.node;
   const { model, temperature, maxTokens }: Values = { ...view.run.started.configurable, ...config };
   const request: ModelAsk = {
@@ -60,14 +61,14 @@ function asking(view: NodeView): NodeEffect {
     ...(typeof temperature === "number" && { temperature }),
     maxTokens: typeof maxTokens === "number" ? maxTokens : MAX_TOKENS,
   };
-  const { nodeId, executions } = view.own;
+  const { nodeId, executions } = view.nodeRun;
   return { kind: "ask_model", id: `${nodeId}:${executions}:ask`, nodeId, request };
 }
 
 function messagesOf({ run, graph, node }: NodeView): ModelAsk["messages"] {
   const inputs = inputsOf(run, graph, node);
-  const given = inputs["messages"];
-  const messages = (Array.isArray(given) ? given : [])
+  const givenMessages = inputs["messages"];
+  const messages = (Array.isArray(givenMessages) ? givenMessages : [])
     .filter(isRecord)
     .flatMap(({ role, content }) =>
       typeof content === "string" ? [{ role: role === "assistant" ? role : "user", content } as const] : [],
@@ -77,8 +78,8 @@ function messagesOf({ run, graph, node }: NodeView): ModelAsk["messages"] {
   return [{ role: "user", content: typeof prompt === "string" ? prompt : JSON.stringify(prompt) }];
 }
 
-function unanswered(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+function draftUnanswered(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind === "model_refused")
-    return [failed(view, { code: REFUSED, message: "the model's provider refused to answer" })];
-  return failedBy(view, outcome);
+    return [draftFailed(view, { code: REFUSED, message: "the model's provider refused to answer" })];
+  return draftFailureOf(view, outcome);
 }

@@ -1,7 +1,7 @@
 /** Owns: the node types that this host can run, by their names in definitions. */
 import { AGENT, DISPATCH, SUPERVISOR } from "../state/graph.ts";
 import type { NodeType } from "../node-contract/node-type.ts";
-import { agentNode, invoking, isLive } from "./agent-invocation.ts";
+import { agentNode, withInvocation, isLive } from "./agent-invocation.ts";
 import { delay, fail, noop, requiresMissing } from "./basic-nodes.ts";
 import { dispatch } from "./dispatch.ts";
 import { hold, sideEffect } from "./conformance-nodes.ts";
@@ -16,8 +16,8 @@ import { workspaceRead, workspaceWrite } from "./workspace-nodes.ts";
 import type { Values } from "../state/values.ts";
 
 const NODE_TYPES: Readonly<Record<string, NodeType>> = {
-  "core.noop": invoking(noop),
-  "core.identity": invoking(identity, ({ node }) => node.node.config["memoryAction"] === undefined),
+  "core.noop": withInvocation(noop),
+  "core.identity": withInvocation(identity, ({ node }) => node.node.config["memoryAction"] === undefined),
   "core.delay": delay,
   "core.fail": fail,
   "core.approvalGate": approvalGate,
@@ -28,8 +28,8 @@ const NODE_TYPES: Readonly<Record<string, NodeType>> = {
   "core.control.subWorkflow": subWorkflow,
   [SUPERVISOR]: supervisor,
   [DISPATCH]: dispatch,
-  "core.ai.structuredOutput": invoking(structuredOutput, isLive),
-  "core.ai.callPrompt": invoking(toolOrPrompt, isLive),
+  "core.ai.structuredOutput": withInvocation(structuredOutput, isLive),
+  "core.ai.callPrompt": withInvocation(toolOrPrompt, isLive),
   "core.conformance.mcp-invoke": toolOrPrompt,
   "core.a2a.invoke": a2aInvoke,
   "core.conformance.a2a-invoke": a2aInvoke,
@@ -71,7 +71,7 @@ export function isMockType(typeId: string): boolean {
 }
 
 /** A node whose model is the host's mock. */
-export function asksMockModel({
+export function isAskingMockModel({
   typeId,
   config,
 }: {

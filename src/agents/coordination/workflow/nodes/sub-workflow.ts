@@ -4,7 +4,7 @@
  */
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
-  of,
+  withNodeId,
   type EffectOutcome,
   type NodeError,
   type NodeStep,
@@ -13,10 +13,11 @@ import {
 } from "../node-contract/node-type.ts";
 import { isAgreed } from "../state/review.ts";
 import type { Answer, Handoff } from "../state/workflow-state.ts";
-import { isRecord, type Values } from "../state/values.ts";
-import { gateOf, gateOutputs, gateProblems } from "./child-gate.ts";
-import { childEffect, givenUp, harvest, mappedInputs, mappingOf } from "./child-run.ts";
-import { completed, failed } from "./ends.ts";
+import type { Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
+import { gateOf, createGateOutputs, listGateProblems } from "./child-gate.ts";
+import { createChildEffect, draftGivenUp, harvest, mapInputs, mappingOf } from "./child-run.ts";
+import { draftCompleted, draftFailed } from "./ends.ts";
 import { beginHandoff, settleHandoff, stepHandoff, type Handover } from "./handoff.ts";
 
 export const subWorkflow: NodeType = {
@@ -29,26 +30,26 @@ export const subWorkflow: NodeType = {
       ...(isGated && config["waitForCompletion"] === false
         ? [`node ${id} does not wait for its child: nothing of it can be verified`]
         : []),
-      ...gateProblems(node),
+      ...listGateProblems(node),
     ];
   },
   step: (view) => (gateOf(view.node) ? stepGated(view) : stepAlone(view)),
   settle: (view, _effect, outcome) => {
     if (!gateOf(view.node)) return settleAlone(view, outcome);
-    const { handoff } = view.own;
+    const { handoff } = view.nodeRun;
     return handoff ? settleHandoff(view, handoff, handoverOf(view), outcome) : [];
   },
 };
 
 function stepAlone(view: NodeView): NodeStep {
   const { config } = view.node.node;
-  const { handoff, executions } = view.own;
+  const { handoff, executions } = view.nodeRun;
   if (handoff?.childRunId !== undefined && config["waitForCompletion"] === false)
     return { kind: "complete", outputs: { childRunId: handoff.childRunId, childStatus: "running" } };
-  const effect = childEffect(view, {
+  const effect = createChildEffect(view, {
     cause: "core.subWorkflow",
     workflowId: String(config["workflowId"]),
-    inputs: mappedInputs(view, mappingOf(config["inputMapping"])),
+    inputs: mapInputs(view, mappingOf(config["inputMapping"])),
     ordinal: String(executions),
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
   });
@@ -56,18 +57,21 @@ function stepAlone(view: NodeView): NodeStep {
 }
 
 function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  const { handoff } = view.own;
+  const { handoff } = view.nodeRun;
   switch (outcome.kind) {
     case "child_created": {
       if (handoff?.childRunId !== undefined) return [];
       const childWorkflowId = String(view.node.node.config["workflowId"]);
       return [
-        of(view, { type: "node.dispatched", payload: { childRunId: outcome.childRunId, childWorkflowId } }),
+        withNodeId(view, {
+          type: "node.dispatched",
+          payload: { childRunId: outcome.childRunId, childWorkflowId },
+        }),
       ];
     }
     case "child_refused":
     case "failed":
-      return [failed(view, outcome.error)];
+      return [draftFailed(view, outcome.error)];
     case "child_ended":
       return endAlone(view, outcome);
     default:
@@ -76,22 +80,26 @@ function settleAlone(view: NodeView, outcome: EffectOutcome): readonly WorkflowD
 }
 
 function endAlone(view: NodeView, outcome: EffectOutcome & { kind: "child_ended" }): WorkflowDraft[] {
-  const { handoff } = view.own;
+  const { handoff } = view.nodeRun;
   const { status, variables, error } = outcome;
-  const gaveUp = givenUp(view, handoff?.childRunId, outcome);
+  const gaveUp = draftGivenUp(view, handoff?.childRunId, outcome);
   const outputs = {
     ...(handoff?.childRunId !== undefined && { childRunId: handoff.childRunId }),
     childStatus: status,
     ...(gaveUp.length > 0 && { childGoalSatisfied: false }),
   };
-  const done = completed(view, outputs);
+  const completion = draftCompleted(view, outputs);
   if (status === "completed")
-    return [...gaveUp, ...harvest(view, mappingOf(view.node.node.config["outputMapping"]), variables), done];
-  return absorbs(view) ? [done] : [failed(view, failureOf(status, error))];
+    return [
+      ...gaveUp,
+      ...harvest(view, mappingOf(view.node.node.config["outputMapping"]), variables),
+      completion,
+    ];
+  return isAbsorbing(view) ? [completion] : [draftFailed(view, failureOf(status, error))];
 }
 
 /** What becomes of the node when its child fails. */
-function absorbs({ node: { node } }: NodeView): boolean {
+function isAbsorbing({ node: { node } }: NodeView): boolean {
   const { onChildFailure } = node.config;
   return onChildFailure === "absorb" || onChildFailure === "continue";
 }
@@ -101,19 +109,19 @@ function failureOf(status: string, error: NodeError | undefined): NodeError {
   return { code: `child_${status}`, message: `the child run ${status}${why}` };
 }
 
-function handoverOf({ node: { node }, own }: NodeView): Handover {
+function handoverOf({ node: { node }, nodeRun }: NodeView): Handover {
   const { config } = node;
   return {
     cause: "core.subWorkflow",
     inputMapping: mappingOf(config["inputMapping"]),
     outputMapping: mappingOf(config["outputMapping"]),
-    ordinal: String(own.executions),
-    causationId: own.startedEventId,
+    ordinal: String(nodeRun.executions),
+    causationId: nodeRun.startedEventId,
   };
 }
 
 function stepGated(view: NodeView): NodeStep {
-  const { handoff } = view.own;
+  const { handoff } = view.nodeRun;
   const handover = handoverOf(view);
   if (!handoff) return beginHandoff(view, String(view.node.node.config["workflowId"]), handover);
   return stepHandoff(view, handoff, handover) ?? endGated(view, handoff);
@@ -124,10 +132,10 @@ function endGated(view: NodeView, handoff: Handoff): NodeStep {
   const outputs: Values = {
     ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
     ...(handoff.childStatus && { childStatus: handoff.childStatus }),
-    ...gateOutputs(view, handoff),
+    ...createGateOutputs(view, handoff),
   };
   // A child that was never there is no failure of a child.
-  const isAbsorbed = absorbs(view) && handoff.childRunId !== undefined;
+  const isAbsorbed = isAbsorbing(view) && handoff.childRunId !== undefined;
   return error && !isAbsorbed ? { kind: "fail", error } : { kind: "complete", outputs };
 }
 

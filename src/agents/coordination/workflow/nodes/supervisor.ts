@@ -15,39 +15,41 @@ import {
 import { DECISION_ARTIFACT } from "../state/answer-interrupt.ts";
 import {
   agentIdOf,
-  of,
+  withNodeId,
   type EffectOutcome,
   type NodeError,
   type NodeStep,
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
-import { isAgreed, unresolved } from "../state/review.ts";
+import { isAgreed, listUnresolved } from "../state/review.ts";
 import { identityOf, type Answer } from "../state/workflow-state.ts";
-import { suspension, waitingFor } from "../node-contract/suspension.ts";
-import { isRecord } from "../state/values.ts";
+import { draftSuspension, waitForAnswer } from "../node-contract/suspension.ts";
+import { isRecord } from "../../std/is-record.ts";
 import { gateOf } from "./child-gate.ts";
-import { failed, failedBy } from "./ends.ts";
-import { overLoopLimit } from "./loop-limit.ts";
-import { doubted, thresholdOf } from "./mock-agent.ts";
+import { draftFailed, draftFailureOf } from "./ends.ts";
+import { draftLoopLimit } from "./loop-limit.ts";
+import { stepDoubt, thresholdOf } from "./mock-agent.ts";
 import { askSupervisor, readDecision } from "./supervisor-prompt.ts";
 
 export const supervisor: NodeType = {
   step: (view) => {
-    if (view.own.interrupt) return waitingFor(view.own.interrupt);
-    const answer = view.own.answers.at(-1);
+    if (view.nodeRun.interrupt) return waitForAnswer(view.nodeRun.interrupt);
+    const answer = view.nodeRun.answers.at(-1);
     if (answer)
-      return answer.asked.reason === UNRESOLVED ? released(view, answer) : ratified(view, answer.resumeValue);
-    const held = heldBy(view);
-    if (held) return escalated(view, held);
-    const turn = nextTurn(view);
+      return answer.asked.reason === UNRESOLVED
+        ? stepRelease(view, answer)
+        : applyRatification(view, answer.resumeValue);
+    const heldDecision = findHeldDecision(view);
+    if (heldDecision) return stepEscalated(view, heldDecision);
+    const turn = chooseTurn(view);
     switch (turn.kind) {
       case "capped":
         return { kind: "end", drafts: turn.drafts };
       case "ask":
         return { kind: "act", effect: askSupervisor(view) };
       case "doubted":
-        return doubted(view, [], turn.observed, turn.decision);
+        return stepDoubt(view, [], turn.observed, turn.decision);
       case "decided":
         return decide(view, turn.decision);
     }
@@ -56,9 +58,9 @@ export const supervisor: NodeType = {
 };
 
 /** What an earlier turn held and people said no to stays no. */
-function heldBy({ run, own }: NodeView): OrchestratorDecision | undefined {
-  const { held } = run.orchestrator;
-  return held && held.sequence > own.startedSequence ? held.decision : undefined;
+function findHeldDecision({ run, nodeRun }: NodeView): OrchestratorDecision | undefined {
+  const { held: heldDecision } = run.orchestrator;
+  return heldDecision && heldDecision.sequence > nodeRun.startedSequence ? heldDecision.decision : undefined;
 }
 
 type Turn =
@@ -67,11 +69,11 @@ type Turn =
   | { readonly kind: "doubted"; readonly observed: number; readonly decision: OrchestratorDecision }
   | { readonly kind: "decided"; readonly decision: OrchestratorDecision };
 
-function nextTurn(view: NodeView): Turn {
-  const capped = overLoopLimit(view);
+function chooseTurn(view: NodeView): Turn {
+  const capped = draftLoopLimit(view);
   if (capped) return { kind: "capped", drafts: capped };
   const { config } = view.node.node;
-  const pending = scriptedDecision(config["mockPendingDecision"]);
+  const pending = parseDecision(config["mockPendingDecision"]);
   const { mockConfidence } = config;
   if (pending && view.run.orchestrator.decided === 0) {
     const isLow = typeof mockConfidence === "number" && mockConfidence < thresholdOf(view);
@@ -81,23 +83,23 @@ function nextTurn(view: NodeView): Turn {
   }
   if (config["model"] !== undefined || config["prompt"] !== undefined || config["systemPrompt"] !== undefined)
     return { kind: "ask" };
-  return { kind: "decided", decision: scripted(view, pending !== undefined) };
+  return { kind: "decided", decision: readScriptedTurn(view, pending !== undefined) };
 }
 
 /** By the number of decisions so far; what is not scripted is one worker and the end. */
-function scripted(
+function readScriptedTurn(
   { node: { node }, run: { orchestrator } }: NodeView,
   hasPending: boolean,
 ): OrchestratorDecision {
   const plan = node.config["mockDispatchPlan"] ?? node.config["mockDecisions"];
   const turns: readonly unknown[] = Array.isArray(plan) ? plan : hasPending ? [] : [DEFAULT_WORK];
-  const given = scriptedDecision(turns[orchestrator.decided]);
-  return given ?? { kind: "terminate", reason: "plan-exhausted" };
+  const planned = parseDecision(turns[orchestrator.decided]);
+  return planned ?? { kind: "terminate", reason: "plan-exhausted" };
 }
 
 const DEFAULT_WORK = { kind: "next-worker", nextWorkerIds: ["conformance-noop"] } as const;
 
-function scriptedDecision(value: unknown): OrchestratorDecision | undefined {
+function parseDecision(value: unknown): OrchestratorDecision | undefined {
   const parsed = decisionSchema.safeParse(value);
   return parsed.success ? parsed.data : undefined;
 }
@@ -105,16 +107,16 @@ function scriptedDecision(value: unknown): OrchestratorDecision | undefined {
 /** A decision below the floor is held; what states no confidence is not. */
 function decide(view: NodeView, decision: OrchestratorDecision): NodeStep {
   const isDoubted = confidenceOf(decision) < view.settings.confidenceFloor;
-  return isDoubted ? { kind: "record", drafts: [escalation(view, decision)] } : execute(view, decision);
+  return isDoubted ? { kind: "record", drafts: [draftEscalation(view, decision)] } : execute(view, decision);
 }
 
 function confidenceOf(decision: OrchestratorDecision): number {
   return decision.kind === "ask-user" ? 1 : (decision.confidence ?? 1);
 }
 
-function escalation(view: NodeView, decision: OrchestratorDecision): WorkflowDraft {
+function draftEscalation(view: NodeView, decision: OrchestratorDecision): WorkflowDraft {
   const worker = decision.kind === "next-worker" ? decision.nextWorkerIds[0] : undefined;
-  return of(view, {
+  return withNodeId(view, {
     type: "core.workflowChain.confidence-escalated",
     payload: {
       confidence: confidenceOf(decision),
@@ -128,7 +130,7 @@ function escalation(view: NodeView, decision: OrchestratorDecision): WorkflowDra
 }
 
 /** The escalated event is in the log; what people are asked comes behind it. */
-function escalated(view: NodeView, decision: OrchestratorDecision): NodeStep {
+function stepEscalated(view: NodeView, decision: OrchestratorDecision): NodeStep {
   const title =
     decision.kind === "next-worker"
       ? `Let ${decision.nextWorkerIds.join(", ")} begin?`
@@ -139,7 +141,7 @@ function escalated(view: NodeView, decision: OrchestratorDecision): NodeStep {
       kind: "approval",
       reason: "confidence-below-floor",
       data: {
-        artifactId: `${identityOf(view.run)}:${view.own.nodeId}:${view.run.orchestrator.decided + 1}`,
+        artifactId: `${identityOf(view.run)}:${view.nodeRun.nodeId}:${view.run.orchestrator.decided + 1}`,
         artifactType: DECISION_ARTIFACT,
         title,
         description: `The supervisor's confidence is ${confidenceOf(decision)}, below ${view.settings.confidenceFloor}.`,
@@ -151,11 +153,11 @@ function escalated(view: NodeView, decision: OrchestratorDecision): NodeStep {
 }
 
 /** G3: the decision that people agreed to, or the one that they put in its place. */
-function ratified(view: NodeView, resumeValue: unknown): NodeStep {
+function applyRatification(view: NodeView, resumeValue: unknown): NodeStep {
   const value = isRecord(resumeValue) ? resumeValue : {};
   const { action, editedArtifactData } = value;
-  const pending = heldBy(view) ?? scriptedDecision(view.node.node.config["mockPendingDecision"]);
-  const decision = action === "edit-accept" ? scriptedDecision(editedArtifactData) : pending;
+  const pending = findHeldDecision(view) ?? parseDecision(view.node.node.config["mockPendingDecision"]);
+  const decision = action === "edit-accept" ? parseDecision(editedArtifactData) : pending;
   if (!decision || !isAgreed({ resumeValue })) {
     const message =
       action === "timeout" ? "nobody agreed to the decision in time" : "the decision was not accepted";
@@ -166,7 +168,7 @@ function ratified(view: NodeView, resumeValue: unknown): NodeStep {
 
 function execute(view: NodeView, decision: OrchestratorDecision): NodeStep {
   return decision.kind === "terminate"
-    ? (tooEarly(view, decision) ?? carryOut(view, decision))
+    ? (refuseEarlyEnd(view, decision) ?? carryOut(view, decision))
     : carryOut(view, decision);
 }
 
@@ -176,8 +178,8 @@ const UNRESOLVED = "verification-failed";
  * RFC 0090 §B: a run does not end as a success over work that was not accepted. Somebody rules on that first, or it fails: the
  * decision to end is held as one below the floor is.
  */
-function tooEarly(view: NodeView, decision: OrchestratorDecision): NodeStep | undefined {
-  const open = unresolved(view.run);
+function refuseEarlyEnd(view: NodeView, decision: OrchestratorDecision): NodeStep | undefined {
+  const open = listUnresolved(view.run);
   if (open.length === 0) return undefined;
   const workers = open.map(({ workerId }) => workerId).join(", ");
   const verifiers = open.flatMap(({ nodeId }) => {
@@ -186,7 +188,7 @@ function tooEarly(view: NodeView, decision: OrchestratorDecision): NodeStep | un
     return verifier ? [verifier] : [];
   });
   if (verifiers.some(({ onUnresolved }) => onUnresolved === "fail"))
-    return { kind: "fail", error: notVerified(`what ${workers} produced was not accepted`) };
+    return { kind: "fail", error: createUnverifiedError(`what ${workers} produced was not accepted`) };
   const times = verifiers.flatMap(({ approvalTimeoutMs: ms }) => (ms === undefined ? [] : [ms]));
   return {
     kind: "suspend",
@@ -194,7 +196,7 @@ function tooEarly(view: NodeView, decision: OrchestratorDecision): NodeStep | un
       kind: "approval",
       reason: UNRESOLVED,
       data: {
-        artifactId: `${identityOf(view.run)}:${view.own.nodeId}:${view.run.orchestrator.decided + 1}`,
+        artifactId: `${identityOf(view.run)}:${view.nodeRun.nodeId}:${view.run.orchestrator.decided + 1}`,
         artifactType: DECISION_ARTIFACT,
         title: "Let the run end here?",
         description: `What ${workers} produced was not accepted by the verifier, and nothing of it was merged.`,
@@ -206,23 +208,23 @@ function tooEarly(view: NodeView, decision: OrchestratorDecision): NodeStep | un
   };
 }
 
-function notVerified(message: string): NodeError {
+function createUnverifiedError(message: string): NodeError {
   return { code: "verification_failed", message };
 }
 
 /** People know that the work was not accepted: what they say is done. */
-function released(view: NodeView, answer: Answer): NodeStep {
+function stepRelease(view: NodeView, answer: Answer): NodeStep {
   const { action, editedArtifactData } = isRecord(answer.resumeValue) ? answer.resumeValue : {};
-  const decision = scriptedDecision(
+  const decision = parseDecision(
     action === "edit-accept" ? editedArtifactData : answer.asked.data["artifactData"],
   );
   if (decision && isAgreed(answer)) return carryOut(view, decision);
   const why = action === "timeout" ? "nobody let the run end in time" : "the run was not let end";
-  return { kind: "fail", error: notVerified(`${why} over work that was not accepted`) };
+  return { kind: "fail", error: createUnverifiedError(`${why} over work that was not accepted`) };
 }
 
 function carryOut(view: NodeView, decision: OrchestratorDecision): NodeStep {
-  const decided = of(view, {
+  const decided = withNodeId(view, {
     type: "runOrchestrator.decided",
     payload: {
       agentId: view.run.orchestrator.agentId ?? agentIdOf(view),
@@ -238,30 +240,30 @@ function carryOut(view: NodeView, decision: OrchestratorDecision): NodeStep {
 
 /** What the model decided is recorded at once: asking it again could give another decision. */
 function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
-  if (outcome.kind !== "model_answered") return undecided(view, outcome);
+  if (outcome.kind !== "model_answered") return draftUndecided(view, outcome);
   if (outcome.text.trim() === "" && outcome.object === undefined)
-    return [failed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
+    return [draftFailed(view, { code: "model_answer_empty", message: "the model answered nothing" })];
   const decision = readDecision(outcome);
   return decision
     ? draftsOf(view, decide(view, decision))
-    : [failed(view, { code: "decision_malformed", message: "the model's answer is no decision" })];
+    : [draftFailed(view, { code: "decision_malformed", message: "the model's answer is no decision" })];
 }
 
-function undecided(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
+function draftUndecided(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind === "model_refused")
-    return [failed(view, { code: REFUSED, message: "the model refused to decide" })];
-  return failedBy(view, outcome);
+    return [draftFailed(view, { code: REFUSED, message: "the model refused to decide" })];
+  return draftFailureOf(view, outcome);
 }
 
 function draftsOf(view: NodeView, step: NodeStep): readonly WorkflowDraft[] {
-  const { nodeId } = view.own;
+  const { nodeId } = view.nodeRun;
   switch (step.kind) {
     case "record":
       return step.drafts;
     case "suspend":
-      return suspension(view, step.interrupt);
+      return draftSuspension(view, step.interrupt);
     case "fail":
-      return [failed(view, step.error)];
+      return [draftFailed(view, step.error)];
     case "complete": {
       const payload = { nodeId, outputs: { ...step.outputs } };
       return [...(step.before ?? []), { type: "node.completed", nodeId, payload }, ...(step.after ?? [])];

@@ -6,7 +6,7 @@ import { formatCanonicalJson } from "../../contracts/canonical-json.ts";
 import type { WorkflowDraft } from "../../contracts/workflows/workflow-events.ts";
 import {
   agentIdOf,
-  of,
+  withNodeId,
   type EffectOutcome,
   type NodeEffect,
   type NodeStep,
@@ -14,8 +14,9 @@ import {
   type NodeView,
 } from "../node-contract/node-type.ts";
 import { identityOf } from "../state/workflow-state.ts";
-import { completed, failed } from "./ends.ts";
-import { inputsOf, isRecord, variableOf, type Values } from "../state/values.ts";
+import { draftCompleted, draftFailed } from "./ends.ts";
+import { inputsOf, variableOf, type Values } from "../state/values.ts";
+import { isRecord } from "../../std/is-record.ts";
 import { callPrompt } from "./model-nodes.ts";
 
 interface Target {
@@ -26,18 +27,18 @@ interface Target {
 
 type Answered = EffectOutcome & { kind: "tool_answered" };
 
-function calling(
+function createCallingNode(
   target: (view: NodeView) => Target | { readonly missing: string },
   answered: (view: NodeView, outcome: Answered) => readonly WorkflowDraft[],
 ): NodeType {
   return {
     step: (view) => {
-      const ended = afterPeople(view);
+      const ended = stepAfterPeople(view);
       if (ended) return ended;
       const found = target(view);
       if ("missing" in found)
         return { kind: "fail", error: { code: "not_configured", message: found.missing } };
-      if (view.own.openCall) return { kind: "act", effect: found.effect };
+      if (view.nodeRun.openCall) return { kind: "act", effect: found.effect };
       const payload = {
         ...callOf(view, found.name),
         inputs: found.inputs,
@@ -45,15 +46,15 @@ function calling(
         principal: view.run.started.owner.principal,
         ...hashOf(view, found.inputs),
       };
-      return { kind: "record", drafts: [of(view, { type: "agent.toolCalled", payload } as const)] };
+      return { kind: "record", drafts: [withNodeId(view, { type: "agent.toolCalled", payload } as const)] };
     },
     settle: (view, _effect, outcome) => {
       const found = target(view);
       const name = "missing" in found ? "unknown" : found.name;
       if (outcome.kind === "tool_answered")
-        return [returned(view, name, outcome), ...answered(view, outcome)];
+        return [draftReturned(view, name, outcome), ...answered(view, outcome)];
       if (outcome.kind !== "failed") return [];
-      return [returned(view, name, outcome), failed(view, outcome.error)];
+      return [draftReturned(view, name, outcome), draftFailed(view, outcome.error)];
     },
   };
 }
@@ -65,14 +66,14 @@ function hashOf({ settings }: NodeView, inputs: Values): { readonly argsHash?: s
 }
 
 /** What another agent asked people for was answered; it is not asked again. */
-function afterPeople({ own }: NodeView): NodeStep | undefined {
-  const answer = own.answers.at(-1);
+function stepAfterPeople({ nodeRun }: NodeView): NodeStep | undefined {
+  const answer = nodeRun.answers.at(-1);
   if (answer)
     return { kind: "complete", outputs: { answers: isRecord(answer.resumeValue) ? answer.resumeValue : {} } };
-  return own.interrupt ? { kind: "wait" } : undefined;
+  return nodeRun.interrupt ? { kind: "wait" } : undefined;
 }
 
-const mcpTool = calling(
+const mcpTool = createCallingNode(
   (view) => {
     const { config } = view.node.node;
     const mcp = isRecord(config["mcp"]) ? config["mcp"] : {};
@@ -85,12 +86,16 @@ const mcpTool = calling(
       ...(isRecord(mcp["arguments"]) ? mcp["arguments"] : {}),
       ...inputsOf(view.run, view.graph, view.node),
     };
-    return { name: tool, inputs: args, effect: { ...base(view), kind: "call_tool", tool, args, url } };
+    return {
+      name: tool,
+      inputs: args,
+      effect: { ...createEffectBase(view), kind: "call_tool", tool, args, url },
+    };
   },
   (view, { ok, text, content }) =>
     ok
-      ? [completed(view, { text, content, contentTrust: "untrusted" })]
-      : [failed(view, { code: "tool_failed", message: "the tool says that it failed" })],
+      ? [draftCompleted(view, { text, content, contentTrust: "untrusted" })]
+      : [draftFailed(view, { code: "tool_failed", message: "the tool says that it failed" })],
 );
 
 /** `core.ai.callPrompt` is a model's turn unless it names a tool. */
@@ -100,30 +105,32 @@ export const toolOrPrompt: NodeType = {
     (isRecord(view.node.node.config["mcp"]) ? mcpTool : callPrompt).settle?.(view, effect, outcome) ?? [],
 };
 
-export const a2aInvoke = calling(
+export const a2aInvoke = createCallingNode(
   (view) => {
     const { config } = view.node.node;
     const url = typeof config["url"] === "string" ? config["url"] : view.settings.a2aUrl;
     if (url === undefined)
       return { missing: "no A2A agent is configured (config.url, or the server's default)" };
     const skill = typeof config["skill"] === "string" ? config["skill"] : "default";
-    const given = inputsOf(view.run, view.graph, view.node)["message"] ?? config["message"];
-    const message = given ?? variableOf(view.run, view.graph, "text") ?? skill;
+    const givenMessage = inputsOf(view.run, view.graph, view.node)["message"] ?? config["message"];
+    const message = givenMessage ?? variableOf(view.run, view.graph, "text") ?? skill;
     const text = typeof message === "string" ? message : JSON.stringify(message);
     return {
       name: `a2a:${skill}`,
       inputs: { message: text },
-      effect: { ...base(view), kind: "send_message", skill, message: text, url },
+      effect: { ...createEffectBase(view), kind: "send_message", skill, message: text, url },
     };
   },
   (view, { ok, text, content, state }) => {
-    if (state === "auth-required" || state === "input-required") return asksPeople(view, state);
+    if (state === "auth-required" || state === "input-required") return draftQuestion(view, state);
     if (state === "rejected")
-      return [failed(view, { code: "rejected_by_remote", message: "the remote agent rejected the task" })];
+      return [
+        draftFailed(view, { code: "rejected_by_remote", message: "the remote agent rejected the task" }),
+      ];
     return ok
-      ? [completed(view, { text, content, contentTrust: "untrusted" })]
+      ? [draftCompleted(view, { text, content, contentTrust: "untrusted" })]
       : [
-          failed(view, {
+          draftFailed(view, {
             code: "remote_agent_failed",
             message: `the remote agent's task ended as ${state ?? "failed"}`,
           }),
@@ -131,7 +138,10 @@ export const a2aInvoke = calling(
   },
 );
 
-function base({ own: { nodeId, executions } }: NodeView): { readonly id: string; readonly nodeId: string } {
+function createEffectBase({ nodeRun: { nodeId, executions } }: NodeView): {
+  readonly id: string;
+  readonly nodeId: string;
+} {
   return { id: `${nodeId}:${executions}:call`, nodeId };
 }
 
@@ -140,26 +150,26 @@ function transportOf({ kind }: NodeEffect): "mcp" | "http" {
 }
 
 function callOf(view: NodeView, toolName: string) {
-  return { agentId: agentIdOf(view), toolName, callId: `${view.own.nodeId}:${view.own.executions}` };
+  return { agentId: agentIdOf(view), toolName, callId: `${view.nodeRun.nodeId}:${view.nodeRun.executions}` };
 }
 
-function returned(
+function draftReturned(
   view: NodeView,
   name: string,
   outcome: Answered | (EffectOutcome & { kind: "failed" }),
 ): WorkflowDraft {
-  const causationId = view.own.openCall;
+  const causationId = view.nodeRun.openCall;
   const isOk = outcome.kind === "tool_answered" && outcome.ok;
-  const told =
+  const returnedDraft =
     outcome.kind === "tool_answered"
       ? { outcome: { text: outcome.text, contentTrust: "untrusted" } }
       : { error: outcome.error };
-  return of(view, {
+  return withNodeId(view, {
     type: "agent.toolReturned",
     ...(causationId && { causationId }),
     payload: {
       ...callOf(view, name),
-      ...told,
+      ...returnedDraft,
       status: isOk ? "ok" : statusOf(outcome),
       ...(outcome.durationMs !== undefined && { durationMs: outcome.durationMs }),
     },
@@ -171,20 +181,20 @@ function statusOf(outcome: EffectOutcome): "error" | "forbidden" | "rate_limited
   return code === "forbidden" || code === "rate_limited" ? code : "error";
 }
 
-function asksPeople(view: NodeView, state: string): readonly WorkflowDraft[] {
-  const { nodeId } = view.own;
-  const interruptId = `${nodeId}~${view.own.interrupts + 1}`;
+function draftQuestion(view: NodeView, state: string): readonly WorkflowDraft[] {
+  const { nodeId } = view.nodeRun;
+  const interruptId = `${nodeId}~${view.nodeRun.interrupts + 1}`;
   const key = `${identityOf(view.run)}:${interruptId}`;
   const question =
     state === "auth-required"
       ? "The remote agent needs to be authorised."
       : "The remote agent asks for more.";
   return [
-    of(view, {
+    withNodeId(view, {
       type: "node.suspended",
       payload: { nodeId, interruptId, kind: "clarification", key, reason: state },
     }),
-    of(view, {
+    withNodeId(view, {
       type: "interrupt.requested",
       payload: {
         kind: "clarification",

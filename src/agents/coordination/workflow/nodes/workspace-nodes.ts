@@ -10,13 +10,13 @@ import {
 } from "../../contracts/workflows/workspace.ts";
 import { SUPERVISOR } from "../state/graph.ts";
 import type { GraphNode } from "../state/node-graph.ts";
-import { of, type NodeError, type NodeType, type NodeView } from "../node-contract/node-type.ts";
+import { withNodeId, type NodeError, type NodeType, type NodeView } from "../node-contract/node-type.ts";
 import { inputsOf } from "../state/values.ts";
-import { changed, completed, failedBy } from "./ends.ts";
+import { draftChanged, draftCompleted, draftFailureOf } from "./ends.ts";
 
 export const workspaceWrite: NodeType = {
   check: ({ node: { id, config } }) => [
-    ...pathProblems(id, config["path"]),
+    ...listPathProblems(id, config["path"]),
     ...(isAbsentOr(config["contentType"], (type) => typeof type === "string" && isContentType(type))
       ? []
       : [`contentType of node ${id} is no media type`]),
@@ -25,11 +25,11 @@ export const workspaceWrite: NodeType = {
   step: (view) => {
     const { config } = view.node.node;
     const inputs = inputsOf(view.run, view.graph, view.node);
-    const asked = { ...config, ...inputs };
-    const { path, content, ifVersion, contentType = WORKSPACE_CONTENT_TYPE } = asked;
-    const problem = pathProblem(path) ?? contentProblem(content);
+    const request = { ...config, ...inputs };
+    const { path, content, ifVersion, contentType = WORKSPACE_CONTENT_TYPE } = request;
+    const problem = findPathProblem(path) ?? findContentProblem(content);
     if (problem) return { kind: "fail", error: problem };
-    const { nodeId, executions } = view.own;
+    const { nodeId, executions } = view.nodeRun;
     return {
       kind: "act",
       effect: {
@@ -43,16 +43,16 @@ export const workspaceWrite: NodeType = {
     };
   },
   settle: (view, _effect, outcome) => {
-    if (outcome.kind !== "workspace_written") return failedBy(view, outcome);
+    if (outcome.kind !== "workspace_written") return draftFailureOf(view, outcome);
     const { path, version } = outcome.update;
-    const told = of(view, { type: "workspace.updated", payload: { path, version } } as const);
-    return [told, completed(view, { path, version })];
+    const update = withNodeId(view, { type: "workspace.updated", payload: { path, version } } as const);
+    return [update, draftCompleted(view, { path, version })];
   },
 };
 
 export const workspaceRead: NodeType = {
   check: ({ node: { id, config } }) => [
-    ...pathProblems(id, config["path"]),
+    ...listPathProblems(id, config["path"]),
     ...(isAbsentOr(config["paths"], (paths) => Array.isArray(paths) && paths.every(isText))
       ? []
       : [`paths of node ${id} is no list of texts`]),
@@ -61,7 +61,7 @@ export const workspaceRead: NodeType = {
     const { config } = view.node.node;
     const path = inputsOf(view.run, view.graph, view.node)["path"] ?? config["path"];
     const paths: readonly unknown[] = Array.isArray(config["paths"]) ? config["paths"] : [];
-    const { nodeId, executions } = view.own;
+    const { nodeId, executions } = view.nodeRun;
     return {
       kind: "act",
       effect: {
@@ -74,12 +74,14 @@ export const workspaceRead: NodeType = {
     };
   },
   settle: (view, effect, outcome) => {
-    if (outcome.kind !== "workspace_read") return failedBy(view, outcome);
-    const isOne = effect.kind === "read_workspace" && asksForOne(view, effect.paths);
+    if (outcome.kind !== "workspace_read") return draftFailureOf(view, outcome);
+    const isOne = effect.kind === "read_workspace" && isAskingForOne(view, effect.paths);
     const outputs = isOne ? { file: outcome.files[0] ?? null } : { files: outcome.files };
     const { into } = view.node.node.config;
-    const changes = isText(into) ? [changed(view, into, isOne ? outputs["file"] : outputs["files"])] : [];
-    return [...changes, completed(view, outputs)];
+    const changes = isText(into)
+      ? [draftChanged(view, into, isOne ? outputs["file"] : outputs["files"])]
+      : [];
+    return [...changes, draftCompleted(view, outputs)];
   },
 };
 
@@ -92,7 +94,7 @@ function snapshotOf({ run, graph }: NodeView): number {
   return sequence;
 }
 
-function asksForOne({ node: { node } }: NodeView, paths: readonly string[]): boolean {
+function isAskingForOne({ node: { node } }: NodeView, paths: readonly string[]): boolean {
   return paths.length === 1 && !Array.isArray(node.config["paths"]);
 }
 
@@ -109,17 +111,17 @@ function isAbsentOr(value: unknown, isRight: (value: unknown) => boolean): boole
   return value === undefined || value === null || isRight(value);
 }
 
-function pathProblems(id: GraphNode["node"]["id"], path: unknown): string[] {
+function listPathProblems(id: GraphNode["node"]["id"], path: unknown): string[] {
   const problem = typeof path === "string" ? findWorkspacePathProblem(path) : undefined;
   return problem === undefined ? [] : [`path of node ${id}: ${problem}`];
 }
 
-function pathProblem(path: unknown): NodeError | undefined {
+function findPathProblem(path: unknown): NodeError | undefined {
   const message = typeof path === "string" ? findWorkspacePathProblem(path) : "there is no path to write to";
   return message === undefined ? undefined : { code: "workspace_path_invalid", message };
 }
 
-function contentProblem(content: unknown): NodeError | undefined {
+function findContentProblem(content: unknown): NodeError | undefined {
   if (content === undefined)
     return { code: "workspace_content_missing", message: "there is no content to write" };
   const bytes = new TextEncoder().encode(textOf(content)).length;

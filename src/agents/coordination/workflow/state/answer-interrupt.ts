@@ -8,13 +8,14 @@ import { decisionSchema, type WorkflowDraft } from "../../contracts/workflows/wo
 import { isGiven, readAction, type Action } from "./answer-words.ts";
 import { readClarification } from "./clarification-answers.ts";
 import type { Interrupt, NodeRun, Vote, WorkflowRun } from "./workflow-state.ts";
-import { isRecord, sameValue, type Values } from "./values.ts";
+import { isSameValue, type Values } from "./values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 export type Answering =
   | { readonly ok: true; readonly drafts: readonly WorkflowDraft[] }
   | { readonly ok: false; readonly code: "validation_error" | "forbidden"; readonly message: string };
 
-interface Given {
+interface AnswerRequest {
   readonly node: NodeRun;
   readonly interrupt: Interrupt;
   readonly value: unknown;
@@ -26,22 +27,22 @@ interface Given {
   readonly believesVoter?: boolean;
 }
 
-export function answerInterrupt(_run: WorkflowRun, given: Given): Answering {
-  if (given.isTokenHolder && needsLogin(given.interrupt))
+export function answerInterrupt(_run: WorkflowRun, request: AnswerRequest): Answering {
+  if (request.isTokenHolder && needsLogin(request.interrupt))
     return forbid(
       "this question wants to know who answers: answer with a bearer token, not with a signed one",
     );
-  switch (given.interrupt.kind) {
+  switch (request.interrupt.kind) {
     case "approval":
-      return answerApproval(given);
+      return answerApproval(request);
     case "clarification":
-      return answerClarification(given);
+      return answerClarification(request);
     case "external-event":
-      return answerExternal(given);
+      return answerExternal(request);
     case "low-confidence":
-      return answerDoubt(given);
+      return answerDoubt(request);
     case "custom":
-      return resolved(given, recordOf(given.value));
+      return draftResolved(request, recordOf(request.value));
   }
 }
 
@@ -62,16 +63,16 @@ export function needsLogin(interrupt: Interrupt): boolean {
   return (
     interrupt.data["profile"] === "openwop-interrupt-auth-required" ||
     hasList(interrupt) ||
-    neededApprovals(interrupt) > 1
+    countNeededApprovals(interrupt) > 1
   );
 }
 
-function neededApprovals({ data: { requiredApprovals } }: Interrupt): number {
+function countNeededApprovals({ data: { requiredApprovals } }: Interrupt): number {
   return typeof requiredApprovals === "number" ? requiredApprovals : 1;
 }
 
-function resolved(
-  { node: { nodeId }, interrupt, by }: Given,
+function draftResolved(
+  { node: { nodeId }, interrupt, by }: AnswerRequest,
   resumeValue: Values,
   more: Values = {},
 ): Answering {
@@ -84,17 +85,17 @@ const DOUBT_ACTIONS: readonly Action[] = ["accept", "reject"];
 const DECISION_ACTIONS: readonly Action[] = ["accept", "reject", "edit-accept"];
 
 /** Only a yes lets what was doubted go on. A doubted decision may give way to another one, which interrupt.md lets stand alone. */
-function answerDoubt(given: Given): Answering {
-  const isAboutDecision = isDecision(given.interrupt.data["decision"]);
+function answerDoubt(request: AnswerRequest): Answering {
+  const isAboutDecision = isDecision(request.interrupt.data["decision"]);
   const value: unknown =
-    isAboutDecision && isDecision(given.value)
-      ? { action: "edit-accept", editedArtifactData: given.value }
-      : given.value;
+    isAboutDecision && isDecision(request.value)
+      ? { action: "edit-accept", editedArtifactData: request.value }
+      : request.value;
   const read = readAction(value, isAboutDecision ? DECISION_ACTIONS : DOUBT_ACTIONS);
   if (!read.ok) return refuse(read.message);
   const answer = recordOf(value);
   if (read.action === "edit-accept" && !isDecision(answer["editedArtifactData"])) return refuse(NO_DECISION);
-  return resolved(given, { ...answer, action: read.action });
+  return draftResolved(request, { ...answer, action: read.action });
 }
 
 /** What an orchestrator's decision becomes where it is edited. */
@@ -107,29 +108,31 @@ function isDecision(value: unknown): boolean {
 
 const APPROVAL_ACTIONS: readonly Action[] = ["accept", "reject", "refine", "edit-accept"];
 
-function answerApproval(given: Given): Answering {
-  const { interrupt, value } = given;
+function answerApproval(request: AnswerRequest): Answering {
+  const { interrupt, value } = request;
   const { actions } = interrupt.data;
   const offered = APPROVAL_ACTIONS.filter((action) => Array.isArray(actions) && actions.includes(action));
   const read = readAction(value, offered);
   if (!read.ok) return refuse(read.message);
   const answer = recordOf(value);
   const { action } = read;
-  const problem = approvalProblem(interrupt, action, answer);
+  const problem = findApprovalProblem(interrupt, action, answer);
   if (problem !== undefined) return refuse(problem);
-  return strangerProblem(given, answer) ?? counted(given, action, saidBy(given, { ...answer, action }));
+  return (
+    refuseStranger(request, answer) ?? countVote(request, action, nameAuthor(request, { ...answer, action }))
+  );
 }
 
-function approvalProblem(interrupt: Interrupt, action: Action, answer: Values): string | undefined {
+function findApprovalProblem(interrupt: Interrupt, action: Action, answer: Values): string | undefined {
   if (action === "refine" && !isRecord(answer["refineFeedback"])) return "refine needs refineFeedback";
   if (action !== "edit-accept") return undefined;
-  if (neededApprovals(interrupt) > 1)
+  if (countNeededApprovals(interrupt) > 1)
     return "edit-accept does not count where several must approve, because the others have not seen the edit; answer with another action";
   return editProblem(interrupt, answer);
 }
 
 /** The log names whoever was authenticated, and never whom the answer names. */
-function saidBy({ by }: Given, answer: Values): Values {
+function nameAuthor({ by }: AnswerRequest, answer: Values): Values {
   return isGiven(answer, "decidedBy") ? { ...answer, decidedBy: by } : answer;
 }
 
@@ -146,7 +149,10 @@ function editProblem({ data }: Interrupt, value: Values): string | undefined {
 }
 
 /** I2 */
-function strangerProblem({ interrupt, by, believesVoter }: Given, answer: Values): Answering | undefined {
+function refuseStranger(
+  { interrupt, by, believesVoter }: AnswerRequest,
+  answer: Values,
+): Answering | undefined {
   const { approversList: list } = interrupt.data;
   if (Array.isArray(list) && list.length > 0 && !list.includes(by))
     return forbid("only those on the list of approvers may answer");
@@ -156,22 +162,22 @@ function strangerProblem({ interrupt, by, believesVoter }: Given, answer: Values
   );
 }
 
-function voterOf({ by, believesVoter, interrupt }: Given, { voter }: Values): string {
+function voterOf({ by, believesVoter, interrupt }: AnswerRequest, { voter }: Values): string {
   const isBelieved = believesVoter && typeof voter === "string" && voter !== "" && !hasList(interrupt);
   return isBelieved ? voter : by;
 }
 
 /** A gate may need several approvals; a voter who speaks again replaces the own vote. */
-function counted(given: Given, action: Action, value: Values): Answering {
-  const { interrupt, node } = given;
-  const needed = neededApprovals(interrupt);
+function countVote(request: AnswerRequest, action: Action, value: Values): Answering {
+  const { interrupt, node } = request;
+  const needed = countNeededApprovals(interrupt);
   const more = {
     action,
     ...(value["refineFeedback"] !== undefined && { refineFeedback: value["refineFeedback"] }),
     ...(value["editedArtifactData"] !== undefined && { editedArtifactData: value["editedArtifactData"] }),
   };
-  if (needed <= 1) return resolved(given, value, more);
-  const voter = voterOf(given, value);
+  if (needed <= 1) return draftResolved(request, value, more);
+  const voter = voterOf(request, value);
   const { nodeId } = node;
   const { interruptId } = interrupt;
   const vote: WorkflowDraft = {
@@ -182,7 +188,11 @@ function counted(given: Given, action: Action, value: Values): Answering {
   const votes = [...interrupt.votes.filter((cast) => cast.by !== voter), { by: voter, action }];
   const outcome = outcomeOf(votes, needed, interrupt.data["rejectionPolicy"] === "majority");
   if (outcome === "open") return { ok: true, drafts: [vote] };
-  const settled = resolved(given, { ...value, action: outcome === "vetoed" ? "reject" : action }, more);
+  const settled = draftResolved(
+    request,
+    { ...value, action: outcome === "vetoed" ? "reject" : action },
+    more,
+  );
   return settled.ok ? { ok: true, drafts: [vote, ...settled.drafts] } : settled;
 }
 
@@ -202,18 +212,18 @@ function hasList({ data }: Interrupt): boolean {
   return Array.isArray(data["approversList"]) && data["approversList"].length > 0;
 }
 
-function answerClarification(given: Given): Answering {
-  const read = readClarification(given.interrupt.data["questions"], given.value);
-  return read.ok ? resolved(given, { answers: read.answers }) : refuse(read.message);
+function answerClarification(request: AnswerRequest): Answering {
+  const read = readClarification(request.interrupt.data["questions"], request.value);
+  return read.ok ? draftResolved(request, { answers: read.answers }) : refuse(read.message);
 }
 
 /** What does not belong to the awaited event is not its answer. */
-function answerExternal(given: Given): Answering {
-  const { value, interrupt } = given;
+function answerExternal(request: AnswerRequest): Answering {
+  const { value, interrupt } = request;
   const { eventPayload } = isRecord(value) ? value : {};
   const event = isRecord(eventPayload) ? eventPayload : value;
   if (!isRecord(event)) return refuse("an external event is an object");
   const correlation = isRecord(interrupt.data["correlation"]) ? interrupt.data["correlation"] : {};
-  const differs = Object.entries(correlation).find(([key, expected]) => !sameValue(event[key], expected));
-  return differs ? refuse(`the event is about another ${differs[0]}`) : resolved(given, event);
+  const differs = Object.entries(correlation).find(([key, expected]) => !isSameValue(event[key], expected));
+  return differs ? refuse(`the event is about another ${differs[0]}`) : draftResolved(request, event);
 }

@@ -4,7 +4,8 @@
  * W1 only the exact words count: in another case, misspelt, as another type or not there at all, they are no answer, and never
  * the opposite of one.
  */
-import { isRecord, type Values } from "./values.ts";
+import type { Values } from "./values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 export type Action = "accept" | "reject" | "refine" | "edit-accept";
 
@@ -19,54 +20,57 @@ const DECISIONS: ReadonlyMap<unknown, readonly [action: Action, ...alsoSaid: Act
 
 /** Reads `action`, or the older `decision`, as one of the actions that the question offers. */
 export function readAction(value: unknown, offered: readonly Action[]): ReadAction {
-  if (!isRecord(value)) return notOffered(value, offered);
+  if (!isRecord(value)) return refuseUnoffered(value, offered);
   const hasAction = isGiven(value, "action");
   if (!isGiven(value, "decision"))
-    return hasAction ? offeredAction(value["action"], offered) : notOffered(undefined, offered);
+    return hasAction ? readOfferedAction(value["action"], offered) : refuseUnoffered(undefined, offered);
   const meant = DECISIONS.get(value["decision"]);
-  if (!meant) return unknownDecision(value["decision"], offered);
-  if (!hasAction) return offeredAction(meant[0], offered);
-  const read = offeredAction(value["action"], offered);
-  return read.ok && !meant.includes(read.action) ? contradiction(value, offered) : read;
+  if (!meant) return refuseDecision(value["decision"], offered);
+  if (!hasAction) return readOfferedAction(meant[0], offered);
+  const read = readOfferedAction(value["action"], offered);
+  return read.ok && !meant.includes(read.action) ? refuseContradiction(value, offered) : read;
 }
 
 export function isGiven(value: Values, name: string): boolean {
   return Object.hasOwn(value, name) && value[name] !== undefined;
 }
 
-function offeredAction(given: unknown, offered: readonly Action[]): ReadAction {
-  const action = offered.find((each) => each === given);
-  return action === undefined ? notOffered(given, offered) : { ok: true, action };
+function readOfferedAction(word: unknown, offered: readonly Action[]): ReadAction {
+  const action = offered.find((each) => each === word);
+  return action === undefined ? refuseUnoffered(word, offered) : { ok: true, action };
 }
 
-function notOffered(given: unknown, offered: readonly Action[]): ReadAction {
-  return { ok: false, message: `${describeAnswer(given)} is no answer to this question; ${usage(offered)}` };
+function refuseUnoffered(word: unknown, offered: readonly Action[]): ReadAction {
+  return {
+    ok: false,
+    message: `${describeAnswer(word)} is no answer to this question; ${describeUsage(offered)}`,
+  };
 }
 
-function unknownDecision(given: unknown, offered: readonly Action[]): ReadAction {
+function refuseDecision(word: unknown, offered: readonly Action[]): ReadAction {
   const words = [...DECISIONS.keys()].map(String).join(" or ");
-  const message = `${describeAnswer(given)} is no decision, which is exactly ${words}; ${usage(offered)}`;
+  const message = `${describeAnswer(word)} is no decision, which is exactly ${words}; ${describeUsage(offered)}`;
   return { ok: false, message };
 }
 
-function contradiction({ action, decision }: Values, offered: readonly Action[]): ReadAction {
-  const message = `the action ${describeAnswer(action)} and the decision ${describeAnswer(decision)} contradict each other; ${usage(offered)}`;
+function refuseContradiction({ action, decision }: Values, offered: readonly Action[]): ReadAction {
+  const message = `the action ${describeAnswer(action)} and the decision ${describeAnswer(decision)} contradict each other; ${describeUsage(offered)}`;
   return { ok: false, message };
 }
 
-function usage(offered: readonly Action[]): string {
+function describeUsage(offered: readonly Action[]): string {
   return `answer with {"action": ...} and exactly one of ${offered.join(", ")}, spelt so, in lower case`;
 }
 
 const SHOWN_CHARS_MAX = 32;
 
 /** Names what was given; a long or unprintable text is not repeated. */
-export function describeAnswer(given: unknown): string {
-  if (typeof given === "string")
-    return given.length <= SHOWN_CHARS_MAX && /^[\x20-\x7e]*$/u.test(given)
-      ? JSON.stringify(given)
+export function describeAnswer(value: unknown): string {
+  if (typeof value === "string")
+    return value.length <= SHOWN_CHARS_MAX && /^[\x20-\x7e]*$/u.test(value)
+      ? JSON.stringify(value)
       : "that text";
-  if (given === undefined) return "an answer without an action";
-  if (given === null || typeof given === "boolean" || typeof given === "number") return String(given);
-  return Array.isArray(given) ? "a list" : "an object";
+  if (value === undefined) return "an answer without an action";
+  if (value === null || typeof value === "boolean" || typeof value === "number") return String(value);
+  return Array.isArray(value) ? "a list" : "an object";
 }

@@ -1,6 +1,7 @@
 /** Owns: which answers belong to the questions of a clarification, and what is wrong with others. */
 import { describeAnswer } from "./answer-words.ts";
-import { isRecord, type Values } from "./values.ts";
+import type { Values } from "./values.ts";
+import { isRecord } from "../../std/is-record.ts";
 
 export interface AskedQuestion {
   readonly id: string;
@@ -15,9 +16,9 @@ export type ReadAnswers =
 type Pair = readonly [id: string, answer: unknown];
 
 /** Returns the questions that can be asked; whatever is none is left out. */
-export function readQuestions(given: unknown): AskedQuestion[] {
-  if (!Array.isArray(given)) return [];
-  return given
+export function readQuestions(value: unknown): AskedQuestion[] {
+  if (!Array.isArray(value)) return [];
+  return value
     .filter(isRecord)
     .flatMap(({ id, question, schema }) =>
       typeof id === "string" && typeof question === "string" && id && question
@@ -27,37 +28,43 @@ export function readQuestions(given: unknown): AskedQuestion[] {
 }
 
 /** True when each question can be asked, and each has an id of its own. */
-export function areQuestions(given: unknown): boolean {
-  const questions = readQuestions(given);
+export function areQuestions(value: unknown): boolean {
+  const questions = readQuestions(value);
   const ids = new Set(questions.map(({ id }) => id));
-  return Array.isArray(given) && given.length > 0 && ids.size === given.length;
+  return Array.isArray(value) && value.length > 0 && ids.size === value.length;
 }
 
 /** Reads answers by the questions' ids, or as a list (interrupt.md): one to each question, and none to what was not asked. */
 export function readClarification(questions: unknown, value: unknown): ReadAnswers {
-  const given = isRecord(value) ? value["answers"] : undefined;
-  const pairs = Array.isArray(given) ? pairsIn(given) : isRecord(given) ? Object.entries(given) : undefined;
+  const givenAnswers = isRecord(value) ? value["answers"] : undefined;
+  const pairs = Array.isArray(givenAnswers)
+    ? readPairs(givenAnswers)
+    : isRecord(givenAnswers)
+      ? Object.entries(givenAnswers)
+      : undefined;
   if (!pairs)
     return refuse(
       "a clarification is answered with {answers: {<question id>: <answer>}}, or a list of {id, answer}",
     );
-  const asked = readQuestions(questions);
-  if (asked.length === 0) return refuse("nothing that can be answered is asked; cancel the run");
-  const problem = idProblem(pairs, asked);
+  const questionList = readQuestions(questions);
+  if (questionList.length === 0) return refuse("nothing that can be answered is asked; cancel the run");
+  const problem = findIdProblem(pairs, questionList);
   if (problem !== undefined) return refuse(problem);
   const answers = new Map(pairs);
-  const missing = asked.filter(({ id, schema }) => isMissing(answers.get(id), schema)).map(({ id }) => id);
+  const missing = questionList
+    .filter(({ id, schema }) => isMissing(answers.get(id), schema))
+    .map(({ id }) => id);
   if (missing.length > 0) return refuse(`there is no answer to ${missing.join(", ")}`);
   return { ok: true, answers: Object.fromEntries(pairs) };
 }
 
 /** One pass over each list: both are written by strangers. */
-function idProblem(pairs: readonly Pair[], asked: readonly AskedQuestion[]): string | undefined {
-  const ids = new Set(asked.map(({ id }) => id));
+function findIdProblem(pairs: readonly Pair[], questionList: readonly AskedQuestion[]): string | undefined {
+  const ids = new Set(questionList.map(({ id }) => id));
   const foreign = pairs.find(([id]) => !ids.has(id));
   if (foreign) {
-    const known = asked.slice(0, SHOWN_IDS_MAX).map(({ id }) => id);
-    return `no question has the id ${describeAnswer(foreign[0])}; asked are ${known.join(", ")}`;
+    const knownIds = questionList.slice(0, SHOWN_IDS_MAX).map(({ id }) => id);
+    return `no question has the id ${describeAnswer(foreign[0])}; asked are ${knownIds.join(", ")}`;
   }
   const seen = new Set<string>();
   for (const [id] of pairs) {
@@ -75,7 +82,7 @@ function isMissing(answer: unknown, schema: Values | undefined): boolean {
 }
 
 /** `undefined` where an item is no answer to a question. */
-function pairsIn(list: readonly unknown[]): readonly Pair[] | undefined {
+function readPairs(list: readonly unknown[]): readonly Pair[] | undefined {
   const pairs = list.flatMap((item) =>
     isRecord(item) && typeof item["id"] === "string" ? [[item["id"], item["answer"]] as const] : [],
   );

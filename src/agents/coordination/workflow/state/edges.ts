@@ -1,8 +1,7 @@
 /** Owns: which node of a run is next, by the rules of the edges that lead to it. */
-import type { GraphEdge, GraphNode } from "./node-graph.ts";
-import type { NodeGraph } from "./node-graph.ts";
+import type { GraphEdge, GraphNode, NodeGraph } from "./node-graph.ts";
 import { isAtWork, type NodeRun, type WorkflowRun } from "./workflow-state.ts";
-import { holds } from "./values.ts";
+import { isHolding } from "./values.ts";
 
 export type NextNode =
   { readonly kind: "start"; readonly node: GraphNode } | { readonly kind: "skip"; readonly node: GraphNode };
@@ -10,54 +9,58 @@ export type NextNode =
 type Signal = "success" | "failed" | "skipped";
 
 /** What is to be started or skipped now, in the order of the definition. */
-export function nextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
+export function listNextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
   const next: NextNode[] = [];
   for (const node of graph.nodes.values()) {
-    const kind = due(run, node, graph.hasLoops);
+    const kind = findDueStep(run, node, graph.hasLoops);
     if (kind) next.push({ kind, node });
   }
   if (!graph.hasLoops || next.length === 0) return next;
-  const behind = behindWork(run, graph, next);
+  const behind = findNodesBehindWork(run, graph, next);
   return next.filter(({ node }) => !behind.has(node.node.id));
 }
 
 /** Whether a failure of the node is something that an edge waits for. */
-export function handlesFailure({ outgoing }: GraphNode): boolean {
+export function isHandlingFailure({ outgoing }: GraphNode): boolean {
   return outgoing.some(({ rule }) => rule === "any_failed" || rule === "all_complete");
 }
 
-function due(
+function findDueStep(
   run: WorkflowRun,
   { node, incoming }: GraphNode,
   hasLoops: boolean,
 ): NextNode["kind"] | undefined {
-  const own = run.nodes.get(node.id);
-  if (own && isAtWork(own)) return undefined;
-  if (own === undefined) {
+  const nodeRun = run.nodes.get(node.id);
+  if (nodeRun && isAtWork(nodeRun)) return undefined;
+  if (nodeRun === undefined) {
     const forward = incoming.filter(({ closesLoop }) => !closesLoop);
     return forward.length === 0 ? "start" : ruleOf(run, forward, -1);
   }
   // Without loops a second edge that arrives at a node is late, and nothing new.
-  return hasLoops ? again(run, own, incoming) : undefined;
+  return hasLoops ? findLoopStep(run, nodeRun, incoming) : undefined;
 }
 
 /** A loop came round: something that leads here ended after this node was last started or skipped. */
-function again(run: WorkflowRun, own: NodeRun, incoming: readonly GraphEdge[]): NextNode["kind"] | undefined {
-  const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > own.startedSequence;
+function findLoopStep(
+  run: WorkflowRun,
+  nodeRun: NodeRun,
+  incoming: readonly GraphEdge[],
+): NextNode["kind"] | undefined {
+  const isNews = (edge: GraphEdge): boolean => endOf(run, edge) > nodeRun.startedSequence;
   const closing = incoming.filter((edge) => edge.closesLoop && isNews(edge));
-  if (closing.some((edge) => fires(run, edge))) return "start";
+  if (closing.some((edge) => isFiring(run, edge))) return "start";
   const forward = incoming.filter(({ closesLoop }) => !closesLoop);
   if (!forward.some(isNews)) return undefined;
-  const ruled = ruleOf(run, forward, own.startedSequence);
+  const ruled = ruleOf(run, forward, nodeRun.startedSequence);
   // What was skipped before and is skipped again has nothing new to say.
-  return ruled === "skip" && own.status === "skipped" ? undefined : ruled;
+  return ruled === "skip" && nodeRun.status === "skipped" ? undefined : ruled;
 }
 
 function endOf(run: WorkflowRun, { sourceNodeId }: GraphEdge): number {
   return run.nodes.get(sourceNodeId)?.endedSequence ?? -1;
 }
 
-function fires(run: WorkflowRun, edge: GraphEdge): boolean {
+function isFiring(run: WorkflowRun, edge: GraphEdge): boolean {
   const signal = signalOf(run, edge);
   switch (edge.rule) {
     case "any_failed":
@@ -97,7 +100,7 @@ type Rule = (arrived: readonly Arrived[]) => NextNode["kind"] | undefined;
 /** Rules by which one edge is enough. */
 const ANY: ReadonlySet<GraphEdge["rule"]> = new Set(["any_success", "any_failed"]);
 
-const one =
+const requireOne =
   (wanted: Signal): Rule =>
   (arrived) => {
     if (arrived.some(({ signal, isNews }) => signal === wanted && isNews)) return "start";
@@ -109,8 +112,8 @@ const RULES: Readonly<Record<GraphEdge["rule"], Rule>> = {
     if (arrived.some(({ signal }) => signal === "failed" || signal === "skipped")) return "skip";
     return hasAll(arrived) ? "start" : undefined;
   },
-  any_success: one("success"),
-  any_failed: one("failed"),
+  any_success: requireOne("success"),
+  any_failed: requireOne("failed"),
   all_complete: (arrived) => (hasAll(arrived) ? "start" : undefined),
   none_failed: (arrived) => {
     if (arrived.some(({ signal }) => signal === "failed")) return "skip";
@@ -128,7 +131,7 @@ function signalOf(run: WorkflowRun, edge: GraphEdge): Signal | undefined {
   const source = run.nodes.get(edge.sourceNodeId);
   switch (source?.status) {
     case "completed":
-      return !edge.condition || holds(edge.condition, source.outputs ?? {}) ? "success" : "skipped";
+      return !edge.condition || isHolding(edge.condition, source.outputs ?? {}) ? "success" : "skipped";
     case "failed":
       return "failed";
     case "skipped":
@@ -140,7 +143,11 @@ function signalOf(run: WorkflowRun, edge: GraphEdge): Signal | undefined {
 }
 
 /** Within a loop, what has ended may be about to be done again: who comes behind it waits. */
-function behindWork(run: WorkflowRun, graph: NodeGraph, next: readonly NextNode[]): ReadonlySet<string> {
+function findNodesBehindWork(
+  run: WorkflowRun,
+  graph: NodeGraph,
+  next: readonly NextNode[],
+): ReadonlySet<string> {
   const behind = new Set<string>();
   const pending = next.map(({ node }) => node.node.id);
   for (const node of run.nodes.values()) if (isAtWork(node)) pending.push(node.nodeId);

@@ -2,11 +2,11 @@
  * Owns: what events mean for the work that a node hands over: the handoff state machine (RFC 0037), what a verifier found
  * (RFC 0090), what people said, and what was merged (RFC 0063).
  */
-import { invariant } from "../../contracts/errors.ts";
+import { assertInvariant } from "../../contracts/errors.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
 import { isAgreed } from "./review.ts";
 import {
-  reviewKey,
+  reviewKeyOf,
   type Answer,
   type Handoff,
   type NodeRun,
@@ -25,11 +25,11 @@ export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRu
   const before = run.nodes.get(nodeId);
   // Other agents rule on other things.
   if (event.type === "agent.verified" && !before?.handoff) return run;
-  invariant(before !== undefined, `node ${nodeId} has not been started`);
-  const after = moved(before, event);
+  assertInvariant(before !== undefined, `node ${nodeId} has not been started`);
+  const after = moveHandoff(before, event);
   const isSentBack = event.type === "core.workflowChain.event" && isRevision(before.handoff, event);
   const { orchestrator } = run;
-  return reviewed(
+  return updateReview(
     {
       ...run,
       nodes: run.nodes.set(nodeId, after),
@@ -40,27 +40,27 @@ export function evolveHandoff(run: WorkflowRun, event: HandoffEvent): WorkflowRu
   );
 }
 
-function moved(node: NodeRun, event: HandoffEvent): NodeRun {
+function moveHandoff(node: NodeRun, event: HandoffEvent): NodeRun {
   switch (event.type) {
     case "node.dispatched":
-      return { ...node, handoff: dispatched(node.handoff, event) };
+      return { ...node, handoff: dispatchHandoff(node.handoff, event) };
     case "coordination.child_gave_up":
       return { ...node, ...(node.handoff && { handoff: { ...node.handoff, gaveUp: true } }) };
     case "agent.verified": {
       const { agentId, verdict, criteria, confidence } = event.payload;
-      const said = {
+      const ruling = {
         agentId,
         verdict,
         ...(criteria && { criteria }),
         ...(confidence !== undefined && { confidence }),
       };
-      return { ...node, ...(node.handoff && { handoff: { ...node.handoff, verdict: said } }) };
+      return { ...node, ...(node.handoff && { handoff: { ...node.handoff, verdict: ruling } }) };
     }
     case "core.workflowChain.event": {
       const isCompleted = event.payload.phase === "child.completed";
       return {
         ...node,
-        handoff: nextHandoff(node.handoff, event),
+        handoff: applyChainEvent(node.handoff, event),
         ...(isCompleted && { completedChildren: node.completedChildren + 1 }),
       };
     }
@@ -68,7 +68,7 @@ function moved(node: NodeRun, event: HandoffEvent): NodeRun {
 }
 
 /** A sub-workflow without a gate has no phases of the handoff state machine. */
-function dispatched(
+function dispatchHandoff(
   before: Handoff | undefined,
   { eventId, sequence, payload }: Of<"node.dispatched">,
 ): Handoff {
@@ -84,7 +84,7 @@ function dispatched(
   return { ...(before ?? alone), childRunId, dispatchedSequence: sequence };
 }
 
-function nextHandoff(before: Handoff | undefined, event: Of<"core.workflowChain.event">): Handoff {
+function applyChainEvent(before: Handoff | undefined, event: Of<"core.workflowChain.event">): Handoff {
   const { eventId, payload } = event;
   const { phase, workerId, childRunId, error, attestation } = payload;
   const place = { workerId, chainEventId: eventId, phase: PHASES[phase] };
@@ -126,11 +126,11 @@ function isRevision(
 }
 
 /** What is ruled on a worker takes the place of what was ruled on it before. */
-function reviewed(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }: NodeRun): WorkflowRun {
+function updateReview(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }: NodeRun): WorkflowRun {
   if (!handoff) return run;
   const { workerId, childRunId, verdict } = handoff;
-  const key = reviewKey(nodeId, workerId);
-  const known = run.reviews.get(key);
+  const key = reviewKeyOf(nodeId, workerId);
+  const review = run.reviews.get(key);
   const put = (review: Review): WorkflowRun => ({ ...run, reviews: run.reviews.set(key, review) });
   if (event.type === "agent.verified")
     return put({
@@ -141,7 +141,7 @@ function reviewed(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }: No
       ...(verdict && { verdict }),
     });
   const isHarvested = event.type === "core.workflowChain.event" && event.payload.phase === "output.harvested";
-  return isHarvested && known && known.childRunId === childRunId ? put({ ...known, isMerged: true }) : run;
+  return isHarvested && review && review.childRunId === childRunId ? put({ ...review, isMerged: true }) : run;
 }
 
 /** People were asked whether what a child produced is merged. */
@@ -149,15 +149,15 @@ export function evolveAnswer(run: WorkflowRun, nodeId: string, answer: Answer): 
   const node = run.nodes.get(nodeId);
   const handoff = node?.handoff;
   if (handoff?.phase !== "ended") return run;
-  const key = reviewKey(nodeId, handoff.workerId);
-  const known = run.reviews.get(key);
-  const isSame = known?.childRunId === handoff.childRunId;
+  const key = reviewKeyOf(nodeId, handoff.workerId);
+  const knownReview = run.reviews.get(key);
+  const isSame = knownReview?.childRunId === handoff.childRunId;
   const review: Review = {
     nodeId,
     workerId: handoff.workerId,
     isMerged: false,
     ...(handoff.childRunId !== undefined && { childRunId: handoff.childRunId }),
-    ...(isSame && known),
+    ...(isSame && knownReview),
     ruling: isAgreed(answer) ? "accepted" : "rejected",
   };
   return {

@@ -1,5 +1,5 @@
 /** Owns: what the events of a node mean for it. */
-import { invariant } from "../../contracts/errors.ts";
+import { assertInvariant } from "../../contracts/errors.ts";
 import type { EpochMs } from "../../contracts/ids.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
 import { evolveAnswer, evolveHandoff } from "./evolve-handoff.ts";
@@ -11,19 +11,19 @@ type Of<T extends WorkflowEvent["type"]> = Extract<WorkflowEvent, { type: T }>;
 export function evolveNode(run: WorkflowRun, event: WorkflowEvent, atMs: EpochMs): WorkflowRun {
   switch (event.type) {
     case "node.started":
-      return started(run, event, atMs);
+      return startNode(run, event, atMs);
     case "node.skipped":
-      return put(run, skipped(run, event, atMs));
+      return put(run, skipNode(run, event, atMs));
     case "node.retried":
       return change(run, event.payload.nodeId, (node) => ({ ...node, attempt: event.payload.attempt }));
     case "node.completed": {
       const { nodeId, outputs = {} } = event.payload;
-      return ended(run, nodeId, event, { status: "completed", outputs });
+      return endNode(run, nodeId, event, { status: "completed", outputs });
     }
     case "node.failed":
-      return ended(run, event.payload.nodeId, event, { status: "failed", error: event.payload.error });
+      return endNode(run, event.payload.nodeId, event, { status: "failed", error: event.payload.error });
     case "node.cancelled":
-      return ended(run, event.payload.nodeId, event, { status: "cancelled" });
+      return endNode(run, event.payload.nodeId, event, { status: "cancelled" });
     case "node.suspended":
     case "interrupt.requested":
     case "interrupt.resolved":
@@ -56,11 +56,11 @@ function put(run: WorkflowRun, node: NodeRun): WorkflowRun {
 
 function change(run: WorkflowRun, nodeId: string, to: (node: NodeRun) => NodeRun): WorkflowRun {
   const node = run.nodes.get(nodeId);
-  invariant(node !== undefined, `node ${nodeId} has not been started`);
+  assertInvariant(node !== undefined, `node ${nodeId} has not been started`);
   return put(run, to(node));
 }
 
-function started(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): WorkflowRun {
+function startNode(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): WorkflowRun {
   const { nodeId, attempt } = event.payload;
   const before = run.nodes.get(nodeId);
   return put(
@@ -73,7 +73,7 @@ function started(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): Wo
       startedAtMs: atMs,
       startedSequence: event.sequence,
       startedEventId: event.eventId,
-      ...enteredAt(before, event, atMs),
+      ...findEntry(before, event, atMs),
       answers: [],
       memoryIds: [],
       ...countsOf(before),
@@ -95,7 +95,7 @@ function loopbacksOf(before: NodeRun | undefined, attempt: number): number {
 }
 
 /** A retry goes on with what was entered. */
-function enteredAt(
+function findEntry(
   before: NodeRun | undefined,
   { sequence, payload: { attempt } }: Of<"node.started">,
   atMs: EpochMs,
@@ -106,7 +106,7 @@ function enteredAt(
     : { enteredSequence: before.enteredSequence, enteredAtMs: before.enteredAtMs };
 }
 
-function skipped(
+function skipNode(
   run: WorkflowRun,
   { payload: { nodeId }, ...event }: Of<"node.skipped">,
   atMs: EpochMs,
@@ -129,7 +129,7 @@ function skipped(
   };
 }
 
-function ended(
+function endNode(
   run: WorkflowRun,
   nodeId: string,
   { sequence }: WorkflowEvent,
@@ -181,29 +181,29 @@ function evolveInterrupt(run: WorkflowRun, event: InterruptEvent, atMs: EpochMs)
       }));
     }
     case "approval.received":
-      return change(run, nodeId, (node) => voted(node, event.payload));
+      return change(run, nodeId, (node) => recordVote(node, event.payload));
     case "interrupt.resolved": {
       const { interruptId, kind, resumeValue } = event.payload;
-      const answer = { interruptId, kind, resumeValue, eventId, asked: askedBy(run.nodes.get(nodeId)) };
+      const answer = { interruptId, kind, resumeValue, eventId, asked: questionOf(run.nodes.get(nodeId)) };
       const after = change(run, nodeId, ({ interrupt: _, ...node }) => ({
         ...node,
         status: "running",
         answers: [...node.answers, answer],
       }));
-      return evolveAnswer(agreedTo(after, answer), nodeId, answer);
+      return evolveAnswer(clearActor(after, answer), nodeId, answer);
     }
   }
 }
 
-function askedBy(node: NodeRun | undefined): Answer["asked"] {
+function questionOf(node: NodeRun | undefined): Answer["asked"] {
   const { data = {}, reason }: Partial<Answer["asked"]> = node?.interrupt ?? {};
   return { data, ...(reason !== undefined && { reason }) };
 }
 
 /** What people were asked about an agent's doubt is theirs from then on. */
-function agreedTo(run: WorkflowRun, { kind, asked }: Answer): WorkflowRun {
+function clearActor(run: WorkflowRun, { kind, asked: question }: Answer): WorkflowRun {
   const { actor, ...rest } = run;
-  return actor && (kind === "low-confidence" || asked.reason === "low-confidence") ? rest : run;
+  return actor && (kind === "low-confidence" || question.reason === "low-confidence") ? rest : run;
 }
 
 function evolveActs(
@@ -237,7 +237,7 @@ function evolveAgent(run: WorkflowRun, event: InvocationEvent): WorkflowRun {
   });
 }
 
-function voted(node: NodeRun, { decidedBy, action }: Readonly<Record<string, unknown>>): NodeRun {
+function recordVote(node: NodeRun, { decidedBy, action }: Readonly<Record<string, unknown>>): NodeRun {
   if (!node.interrupt || typeof decidedBy !== "string" || typeof action !== "string") return node;
   const votes = [...node.interrupt.votes.filter(({ by }) => by !== decidedBy), { by: decidedBy, action }];
   return { ...node, interrupt: { ...node.interrupt, votes } };

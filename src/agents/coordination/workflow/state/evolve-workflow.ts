@@ -4,7 +4,7 @@
  * L2 sequences are gapless. L4 the same log folds to the same state in every release. D5 nothing follows the end.
  */
 import { Map as ImmutableMap } from "immutable";
-import { invariant } from "../../contracts/errors.ts";
+import { assertInvariant } from "../../contracts/errors.ts";
 import { addMs, epochMsOf, type EpochMs } from "../../contracts/ids.ts";
 import type { RunOrigin } from "../../contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../../contracts/workflows/workflow-events.ts";
@@ -18,23 +18,26 @@ export function foldWorkflow(events: Iterable<WorkflowEvent>, origin?: RunOrigin
   return run;
 }
 
-export function evolveWorkflow(given: WorkflowRun | undefined, event: WorkflowEvent): WorkflowRun {
-  if (!given) return beginWorkflow(event);
-  const before = isFirstOfFork(given) ? afterGap(given, epochMsOf(event.timestamp)) : given;
-  invariant(
+export function evolveWorkflow(earlier: WorkflowRun | undefined, event: WorkflowEvent): WorkflowRun {
+  if (!earlier) return beginWorkflow(event);
+  const before = isFirstOfFork(earlier) ? shiftAfterGap(earlier, epochMsOf(event.timestamp)) : earlier;
+  assertInvariant(
     event.sequence === before.nextSequence,
     `L2: expected ${before.nextSequence} at ${event.eventId}`,
   );
-  invariant(!isEndedPhase(before.phase), `D5: ${event.type} after the end at ${event.eventId}`);
+  assertInvariant(!isEndedPhase(before.phase), `D5: ${event.type} after the end at ${event.eventId}`);
   const atMs = epochMsOf(event.timestamp);
   const chars = before.chars + charsOf(event);
   const run = { ...before, nextSequence: event.sequence + 1, changedAtMs: atMs, chars };
-  return waited(before, evolveKnown(run, event, atMs), atMs);
+  return addWaitedTime(before, evolveKnown(run, event, atMs), atMs);
 }
 
 /** `origin`: of a fork. */
 export function beginWorkflow(event: WorkflowEvent, origin?: RunOrigin): WorkflowRun {
-  invariant(event.type === "run.started" && event.sequence === 0, `L2: a run begins with ${event.type}`);
+  assertInvariant(
+    event.type === "run.started" && event.sequence === 0,
+    `L2: a run begins with ${event.type}`,
+  );
   const atMs = epochMsOf(event.timestamp);
   return {
     runId: event.runId,
@@ -67,7 +70,7 @@ export function isFirstOfFork({ origin, nextSequence }: WorkflowRun): boolean {
 }
 
 /** The time between a source's event and the fork's own is nobody's: what runs out then has as long as it had. */
-function afterGap(run: WorkflowRun, atMs: EpochMs): WorkflowRun {
+function shiftAfterGap(run: WorkflowRun, atMs: EpochMs): WorkflowRun {
   const gapMs = Math.max(0, atMs - run.changedAtMs);
   const nodes = run.nodes.map((node): NodeRun => {
     if (!isAtWork(node)) return node;
@@ -140,13 +143,13 @@ type PhaseEvent = Extract<
 
 function evolvePhase(run: WorkflowRun, event: PhaseEvent, atMs: EpochMs): WorkflowRun {
   const { pauseRequested: _, ...rest } = run;
-  const into = (phase: RunPhase): WorkflowRun => ({ ...rest, phase });
+  const enterPhase = (phase: RunPhase): WorkflowRun => ({ ...rest, phase });
   switch (event.type) {
     case "run.completed":
-      return into({ kind: "completed", atMs, outputs: event.payload.outputs });
+      return enterPhase({ kind: "completed", atMs, outputs: event.payload.outputs });
     case "run.failed": {
       const { error, failedNodeId } = event.payload;
-      return into({
+      return enterPhase({
         kind: "failed",
         atMs,
         error,
@@ -155,12 +158,12 @@ function evolvePhase(run: WorkflowRun, event: PhaseEvent, atMs: EpochMs): Workfl
     }
     case "run.cancelled": {
       const { reason } = event.payload;
-      return into({ kind: "cancelled", atMs, ...(reason !== undefined && { reason }) });
+      return enterPhase({ kind: "cancelled", atMs, ...(reason !== undefined && { reason }) });
     }
     case "run.paused":
-      return into({ kind: "paused", atMs });
+      return enterPhase({ kind: "paused", atMs });
     case "run.resumed":
-      return into({ kind: "open" });
+      return enterPhase({ kind: "open" });
     case "coordination.pause_requested":
       return { ...run, pauseRequested: event.payload };
   }
@@ -192,7 +195,7 @@ function evolveOrchestrator(run: WorkflowRun, event: OrchestratorEvent): Workflo
 }
 
 /** Time in which a person, or nobody, was awaited does not count as the run's own. */
-function waited(before: WorkflowRun, run: WorkflowRun, atMs: EpochMs): WorkflowRun {
+function addWaitedTime(before: WorkflowRun, run: WorkflowRun, atMs: EpochMs): WorkflowRun {
   const since = before.waitingSinceMs;
   const waits = isWaiting(run);
   if (since === undefined) return waits ? { ...run, waitingSinceMs: atMs } : run;

@@ -4,19 +4,18 @@
  */
 import type { WorkflowDefinition, WorkflowEdge } from "../../contracts/workflows/workflow-definition.ts";
 import { WORKFLOW_BOUNDS } from "../../contracts/workflows/workflow-bounds.ts";
-import { conditionProblem } from "./values.ts";
-import type { NodeGraph } from "./node-graph.ts";
-import type { GraphNode, GraphEdge } from "./node-graph.ts";
+import { findConditionProblem } from "./values.ts";
+import type { NodeGraph, GraphNode, GraphEdge } from "./node-graph.ts";
 
 export type Compiled =
   | { readonly ok: true; readonly graph: NodeGraph }
   | { readonly ok: false; readonly problems: readonly string[] };
 
-export function compileWorkflow(given: WorkflowDefinition, sha256: string): Compiled {
-  const problems = problemsOf(given);
+export function compileWorkflow(authored: WorkflowDefinition, sha256: string): Compiled {
+  const problems = problemsOf(authored);
   if (problems.length > 0) return { ok: false, problems };
-  const definition = { ...given, edges: [...given.edges, ...loopOfSupervisor(given)] };
-  const closing = loopEdges(definition);
+  const definition = { ...authored, edges: [...authored.edges, ...addSupervisorLoop(authored)] };
+  const closing = findLoopEdges(definition);
   const edges = definition.edges.map((edge): GraphEdge => ({
     ...edge,
     rule: edge.triggerRule ?? "all_success",
@@ -52,30 +51,32 @@ export const DISPATCH = "core.dispatch";
 export const AGENT = "openclaw.agent";
 
 /** A supervisor and a dispatch are a loop also where no edge says so (RFC 0037); the latest decision is what is dispatched. */
-function loopOfSupervisor({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {
+function addSupervisorLoop({ nodes, edges }: WorkflowDefinition): WorkflowEdge[] {
   const supervisor = nodes.find(({ typeId }) => typeId === SUPERVISOR);
   const dispatch = nodes.find(({ typeId }) => typeId === DISPATCH);
   if (!supervisor || !dispatch) return [];
-  const between = (sourceNodeId: string, targetNodeId: string): WorkflowEdge[] =>
+  const connect = (sourceNodeId: string, targetNodeId: string): WorkflowEdge[] =>
     edges.some((edge) => edge.sourceNodeId === sourceNodeId && edge.targetNodeId === targetNodeId)
       ? []
       : [{ id: `@${sourceNodeId}-${targetNodeId}`, sourceNodeId, targetNodeId }];
-  return [...between(supervisor.id, dispatch.id), ...between(dispatch.id, supervisor.id)];
+  return [...connect(supervisor.id, dispatch.id), ...connect(dispatch.id, supervisor.id)];
 }
 
 function problemsOf({ nodes, edges, variables }: WorkflowDefinition): string[] {
   const ids = new Set(nodes.map(({ id }) => id));
   return [
-    ...repeated(nodes.map(({ id }) => id)).map((id) => `node ${id} is there more than once`),
-    ...repeated(edges.map(({ id }) => id)).map((id) => `edge ${id} is there more than once`),
-    ...repeated(variables.map(({ name }) => name)).map((name) => `variable ${name} is there more than once`),
+    ...findRepeated(nodes.map(({ id }) => id)).map((id) => `node ${id} is there more than once`),
+    ...findRepeated(edges.map(({ id }) => id)).map((id) => `edge ${id} is there more than once`),
+    ...findRepeated(variables.map(({ name }) => name)).map(
+      (name) => `variable ${name} is there more than once`,
+    ),
     ...edges.flatMap(({ id, sourceNodeId, targetNodeId }) =>
       [sourceNodeId, targetNodeId]
         .filter((nodeId) => !ids.has(nodeId))
         .map((nodeId) => `edge ${id} names the node ${nodeId}, which is not there`),
     ),
     ...edges.flatMap(({ id, condition }) => {
-      const problem = condition && conditionProblem(condition);
+      const problem = condition && findConditionProblem(condition);
       return problem ? [`the condition of edge ${id}: ${problem}`] : [];
     }),
     ...nodes.flatMap(({ id, inputs }) =>
@@ -88,12 +89,12 @@ function problemsOf({ nodes, edges, variables }: WorkflowDefinition): string[] {
   ];
 }
 
-function repeated(ids: readonly string[]): string[] {
+function findRepeated(ids: readonly string[]): string[] {
   return [...new Set(ids.filter((id, index) => ids.indexOf(id) !== index))];
 }
 
 /** The edges that lead back to a node on the way to their source, walking from the nodes in the order of the definition. */
-function loopEdges({ nodes, edges }: WorkflowDefinition): Set<string> {
+function findLoopEdges({ nodes, edges }: WorkflowDefinition): Set<string> {
   const outgoing = new Map<string, WorkflowEdge[]>();
   const targets = new Set<string>();
   for (const edge of edges) {

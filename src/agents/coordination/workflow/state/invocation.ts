@@ -6,7 +6,7 @@
  * most, and no answer. I3 a call that was begun and has not returned is made again with the same id.
  */
 import type { EventId } from "../../contracts/ids.ts";
-import { type AskedCall } from "../../contracts/workflows/agent-events.ts";
+import type { AskedCall } from "../../contracts/workflows/agent-events.ts";
 import {
   REFUSED,
   type WorkflowDraft,
@@ -59,12 +59,12 @@ export function evolveInvocation(
     case "coordination.agent_bound":
       return { ...before, bound: event.payload };
     case "coordination.agent_turned":
-      return turned(before, event.payload);
+      return recordTurn(before, event.payload);
     case "agent.toolCalled":
       return { ...before, called: new Map(before.called).set(event.payload.callId, event.eventId) };
     case "agent.toolReturned": {
       const { payload } = event;
-      const chars = before.chars + textReturned(payload).length;
+      const chars = before.chars + describeReturned(payload).length;
       return { ...before, chars, returned: new Map(before.returned).set(payload.callId, payload) };
     }
     case "agent.handoff":
@@ -74,7 +74,7 @@ export function evolveInvocation(
   }
 }
 
-function turned(before: Invocation, turn: Turned): Invocation {
+function recordTurn(before: Invocation, turn: Turned): Invocation {
   const args = turn.calls.reduce((sum, { args }) => sum + JSON.stringify(args).length, 0);
   return {
     ...before,
@@ -85,7 +85,7 @@ function turned(before: Invocation, turn: Turned): Invocation {
 }
 
 /** What the model is told of a call that came back. */
-export function textReturned({ outcome, error, status }: Returned): string {
+export function describeReturned({ outcome, error, status }: Returned): string {
   if (error) return `${status ?? "error"}: ${error.message}`;
   const { text } = (typeof outcome === "object" && outcome !== null ? outcome : {}) as { text?: unknown };
   return typeof text === "string" ? text : JSON.stringify(outcome ?? null);
@@ -99,7 +99,7 @@ export function openCalls({ turns, returned }: Invocation): AskedCall[] {
 }
 
 /** Calls of all turns that were made. */
-export function callsMade({ turns }: Invocation): number {
+export function countCalls({ turns }: Invocation): number {
   return turns.reduce(
     (sum, { calls }) => sum + calls.filter(({ problem }) => problem === undefined).length,
     0,
@@ -107,7 +107,7 @@ export function callsMade({ turns }: Invocation): number {
 }
 
 /** I1: how the invocation of a node that ends before its agent did is told of. Nothing where there is none that is open. */
-export function closing(
+export function draftClosings(
   nodeId: string,
   invocation: Invocation | undefined,
   code?: string,

@@ -11,7 +11,7 @@ export function isAgreed({ resumeValue }: Pick<Answer, "resumeValue">): boolean 
 }
 
 /** Work that was not accepted, in whose place nothing better came, and on which nobody has ruled. */
-export function unresolved({ reviews }: Pick<WorkflowRun, "reviews">): Review[] {
+export function listUnresolved({ reviews }: Pick<WorkflowRun, "reviews">): Review[] {
   return [...reviews.values()].filter(
     ({ verdict, isMerged, ruling }) =>
       verdict !== undefined && verdict.verdict !== "pass" && !isMerged && ruling === undefined,

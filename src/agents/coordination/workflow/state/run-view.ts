@@ -1,12 +1,11 @@
 /** Owns: what a run looks like from outside (run-snapshot.schema.json). */
-import { isoTimestamp, type EpochMs } from "../../contracts/ids.ts";
+import { formatTimestamp, type EpochMs } from "../../contracts/ids.ts";
 import {
   hasRunEnded,
   type WorkflowStatus,
   type WorkflowSummary,
 } from "../../contracts/workflows/workflow-summary.ts";
-import type { GraphNode } from "./node-graph.ts";
-import type { NodeGraph } from "./node-graph.ts";
+import type { GraphNode, NodeGraph } from "./node-graph.ts";
 import { convergenceOf } from "./review.ts";
 import {
   isAtWork,
@@ -28,7 +27,7 @@ export function statusOf(run: WorkflowRun, children: readonly ChildRun[] = []): 
   // What a fork goes through while it takes events is over, wherever that is.
   if (isMaterialising(run)) return "running";
   if (phase.kind !== "open") return phase.kind;
-  const waiting = waitingNode(run);
+  const waiting = findWaitingNode(run);
   if (waiting?.interrupt) return WAITING[waiting.interrupt.kind];
   return children.find(({ status }) => status.startsWith("waiting-"))?.status ?? "running";
 }
@@ -57,7 +56,7 @@ export function summarizeRun(run: WorkflowRun, driver: string): WorkflowSummary 
 }
 
 /** The first that waits for somebody, unless another one works. */
-export function waitingNode(run: WorkflowRun): NodeRun | undefined {
+export function findWaitingNode(run: WorkflowRun): NodeRun | undefined {
   let waiting: NodeRun | undefined;
   for (const node of run.nodes.values()) {
     if (node.status === "running") return undefined;
@@ -67,7 +66,7 @@ export function waitingNode(run: WorkflowRun): NodeRun | undefined {
 }
 
 /** The first that has asked somebody something, whatever else works. */
-export function askingNode(run: WorkflowRun): NodeRun | undefined {
+export function findAskingNode(run: WorkflowRun): NodeRun | undefined {
   for (const node of run.nodes.values()) if (node.status === "suspended") return node;
   return undefined;
 }
@@ -84,38 +83,38 @@ export function childrenOf(run: WorkflowRun): string[] {
 export function snapshotOf(run: WorkflowRun, graph: NodeGraph, children: readonly ChildRun[]): Values {
   const { started, phase } = run;
   const status = statusOf(run, children);
-  const waiting = waitingNode(run);
+  const waiting = findWaitingNode(run);
   return {
     runId: run.runId,
     workflowId: started.workflowId,
     status,
     owner: started.owner,
     ...(waiting && !hasRunEnded(status) && { currentNodeId: waiting.nodeId }),
-    startedAt: isoTimestamp(run.startedAtMs),
-    ...phaseView(phase),
-    inputs: masked(started.inputs, graph),
-    variables: masked(variablesOf(run, graph), graph),
-    nodeStates: Object.fromEntries([...run.nodes.values()].map((node) => [node.nodeId, nodeState(node)])),
-    ...callerView(started, run.origin),
+    startedAt: formatTimestamp(run.startedAtMs),
+    ...viewPhase(phase),
+    inputs: maskSensitive(started.inputs, graph),
+    variables: maskSensitive(variablesOf(run, graph), graph),
+    nodeStates: Object.fromEntries([...run.nodes.values()].map((node) => [node.nodeId, viewNode(node)])),
+    ...viewCaller(started, run.origin),
     ...(children.length > 0 && { childRuns: children }),
     ...agentsOf(run, graph),
-    ...convergenceView(run),
+    ...viewConvergence(run),
     eventLogSchemaVersion: 1,
   };
 }
 
 /** RFC 0090 §C: a run that gave up completed, and did not reach its goal. */
-function convergenceView(run: WorkflowRun): Values {
+function viewConvergence(run: WorkflowRun): Values {
   const convergence = convergenceOf(run);
   return convergence ? { convergence } : {};
 }
 
-function phaseView(phase: RunPhase): Values {
+function viewPhase(phase: RunPhase): Values {
   switch (phase.kind) {
     case "open":
       return {};
     case "paused":
-      return { pausedAt: isoTimestamp(phase.atMs) };
+      return { pausedAt: formatTimestamp(phase.atMs) };
     case "completed":
       return { ...endView(phase.atMs), outputs: phase.outputs };
     case "failed":
@@ -126,12 +125,12 @@ function phaseView(phase: RunPhase): Values {
 }
 
 function endView(atMs: EpochMs): Values {
-  const endedAt = isoTimestamp(atMs);
+  const endedAt = formatTimestamp(atMs);
   return { completedAt: endedAt, endedAt };
 }
 
 /** What the caller said, and who that was. */
-function callerView(
+function viewCaller(
   { tags, metadata, configurable, parent }: WorkflowRun["started"],
   origin: WorkflowRun["origin"],
 ): Values {
@@ -145,14 +144,14 @@ function callerView(
   };
 }
 
-function nodeState({ status, executions, attempt, error }: NodeRun): Values {
+function viewNode({ status, executions, attempt, error }: NodeRun): Values {
   return { status, executions, attempt, ...(error && { error }) };
 }
 
 export const MASK = "[masked]";
 
 /** A sensitive variable is there for its nodes only. */
-export function masked(values: Values, graph: NodeGraph): Values {
+export function maskSensitive(values: Values, graph: NodeGraph): Values {
   const shown = { ...values };
   for (const { name, sensitive } of graph.variables)
     if (sensitive && Object.hasOwn(shown, name)) shown[name] = MASK;
@@ -163,14 +162,14 @@ export function masked(values: Values, graph: NodeGraph): Values {
 function agentsOf(run: WorkflowRun, graph: NodeGraph): Values {
   const { agentId } = run.orchestrator;
   let last: { readonly node: GraphNode; readonly sequence: number } | undefined;
-  for (const own of run.nodes.values()) {
-    const node = graph.nodes.get(own.nodeId);
-    const sequence = own.startedSequence;
+  for (const nodeRun of run.nodes.values()) {
+    const node = graph.nodes.get(nodeRun.nodeId);
+    const sequence = nodeRun.startedSequence;
     if (node?.node.agent && (!last || sequence > last.sequence)) last = { node, sequence };
   }
   const agent = last?.node.node.agent;
   return {
-    ...(agent && { agent: agentRef(agent) }),
+    ...(agent && { agent: selectAgentRef(agent) }),
     ...(agentId !== undefined && { runOrchestrator: { agentId } }),
   };
 }
@@ -178,7 +177,7 @@ function agentsOf(run: WorkflowRun, graph: NodeGraph): Values {
 const AGENT_KEYS = ["agentId", "name", "modelClass", "memoryRef", "version", "channel", "sourceManifestId"];
 
 /** agent-ref.schema.json, which is closed. */
-function agentRef(agent: Values): Values {
+function selectAgentRef(agent: Values): Values {
   return Object.fromEntries(
     AGENT_KEYS.filter((key) => agent[key] !== undefined).map((key) => [key, agent[key]]),
   );

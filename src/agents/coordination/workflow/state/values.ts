@@ -1,24 +1,19 @@
 /** Owns: what stands for a value in a workflow: inputs of nodes, variables, conditions of edges. */
 import { RE2JS } from "re2js";
 import type { EdgeCondition, PortValue } from "../../contracts/workflows/workflow-definition.ts";
-import type { GraphNode } from "./node-graph.ts";
-import type { NodeGraph } from "./node-graph.ts";
+import type { GraphNode, NodeGraph } from "./node-graph.ts";
 import type { WorkflowRun } from "./workflow-state.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
 
-export function isRecord(value: unknown): value is Values {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** Of `run.started`, over the defaults; then what changed. */
 export function variablesOf(run: WorkflowRun, graph: NodeGraph): Values {
-  const values: Record<string, unknown> = initialVariables(graph, run.started.inputs);
+  const values: Record<string, unknown> = createInitialVariables(graph, run.started.inputs);
   for (const [name, value] of run.variables) values[name] = value;
   return values;
 }
 
-export function initialVariables(graph: NodeGraph, inputs: Values): Record<string, unknown> {
+export function createInitialVariables(graph: NodeGraph, inputs: Values): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const { name, defaultValue } of graph.variables)
     if (defaultValue !== undefined) values[name] = defaultValue;
@@ -48,14 +43,14 @@ function portValueOf(run: WorkflowRun, graph: NodeGraph, value: PortValue): unkn
     case "variable":
       return variableOf(run, graph, value.variableName);
     case "connection":
-      return at(run.nodes.get(value.nodeId)?.outputs, value.outputKey);
+      return readPath(run.nodes.get(value.nodeId)?.outputs, value.outputKey);
     case "expression":
-      return at(variablesOf(run, graph), value.expression.replace(/^\$\.?|^variables\./, ""));
+      return readPath(variablesOf(run, graph), value.expression.replace(/^\$\.?|^variables\./, ""));
   }
 }
 
 /** The value at a path such as `output.approved`; `undefined` where there is none. */
-export function at(value: unknown, path: string): unknown {
+export function readPath(value: unknown, path: string): unknown {
   let found = value;
   for (const key of path.split(".")) {
     if (typeof found !== "object" || found === null || !Object.hasOwn(found, key)) return undefined;
@@ -70,45 +65,45 @@ const PATTERN_CHARS_MAX = 200;
 const COMPARISON = /^\s*(!?)([\w.$-]+)\s*(?:(===?|!==?)\s*(.+?)\s*)?$/;
 
 /** Of each outputs, what each condition said: an edge is looked at again with every step of the run. */
-const said = new WeakMap<Values, Map<EdgeCondition, boolean>>();
+const outcomesOf = new WeakMap<Values, Map<EdgeCondition, boolean>>();
 
-export function holds(condition: EdgeCondition, outputs: Values): boolean {
-  const known = said.get(outputs) ?? new Map<EdgeCondition, boolean>();
-  said.set(outputs, known);
-  const before = known.get(condition);
+export function isHolding(condition: EdgeCondition, outputs: Values): boolean {
+  const outcomes = outcomesOf.get(outputs) ?? new Map<EdgeCondition, boolean>();
+  outcomesOf.set(outputs, outcomes);
+  const before = outcomes.get(condition);
   if (before !== undefined) return before;
   const now = evaluate(condition, outputs);
-  known.set(condition, now);
+  outcomes.set(condition, now);
   return now;
 }
 
 function evaluate(condition: EdgeCondition, outputs: Values): boolean {
   const { type = "expression", left = "", right } = condition;
-  const value = at(outputs, left.replace(/^output\.(?=.)/, "")) ?? at({ output: outputs }, left);
+  const value = readPath(outputs, left.replace(/^output\.(?=.)/, "")) ?? readPath({ output: outputs }, left);
   switch (type) {
     case "equals":
-      return sameValue(value, right);
+      return isSameValue(value, right);
     case "notEquals":
-      return !sameValue(value, right);
+      return !isSameValue(value, right);
     case "contains":
-      return contains(value, right);
+      return isContaining(value, right);
     case "regex":
-      return typeof value === "string" && typeof right === "string" && matches(right, value);
+      return typeof value === "string" && typeof right === "string" && isMatching(right, value);
     case "expression":
-      return holdsExpression(condition.expression ?? "", outputs);
+      return isExpressionHolding(condition.expression ?? "", outputs);
   }
 }
 
-function contains(value: unknown, part: unknown): boolean {
-  if (Array.isArray(value)) return value.some((item) => sameValue(item, part));
+function isContaining(value: unknown, part: unknown): boolean {
+  if (Array.isArray(value)) return value.some((item) => isSameValue(item, part));
   return typeof value === "string" && typeof part === "string" && value.includes(part);
 }
 
-function holdsExpression(expression: string, outputs: Values): boolean {
+function isExpressionHolding(expression: string, outputs: Values): boolean {
   const [, not, path = "", operator, literal] = COMPARISON.exec(expression) ?? [];
-  const value = at({ output: outputs, ...outputs }, path);
+  const value = readPath({ output: outputs, ...outputs }, path);
   if (operator === undefined || literal === undefined) return (not === "!") !== Boolean(value);
-  const isSame = sameValue(value, literalOf(literal));
+  const isSame = isSameValue(value, literalOf(literal));
   return operator.startsWith("!") ? !isSame : isSame;
 }
 
@@ -120,14 +115,16 @@ function literalOf(text: string): unknown {
   }
 }
 
-export function sameValue(one: unknown, other: unknown): boolean {
+export function isSameValue(one: unknown, other: unknown): boolean {
   if (one === other) return true;
   if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
   if (Array.isArray(one) !== Array.isArray(other)) return false;
   const keys = Object.keys(one);
   return (
     keys.length === Object.keys(other).length &&
-    keys.every((key) => Object.hasOwn(other, key) && sameValue((one as Values)[key], (other as Values)[key]))
+    keys.every(
+      (key) => Object.hasOwn(other, key) && isSameValue((one as Values)[key], (other as Values)[key]),
+    )
   );
 }
 
@@ -137,14 +134,14 @@ const MATCHED_CHARS_MAX = 2_000;
 const PATTERN_SIZE_MAX = 500;
 
 /** Patterns of definitions come from whoever may register one: the engine's time is linear in the text. */
-function matches(pattern: string, value: string): boolean {
-  return value.length <= MATCHED_CHARS_MAX && (compiled(pattern)?.matcher(value).find() ?? false);
+function isMatching(pattern: string, value: string): boolean {
+  return value.length <= MATCHED_CHARS_MAX && (compilePattern(pattern)?.matcher(value).find() ?? false);
 }
 
 const PATTERNS_MAX = 200;
 const patterns = new Map<string, RE2JS | undefined>();
 
-function compiled(pattern: string): RE2JS | undefined {
+function compilePattern(pattern: string): RE2JS | undefined {
   if (patterns.has(pattern)) return patterns.get(pattern);
   if (patterns.size >= PATTERNS_MAX) patterns.clear();
   const found = compile(pattern);
@@ -163,7 +160,7 @@ function compile(pattern: string): RE2JS | undefined {
 }
 
 /** Why a condition cannot be evaluated, or nothing. */
-export function conditionProblem({ type, right }: EdgeCondition): string | undefined {
+export function findConditionProblem({ type, right }: EdgeCondition): string | undefined {
   if (type !== "regex") return undefined;
   if (typeof right !== "string" || right.length > PATTERN_CHARS_MAX) return "its pattern is no short text";
   return compile(right) ? undefined : "its pattern is none that is matched in short time";

@@ -182,7 +182,7 @@ export interface Review {
 }
 
 /** A worker of a node. */
-export function reviewKey(nodeId: string, workerId: string): string {
+export function reviewKeyOf(nodeId: string, workerId: string): string {
   return `${nodeId}\n${workerId}`;
 }
 

@@ -10,7 +10,7 @@ import {
 import { workflowDefinitionSchema } from "../../../contracts/workflows/workflow-definition.ts";
 import { workflowIdOf } from "../../../workflow/node-contract/agent-tools.ts";
 import { AGENT } from "../../../workflow/state/graph.ts";
-import { type NodeGraph } from "../../../workflow/state/node-graph.ts";
+import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import { mayInvoke } from "../../../workflow/nodes/node-types.ts";
 import type { AgentHostParts } from "../records/agent-parts.ts";
 import type { RunBook, RunnableWorkflow } from "../records/run-book.ts";

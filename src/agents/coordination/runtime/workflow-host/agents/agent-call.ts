@@ -13,7 +13,7 @@ import type { CallingRun, TraceContext } from "../../../ports/outbound.ts";
 import type { AgentEffect, AgentOutcome } from "../../../workflow/node-contract/agent-effects.ts";
 import {
   HANDOFF,
-  handoffIn,
+  readHandoff,
   MEMORY_READ,
   MEMORY_WRITE,
   noteIn,
@@ -160,7 +160,7 @@ function admitNote(args: Values): Returned {
 }
 
 function admitHandoff({ agentBook }: CallParts, { effect }: Calling): Returned {
-  const handoff = handoffIn(effect.call.args);
+  const handoff = readHandoff(effect.call.args);
   if (!handoff || !agentBook.find(handoff.toAgentId))
     return createToolError("agent_not_installed", "there is no agent of that name");
   if (handoff.toAgentId === effect.agentId)

@@ -4,7 +4,8 @@ import { readAgentMock, type AgentMock } from "../../../contracts/workflows/agen
 import type { BoundTool } from "../../../contracts/workflows/agent-events.ts";
 import type { ChatAnswer } from "../../../ports/outbound.ts";
 import { sampleOf } from "../../../workflow/sample-of.ts";
-import { isRecord, type Values } from "../../../workflow/state/values.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import { isRecord } from "../../../std/is-record.ts";
 
 /** What a mock agent is told, where the run has one. */
 export function mockOf(configurable: Values | undefined): AgentMock | undefined {

@@ -6,7 +6,8 @@ import { AGENT_BOUNDS } from "../../../contracts/workflows/agent-manifest.ts";
 import type { WorkflowPayloads } from "../../../contracts/workflows/workflow-events.ts";
 import type { ChatFinish } from "../../../ports/outbound.ts";
 import type { OutputContract } from "../../../ports/output-contract.ts";
-import { isRecord, type Values } from "../../../workflow/state/values.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import { isRecord } from "../../../std/is-record.ts";
 
 type Final = NonNullable<WorkflowPayloads["coordination.agent_turned"]["final"]>;
 

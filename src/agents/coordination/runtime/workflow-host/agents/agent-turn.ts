@@ -16,12 +16,13 @@ import type {
   AgentEffect,
   AgentMessage,
   AgentOutcome,
+  ModelAsked,
 } from "../../../workflow/node-contract/agent-effects.ts";
-import { toolCalled } from "../../../workflow/node-contract/agent-tools.ts";
+import { findCalledTool } from "../../../workflow/node-contract/agent-tools.ts";
 import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
-import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
-import { isRecord, type Values } from "../../../workflow/state/values.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
 import { createMockAnswer, mockOf } from "./agent-mocks.ts";
 import { readResult } from "./agent-result.ts";
@@ -213,7 +214,7 @@ function callOf(
   { bound, callsLeft, turn }: Answered,
   { call, at }: CallPlace,
 ): AskedCall {
-  const tool = toolCalled(bound.tools, call.name);
+  const tool = findCalledTool(bound.tools, call.name);
   const maskedArgs = call.args && maskValue(call.args, secrets);
   const isReadable =
     maskedArgs !== undefined && JSON.stringify(maskedArgs).length <= AGENT_BOUNDS.argsCharsMax;

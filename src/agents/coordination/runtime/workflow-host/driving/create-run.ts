@@ -1,6 +1,5 @@
 /** Owns: starting runs, for callers and for the runs that start others: what is refused, and the event that begins one. */
-import type { CoordinationId } from "../../../contracts/ids.ts";
-import { eventIdAt, isoTimestamp } from "../../../contracts/ids.ts";
+import { type CoordinationId, createEventId, formatTimestamp } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import {
   findPayloadProblem,
@@ -10,7 +9,7 @@ import {
 } from "../../../contracts/workflows/workflow-events.ts";
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
-import { asksMockModel, isMockType, nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
+import { isAskingMockModel, isMockType, nodeTypeOf } from "../../../workflow/nodes/node-types.ts";
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
@@ -115,7 +114,7 @@ export function refusalOf(
         `node ${id} is of the type ${typeId}, which this host does not run`,
         details,
       );
-    const isMock = isMockType(typeId) || asksMockModel(node);
+    const isMock = isMockType(typeId) || isAskingMockModel(node);
     if (isMock && !settings.allowsMocks && !graph.workflowId.startsWith("conformance-")) {
       const mockedNode = isMockType(typeId) ? typeId : `${typeId} with a mock model`;
       return refuse("capability_required", `${mockedNode} runs only in workflows that test a host`, details);
@@ -200,11 +199,11 @@ function createStartedEvent(
 ): WorkflowEvent {
   const { parent, inputs, transport, memoryScope, scopeId, agent } = newRun;
   return {
-    eventId: eventIdAt(runId, 0),
+    eventId: createEventId(runId, 0),
     runId,
     sequence: 0,
     type: "run.started",
-    timestamp: isoTimestamp(parts.clock.now()),
+    timestamp: formatTimestamp(parts.clock.now()),
     ...causeOf(parent),
     payload: {
       workflowId: graph.workflowId,

@@ -3,9 +3,9 @@ import { isCoordinationError } from "../../../contracts/errors.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { WorkspaceWrite } from "../../../ports/workspace-store.ts";
 import { settleEffect } from "../../../workflow/workflow-commands.ts";
-import { goingLive } from "../../../workflow/go-live.ts";
+import { draftGoingLive } from "../../../workflow/go-live.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
-import { progress, type Progress } from "../../../workflow/progress.ts";
+import { advanceRun, type Progress } from "../../../workflow/advance-run.ts";
 import { statusOf, summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isAtFork } from "../../../workflow/state/workflow-state.ts";
 import { memoryWritesOf } from "../records/memory-writes.ts";
@@ -25,8 +25,8 @@ export function planOn(
   { run, graph }: LoadedRun,
   drafts: readonly WorkflowDraft[] = [],
 ): Planned {
-  const before = goingLive(run, { graph, settings }, driver.id);
-  return progress(run, { graph, settings, now: clock.now() }, [...before, ...drafts]);
+  const before = draftGoingLive(run, { graph, settings }, driver.id);
+  return advanceRun(run, { graph, settings, now: clock.now() }, [...before, ...drafts]);
 }
 
 /** The event that begins the run is in the same append as what follows from it. */

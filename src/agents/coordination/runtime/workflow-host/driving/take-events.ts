@@ -9,15 +9,15 @@ import type { CoordinationId, EpochMs } from "../../../contracts/ids.ts";
 import type { RunOrigin } from "../../../contracts/workflows/run-origin.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import { evolveWorkflow } from "../../../workflow/state/evolve-workflow.ts";
-import { eventOf } from "../../../workflow/progress.ts";
+import { eventOf } from "../../../workflow/advance-run.ts";
 import {
-  copied,
-  replayed,
+  copyRecorded,
+  replayRecorded,
   type AskEffect,
   type Recorded,
   type Replayed,
 } from "../../../workflow/replay-workflow.ts";
-import { stopped } from "../../../workflow/node-contract/run-end.ts";
+import { draftStop } from "../../../workflow/node-contract/run-end.ts";
 import type { Divergence } from "../../../workflow/same-draft.ts";
 import { isEndedPhase, type WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { LoadedRun } from "../records/run-book.ts";
@@ -99,7 +99,7 @@ function partOf(
 ): Replayed | undefined {
   const parts = { graph, settings, derivesFrom, ...(askedNode !== undefined && { asked: askedNode }) };
   try {
-    return copied(run, derivesFrom, recorded) ?? replayed(run, parts, recorded);
+    return copyRecorded(run, derivesFrom, recorded) ?? replayRecorded(run, parts, recorded);
   } catch (error) {
     if (isCoordinationError(error) && error.code === "INVARIANT_VIOLATED") return undefined;
     throw error;
@@ -168,7 +168,7 @@ function createEnding({ clock }: TakingParts, run: WorkflowRun, drafts: readonly
   const takenEvents = { run, events: [] as WorkflowEvent[] };
   for (const draft of drafts) {
     if (draft.type === "run.failed") {
-      const cut = stopped(takenEvents.run, "the replay cannot go on");
+      const cut = draftStop(takenEvents.run, "the replay cannot go on");
       for (const each of cut) appendTo(takenEvents, each, now);
     }
     appendTo(takenEvents, draft, now);

@@ -3,7 +3,7 @@ import type { CoordinationId, EventId } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { CallingRun, PeerRunEnded } from "../../../ports/outbound.ts";
 import type { ChildEffect, EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
-import { REPLAY_SOURCE_MISSING } from "../../../workflow/progress.ts";
+import { REPLAY_SOURCE_MISSING } from "../../../workflow/node-failure.ts";
 import { convergenceOf } from "../../../workflow/state/review.ts";
 import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { childOf } from "../../../workflow/trace-context.ts";

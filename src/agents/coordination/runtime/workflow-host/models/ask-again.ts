@@ -5,10 +5,10 @@
  */
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import {
-  divergedAtRefusal,
-  divergedAtRequest,
+  draftDivergenceAtRefusal,
+  draftDivergenceAtRequest,
   envelopeOf,
-  recordedEnvelope,
+  findRecordedEnvelope,
 } from "../../../workflow/envelope-kind.ts";
 import { SUPERVISOR } from "../../../workflow/state/graph.ts";
 import type { WorkflowSettings } from "../../../workflow/node-contract/node-type.ts";
@@ -37,8 +37,8 @@ export async function askAgain(
   const { effect, recorded, sourceRunId } = call;
   const { nodeId } = effect;
   const changed = findOtherRequest(parts, call);
-  if (changed) return divergedAtRequest(run, { sourceRunId, nodeId, event: changed });
-  const original = recordedEnvelope(nodeId, recorded);
+  if (changed) return draftDivergenceAtRequest(run, { sourceRunId, nodeId, event: changed });
+  const original = findRecordedEnvelope(nodeId, recorded);
   const isSupervisor = graph.nodes.get(nodeId)?.node.typeId === SUPERVISOR;
   const isAsked = effect.request.provider === "mock" || parts.settings.replayReinvokesModels === true;
   if (!original || isSupervisor || !isAsked) return [];
@@ -46,7 +46,7 @@ export async function askAgain(
   const replayed = envelopeOf(await askModel(parts, { effect, tenant, signal }));
   return replayed === undefined || replayed === original.kind
     ? []
-    : divergedAtRefusal(run, { sourceRunId, nodeId, original, replayed });
+    : draftDivergenceAtRefusal(run, { sourceRunId, nodeId, original, replayed });
 }
 
 /** The event that names the recorded request, where that is not the one that would be made now. */

@@ -1,7 +1,7 @@
 /** Owns: asking a model for a node: the host's, or the mock; and holding what it answers against the schema that was asked for. */
 import { findCanonicalProblem } from "../../../contracts/canonical-json.ts";
 import type { ChatAnswer, ChatModel, OutboundFailure } from "../../../ports/outbound.ts";
-import { jsonIn } from "../../../workflow/node-contract/json-in.ts";
+import { findJson } from "../../../workflow/node-contract/json-in.ts";
 import type { EffectOutcome, ModelAsk, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { ModelAsked } from "../../../workflow/node-contract/agent-effects.ts";
 import type { Values } from "../../../workflow/state/values.ts";
@@ -78,7 +78,7 @@ async function outcomeOf(
   };
   if (refusal !== undefined || finishReason === "content-filter")
     return { kind: "model_refused", ...modelEvent };
-  const object = schema ? (objectGiven ?? jsonIn(text)) : objectGiven;
+  const object = schema ? (objectGiven ?? findJson(text)) : objectGiven;
   const problems = schema && object !== undefined ? await problemsOf(parts, schema, object) : [];
   return {
     kind: "model_answered",

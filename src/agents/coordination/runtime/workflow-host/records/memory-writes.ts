@@ -1,7 +1,7 @@
 /** Owns: what of a node's memory is kept: with the time of the write, and without secrets (SR-1, MAE-2). */
-import { addMs, isoTimestamp } from "../../../contracts/ids.ts";
+import { addMs, formatTimestamp } from "../../../contracts/ids.ts";
 import type { MemoryWrite } from "../../../ports/workflow-store.ts";
-import type { Progress } from "../../../workflow/progress.ts";
+import type { Progress } from "../../../workflow/advance-run.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { placeOfWrites } from "./fork-memory.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
@@ -22,8 +22,8 @@ export function memoryWritesOf(
       id,
       content: maskText(resolveSecrets(content, secrets), secrets),
       tags: tags.filter((tag) => tag !== ""),
-      createdAt: isoTimestamp(now),
-      ...(ttlMs !== undefined && { expiresAt: isoTimestamp(addMs(now, ttlMs)) }),
+      createdAt: formatTimestamp(now),
+      ...(ttlMs !== undefined && { expiresAt: formatTimestamp(addMs(now, ttlMs)) }),
     },
   }));
 }

@@ -4,7 +4,7 @@
  */
 import type { ChatAnswer, OutboundFailure } from "../../../ports/outbound.ts";
 import type { ModelAsk } from "../../../workflow/node-contract/node-type.ts";
-import { jsonIn } from "../../../workflow/node-contract/json-in.ts";
+import { findJson } from "../../../workflow/node-contract/json-in.ts";
 import { sampleOf } from "../../../workflow/sample-of.ts";
 
 /** One answer. A refusal has a text, or was stopped for safety. */
@@ -74,7 +74,7 @@ function createSampledAnswer(request: ModelAsk): ChatAnswer | OutboundFailure {
 }
 
 function createTextAnswer(text: string, { schema, model = MODEL }: ModelAsk): ChatAnswer {
-  const object = schema ? (jsonOf(text) ?? jsonIn(text)) : undefined;
+  const object = schema ? (jsonOf(text) ?? findJson(text)) : undefined;
   return {
     kind: "answered",
     text,

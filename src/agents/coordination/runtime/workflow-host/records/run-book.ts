@@ -7,7 +7,7 @@ import {
 } from "../../../contracts/workflows/workflow-definition.ts";
 import { evolveWorkflow, foldWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { compileWorkflow } from "../../../workflow/state/graph.ts";
-import { type NodeGraph } from "../../../workflow/state/node-graph.ts";
+import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 

@@ -3,7 +3,7 @@
  * write into one of their own, over the workspace as it was where the fork left its source.
  */
 import { isCoordinationError } from "../../../contracts/errors.ts";
-import { isoTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
+import { formatTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { PlannedUpdate, WorkspaceScope } from "../../../contracts/workflows/workspace.ts";
@@ -209,7 +209,7 @@ async function planWrite(
     version: (seen?.version ?? 0) + 1,
     previous: ownVersion,
     content: { ...content, text },
-    updatedAt: isoTimestamp(clock.now()),
+    updatedAt: formatTimestamp(clock.now()),
   };
 }
 

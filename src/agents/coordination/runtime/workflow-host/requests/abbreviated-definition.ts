@@ -1,5 +1,6 @@
 /** Owns: the short form in which the protocol's suite registers workflows: `workflowId` and `nodeId`, and no more than it needs. */
-import { isRecord, type Values } from "../../../workflow/state/values.ts";
+import type { Values } from "../../../workflow/state/values.ts";
+import { isRecord } from "../../../std/is-record.ts";
 
 /** The whole form; what is no short form is as it came. */
 export function expandDefinition(value: unknown): unknown {

@@ -1,5 +1,5 @@
 /** Owns: pausing, resuming and cancelling runs, and the runs that they started. */
-import { isoTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
+import { formatTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import { cancelRun, pauseRun, resumeRun } from "../../../workflow/workflow-commands.ts";
@@ -53,7 +53,7 @@ function pauseDetails(run: WorkflowRun): Readonly<Record<string, unknown>> {
   const { phase } = run;
   return {
     runStatus: statusOf(run),
-    ...(phase.kind === "paused" && { pausedAt: isoTimestamp(phase.atMs) }),
+    ...(phase.kind === "paused" && { pausedAt: formatTimestamp(phase.atMs) }),
   };
 }
 

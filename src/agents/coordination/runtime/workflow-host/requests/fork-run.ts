@@ -5,7 +5,13 @@
  * Order: the run, the request, the place, the time to fork it, its log, whether the caller may do what the fork may.
  */
 import { isCoordinationError } from "../../../contracts/errors.ts";
-import { addMs, epochMsOf, eventIdAt, isoTimestamp, type CoordinationId } from "../../../contracts/ids.ts";
+import {
+  addMs,
+  epochMsOf,
+  createEventId,
+  formatTimestamp,
+  type CoordinationId,
+} from "../../../contracts/ids.ts";
 import type { RunOrigin } from "../../../contracts/workflows/run-origin.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import {
@@ -145,7 +151,7 @@ async function refuseAfterRetention(forking: ForkParts, place: Place): Promise<H
   if (!last) return undefined;
   const until = addMs(epochMsOf(last.timestamp), forking.retentionMs);
   if (forking.clock.now() <= until) return undefined;
-  const boundary = isoTimestamp(until);
+  const boundary = formatTimestamp(until);
   return refuseUnavailable(place, "retention_expired", {
     message: `the run ended too long ago: it could be forked until ${boundary}`,
     boundary,
@@ -313,8 +319,8 @@ function createFirstEventAnew(
   return {
     ...first,
     runId,
-    eventId: eventIdAt(runId, 0),
-    timestamp: isoTimestamp(forking.clock.now()),
+    eventId: createEventId(runId, 0),
+    timestamp: formatTimestamp(forking.clock.now()),
     payload: {
       ...payload,
       ...(Object.keys(merged).length > 0 && { configurable: merged }),

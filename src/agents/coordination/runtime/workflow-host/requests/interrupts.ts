@@ -1,18 +1,18 @@
 /** Owns: open interrupts as people and other systems see them, the tokens that stand for one, and answers to them. */
-import { isoTimestamp, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
+import { formatTimestamp, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { TokenPayload } from "../../../ports/token-signer.ts";
 import { answerInterrupt, needsLogin } from "../../../workflow/state/answer-interrupt.ts";
 import { readClarification, readQuestions } from "../../../workflow/state/clarification-answers.ts";
-import { firstUnfit } from "../../../workflow/fit-for-log.ts";
-import { askingNode, statusOf } from "../../../workflow/state/run-view.ts";
+import { findUnfitDraft } from "../../../workflow/fit-for-log.ts";
+import { findAskingNode, statusOf } from "../../../workflow/state/run-view.ts";
 import {
   isEndedPhase,
   type Interrupt,
   type NodeRun,
   type WorkflowRun,
 } from "../../../workflow/state/workflow-state.ts";
-import { isRecord } from "../../../workflow/state/values.ts";
+import { isRecord } from "../../../std/is-record.ts";
 import { refuse } from "../driving/create-run.ts";
 import type { Asked, RunDriver } from "../driving/drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
@@ -25,7 +25,7 @@ type InterruptParts = Pick<WorkflowHostParts, "clock" | "tokens" | "baseUrl" | "
 
 /** The one that was asked first, with the means to answer it. */
 export function openInterruptOf(parts: InterruptParts, { run }: LoadedRun): OpenInterrupt | undefined {
-  const node = askingNode(run);
+  const node = findAskingNode(run);
   return node?.interrupt && describe(parts, run, { node, interrupt: node.interrupt }, "resolve");
 }
 
@@ -57,7 +57,7 @@ function describe(
     ...(interruptToken !== undefined && {
       interruptToken,
       callbackUrl: `${parts.baseUrl()}/v1/interrupts/${interruptToken}`,
-      expiresAt: isoTimestamp(expiresAt),
+      expiresAt: formatTimestamp(expiresAt),
     }),
   };
 }
@@ -104,7 +104,7 @@ export async function answer(
       believesVoter: parts.testSeams && isOfSuite(run),
     });
     if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
-    const unfit = firstUnfit(answered.drafts);
+    const unfit = findUnfitDraft(answered.drafts);
     return unfit
       ? { refused: refuse("validation_error", `the answer cannot be kept: ${unfit.problem}`) }
       : { drafts: answered.drafts };

@@ -3,7 +3,7 @@ import { describeProblems } from "../../../contracts/validation.ts";
 import { readWorkflowDefinition } from "../../../contracts/workflows/workflow-definition.ts";
 import { DISPATCH } from "../../../workflow/state/graph.ts";
 import { isSubWorkflow } from "../../../workflow/nodes/node-types.ts";
-import { isRecord } from "../../../workflow/state/values.ts";
+import { isRecord } from "../../../std/is-record.ts";
 import { expandDefinition } from "./abbreviated-definition.ts";
 import { refusalOf, refuse, type CreateParts } from "../driving/create-run.ts";
 import type { RunBook } from "../records/run-book.ts";

@@ -1,5 +1,5 @@
 /** Owns: what the clients of a tenant do with its workspace (RFC 0059), without HTTP. */
-import { isoTimestamp } from "../../../contracts/ids.ts";
+import { formatTimestamp } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import {
   isContentType,
@@ -71,7 +71,7 @@ async function write(
   const text = maskText(contentGiven, secrets);
   if (isTooLarge(contentGiven) || isTooLarge(text)) return TOO_LARGE;
   const content: WorkspaceContent = { contentType, text };
-  const updatedAt = isoTimestamp(clock.now());
+  const updatedAt = formatTimestamp(clock.now());
   const written = await store.workspace.write({ at, path, content, updatedAt, ...(ifMatch && { ifMatch }) });
   if (written.kind !== "written") return refusalOf(path, written);
   return { kind: "done", value: { ...infoOf(written.entry), content: text } };
@@ -84,7 +84,7 @@ async function remove(
 ): Promise<Answered<{ readonly version: number }>> {
   const invalid = refuseInvalidPath(path);
   if (invalid) return invalid;
-  const updatedAt = isoTimestamp(clock.now());
+  const updatedAt = formatTimestamp(clock.now());
   const change = { at, path, content: null, updatedAt, ...(ifMatch && { ifMatch }) };
   const written = await store.workspace.write(change);
   if (written.kind !== "removed") return refusalOf(path, written);

@@ -1,6 +1,6 @@
 /** Owns: what the protocol's conformance suite asks of a host beyond the protocol. */
 import type { CoordinationId } from "../../../contracts/ids.ts";
-import { firstUnfit } from "../../../workflow/fit-for-log.ts";
+import { findUnfitDraft } from "../../../workflow/fit-for-log.ts";
 import {
   LLM_CACHE_KEY_RECIPE as recipe,
   createLlmCacheKeyText,
@@ -57,7 +57,7 @@ export function createWorkflowSeams({
       const drafts = Object.entries(variables).map(
         ([name, next]) => ({ type: "variable.changed", payload: { name, next } }) as const,
       );
-      const unfit = firstUnfit(drafts);
+      const unfit = findUnfitDraft(drafts);
       if (unfit) return refuse("validation_error", `the variables cannot be kept: ${unfit.problem}`);
       const answered = await runs.ask(runId as CoordinationId, ({ run }) =>
         isEndedPhase(run.phase) ? { refused: refuse("run_not_pausable", "the run has ended") } : { drafts },

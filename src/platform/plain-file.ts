@@ -6,7 +6,10 @@ import { chmodSync, lstatSync, statSync, type Stats } from "node:fs";
 
 const WRITABLE_BY_OTHERS = 0o022;
 
-/** What is wrong with the file, as the end of a sentence that begins with its path; nothing for one that is not there. */
+/**
+ * Returns what is wrong with the file, as the end of a sentence that begins with its path; `undefined` when it does
+ * not exist.
+ */
 export function findFileFault(path: string): string | undefined {
   const link = lstatSync(path, { throwIfNoEntry: false });
   const file = statSync(path, { throwIfNoEntry: false });
@@ -27,7 +30,7 @@ export function keepOthersFromWriting(path: string): boolean {
   }
 }
 
-/** Who owns the file, this user and root could change it without a link. */
+/** True when somebody other than the file's owner, this user and root could change what the link leads to. */
 function isForeignLink(link: Stats, file: Stats): boolean {
   if (!link.isSymbolicLink()) return false;
   return ![process.getuid?.(), 0, file.uid].includes(link.uid);

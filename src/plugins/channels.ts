@@ -59,7 +59,7 @@ function createWebhookChannel({ escalations, logger }: ChannelParts, name: strin
   };
 }
 
-/** What a plugin answers is the plugin's word, and the log says so. */
+/** Creates a channel through a plugin. The log names the plugin as the author of its answers. */
 function createPluginChannel({ hooks, take }: ChannelParts, channel: Channel): HumanChannel {
   return {
     notify: (notice) =>

@@ -175,7 +175,7 @@ async function start(
   return { kind: "begun", run: { runId: created.value.runId, agentId } };
 }
 
-/** What the run came to, or what it waits for; how it is when all waiting ends. */
+/** Waits for what the run comes to or waits for, or for how it stands when all waiting ends. */
 async function settle(
   chats: Chats,
   caller: Caller,
@@ -185,7 +185,7 @@ async function settle(
   return snapshot ? describeRun(chats, caller, { agentId, snapshot }) : { kind: "working", runId, agentId };
 }
 
-/** Whoever asks an agent with schemas may write what these ask for. */
+/** Reads a task from a chat message. For an agent with schemas the message may be the JSON that they ask for. */
 function readTask({ host }: Chats, agentId: string, text: string): Readonly<Record<string, unknown>> {
   const agent = host.agents().find((each) => each.agentId === agentId);
   return (agent?.hasHandoffSchemas ? parseObject(text) : undefined) ?? { task: text };
@@ -200,7 +200,7 @@ function parseObject(text: string): Readonly<Record<string, unknown>> | undefine
   }
 }
 
-/** What the run came to, or that it goes on after so long. */
+/** Returns what the run came to, or that it goes on after the time is over. */
 async function waitForRun(
   { ms, late }: ChatWait,
   settled: Promise<ChatRun>,

@@ -224,7 +224,7 @@ interface Outbound {
   readonly chat: () => Promise<ChatModel>;
 }
 
-/** Each library is loaded with the first node that needs it. */
+/** Creates the outbound calls. Each library is loaded with the first node that needs it. */
 function outboundOf({ privateOrigins, readVariable, ...options }: WorkflowOptions): Outbound {
   const fetch = createOnce(async (): Promise<SafeFetch> => {
     const { createSafeFetch } = await import("../infra/http/safe-fetch.ts");

@@ -173,7 +173,7 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
   };
 }
 
-/** What gates and questions need, and who hears of every event. */
+/** Composes what gates and questions need, and the listeners for every event. */
 function gatesOf(
   { config, hooks, model, workspaceOf, logger, channels, onAppended }: ComposeOptions,
   { contract, take }: { readonly contract: () => Promise<OutputContract>; readonly take: TakeChannelAnswer },
@@ -262,12 +262,15 @@ export const { version: VERSION } = createRequire(import.meta.url)("../../packag
   version: string;
 };
 
-/** Where the gateway tells its health, for `readHealthBeside` of another process. Creates nothing until it is written to. */
+/**
+ * Creates the sink to which the gateway reports its health, for `readHealthBeside` of another process. It creates
+ * nothing before the first write.
+ */
 export function createHealthSink(ledgerPath: string): HealthSink {
   return createHealthFile(joinHealthPath(ledgerPath));
 }
 
-/** What the gateway told last about the ledger at this path; `undefined` when it told nothing readable. */
+/** Reads what the gateway reported last about the ledger at this path; `undefined` when there is nothing readable. */
 export function readHealthBeside(ledgerPath: string): Health | undefined {
   return readHealth(joinHealthPath(ledgerPath));
 }

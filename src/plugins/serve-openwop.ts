@@ -115,7 +115,7 @@ function advertisedOf(agents: AgentOptions, options: Serving): Advertised {
   };
 }
 
-/** What nobody can invoke is not offered; without a model agents are there, and nobody plays them. */
+/** Returns what the host can offer: without a model agents are listed and cannot be invoked. */
 function liveOf({ installed = [] }: AgentOptions, { model, testSeams }: Serving): Partial<Advertised> {
   if (installed.length === 0) return {};
   const isLive = model !== undefined || testSeams;
@@ -132,7 +132,7 @@ function agentsOf({
   return { ...agents, installed: [...installedAgents, ...more] };
 }
 
-/** What a person can mend is said in their words. */
+/** Turns what a person can mend into words that they know. */
 function asCoordinationError(error: unknown, { hostname, port }: Serving): unknown {
   if (error instanceof RangeError)
     return new CoordinationError("INPUT_INVALID", `${error.message} (--allow-remote, --token)`, {

@@ -25,7 +25,7 @@ export function answerOfMessage({ parts, taskId }: Message): A2aAnswer {
   };
 }
 
-/** Nothing while the task is at work. */
+/** Returns the answer of a task; `undefined` while it is at work. */
 export function answerOfTask({ id, status, artifacts, history }: Task): A2aAnswer | undefined {
   const state = STATES[status?.state ?? 0];
   if (state === undefined) return undefined;

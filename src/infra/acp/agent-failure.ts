@@ -32,7 +32,7 @@ export function failureOf(method: string, error: unknown): unknown {
   );
 }
 
-/** Why an agent did not answer: its own fault where that is known, else how its process ended. */
+/** Describes why an agent did not answer: its own fault where that is known, else how its process ended. */
 export function sentenceOf(error: unknown, exit: Exit | undefined): string {
   if (error instanceof AgentFailure) return error.message;
   if (!exit || exit.forced) return "The agent closed its output before it answered.";

@@ -17,7 +17,7 @@ const UNKNOWN: Verdict = {
   message: "The agent stopped for a reason that the protocol does not know.",
 };
 
-/** How an attempt ended that the agent itself brought to an end. */
+/** Returns how an attempt ended that the agent itself brought to an end. */
 export function endingOf(stopReason: unknown, words: LastWords): ChildEnding {
   const verdict = isStopReason(stopReason) ? VERDICTS[stopReason] : UNKNOWN;
   const reply = words.reply();

@@ -1,7 +1,7 @@
 import { addMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 
-/** What `promise` resolves with, or nothing when that takes longer than `ms`. */
+/** Returns what `promise` resolves with, or `undefined` when that takes longer than `ms`. */
 export function waitWithin<T>(clock: Clock, ms: number, promise: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const cancel = clock.wakeAt(addMs(clock.now(), ms), () => resolve(undefined));

@@ -8,7 +8,10 @@ import { readErrorCode, type FileCalls, type FileFacts, type OpenFile } from "./
 /** A file that changes under each of them is unreadable. */
 const READS_MAX = 3;
 
-/** Nothing but folders and plain files is opened: opening a device may do something, and reading a FIFO takes from it. */
+/**
+ * Looks at a file. Only folders and plain files are opened: opening a device may act, and reading a FIFO takes from
+ * it.
+ */
 export async function lookAtFile(calls: FileCalls, path: string): Promise<FileLook> {
   try {
     const facts = await calls.stat(path);
@@ -50,7 +53,7 @@ async function lookInto(calls: FileCalls, path: string): Promise<FileLook> {
   }
 }
 
-/** One byte more than there should be, to see that there is none. */
+/** Reads one byte more than there should be, to see that there is none. */
 async function read(file: OpenFile, size: number): Promise<Buffer> {
   const bytes = Buffer.allocUnsafe(size + 1);
   return bytes.subarray(0, await file.read(bytes, size));

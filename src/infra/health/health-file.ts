@@ -44,7 +44,9 @@ function replaceFile(path: string, text: string): void {
   }
 }
 
-/** On a full disk there is no room for another file, but there is for other words in this one. */
+/**
+ * Overwrites the file in place: a full disk has no room for a second file, but has room for other words in this one.
+ */
 function overwriteFile(path: string, text: string): void {
   try {
     const file = openSync(path, "r+");
@@ -58,7 +60,7 @@ function overwriteFile(path: string, text: string): void {
   }
 }
 
-/** What the gateway told last; `undefined` when it told nothing readable. */
+/** Reads what the gateway reported last; `undefined` when there is nothing readable. */
 export function readHealth(path: string): Health | undefined {
   try {
     if (findFileFault(path) !== undefined) return undefined;

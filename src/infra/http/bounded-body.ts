@@ -9,7 +9,7 @@ export interface BodyBounds {
   readonly onBroken: (error: OutboundError) => void;
 }
 
-/** Its errors are `OutboundError`s. */
+/** Creates a body that ends at its bound. Its errors are `OutboundError`s. */
 export function createBoundedBody(
   response: IncomingMessage,
   { bytesMax, endedBy, onBroken }: BodyBounds,

@@ -34,7 +34,7 @@ export function failureOf({ code, message }: Pick<OutboundError, "code" | "messa
 /** Statuses that ask to come again, besides those of servers that failed. */
 const COME_AGAIN: readonly number[] = [408, 425, 429];
 
-/** What a status that is no success says of a call; nothing where it is a success. */
+/** Turns a status that is no success into a failure; `undefined` for a success. */
 export function failureFromStatus(status: number, errorCode?: string): OutboundFailure | undefined {
   if (status >= 200 && status < 300) return undefined;
   const fields = {

@@ -79,7 +79,7 @@ function remember(cache: Map<string, Compiled>, key: string, compiled: Compiled)
   }
 }
 
-/** With an ajv of its own for each schema, because an ajv never forgets what it compiled. */
+/** Compiles a schema with an ajv of its own, because an ajv never forgets what it compiled. */
 function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
   const patterns: LinearPattern[] = [];
   const regExp = Object.assign(
@@ -138,7 +138,7 @@ function compile(schema: Fields, chars: number, meter: WorkMeter): Compiled {
   };
 }
 
-/** As code, because a function for each schema would double the time of compiling. */
+/** Writes the metering as code, because a function for each schema would double the time of compiling. */
 function writeWork({ gen, data, schema }: KeywordCxt, spend: (units: number) => void): void {
   const { fixed, perItem, perKey, isLengthCounted } = schema as WorkOf;
   const call = gen.scopeValue("func", { ref: spend });

@@ -75,7 +75,7 @@ function copyOf(schema: unknown, pointer: string, copying: Copying): unknown {
   return { ...copy, [WORK]: workOf(copy) };
 }
 
-/** Nothing of what is no keyword. */
+/** Copies a keyword; `undefined` for what is no keyword. */
 function copyKeyword(
   key: string,
   value: unknown,
@@ -130,7 +130,10 @@ function countValues(root: unknown): number {
   return values;
 }
 
-/** Every place that a text under `$ref` names, even where that is no reference: a place too many costs nothing. */
+/**
+ * Lists every place that a text under `$ref` names, even where it is no reference, because a place too many costs
+ * nothing.
+ */
 function listTargets(root: Fields): ReadonlySet<string> {
   const targets = new Set<string>([""]);
   const pending: unknown[] = [root];

@@ -99,7 +99,7 @@ interface Bound {
   left(): void;
 }
 
-/** Whether the lane is full, and saying when that is over. */
+/** Creates the bound of the lane, which says whether it is full and when it no longer is. */
 function createBound(
   waiting: () => number,
   { queueMax, onRoom }: Pick<RequestLaneParts, "queueMax" | "onRoom">,

@@ -73,7 +73,7 @@ function findFirstOpen(heaps: Iterable<Heap>, places: HeldPlaces): Heap | undefi
   return best;
 }
 
-/** Whether the first request of `heap` may start, and before that of `other`. */
+/** True when the first request of `heap` may start, and comes before that of `other`. */
 function isOpenBefore(heap: Heap, other: Heap | undefined, places: HeldPlaces): boolean {
   const first = heap.first();
   const rival = other?.first();

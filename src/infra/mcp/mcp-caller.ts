@@ -142,7 +142,10 @@ async function listTools({ client, trace, options }: Session): Promise<McpTools>
   return { kind: "listed", tools: tools.slice(0, TOOLS_MAX) };
 }
 
-/** Only messages are sent: the server has nothing to say outside of its answers, and no broken answer is resumed. */
+/**
+ * Creates a fetch that only sends messages: the server may speak in its answers alone, and no broken answer is
+ * resumed.
+ */
 function createMcpFetch(fetch: SafeFetch, bounds: CallBounds): SafeFetch {
   return (input, init = {}) => {
     if (init.method === "GET") return Promise.resolve(new Response(null, { status: 405 }));

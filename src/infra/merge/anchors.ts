@@ -29,7 +29,7 @@ type Lines = readonly number[];
 const NONE = -1;
 const MANY = -2;
 
-/** By number of line: where it is, when it is there once. */
+/** Finds, by number of line, where a line stands that occurs once. */
 function findPlacesOfSingles(lines: Lines, kinds: number): Int32Array {
   const places = new Int32Array(kinds).fill(NONE);
   for (const [at, line] of lines.entries()) places[line] = places[line] === NONE ? at : MANY;

@@ -19,7 +19,7 @@ const NEWLINE = 10;
 /** Comparing by the block is 20 times as fast as by the character. */
 const BLOCK_CHARS = 16_384;
 
-/** In characters, up to the start of a line. */
+/** Counts the same characters from the front, up to the start of a line. */
 function countSameAhead(text: string, other: string): number {
   const shorter = Math.min(text.length, other.length);
   let at = 0;
@@ -32,7 +32,7 @@ function isSameIn(text: string, other: string, at: number, shift = 0): boolean {
   return text.slice(at, at + BLOCK_CHARS) === other.slice(at + shift, at + shift + BLOCK_CHARS);
 }
 
-/** In characters, none of them before `start`. */
+/** Counts the same characters from the back, none of them before `start`. */
 function countSameBehind(text: string, other: string, start: number): number {
   const first = text.length - (Math.min(text.length, other.length) - start);
   const shift = other.length - text.length;

@@ -45,7 +45,7 @@ function isTooLarge(text: string): boolean {
   return text.length > BOUNDS.mergeBytesMax || Buffer.byteLength(text) > BOUNDS.mergeBytesMax;
 }
 
-/** Each side changed one range, seen from afar. Where a line is between the two there is nothing to compare. */
+/** Merges two sides of which each changed one range. Without a line between the two there is nothing to compare. */
 function mergeRanges({ base, left, right }: Texts): TextMerged {
   const inLeft = findRangeMade(base, left);
   const inRight = findRangeMade(base, right);

@@ -27,7 +27,7 @@ export function mergeLines(texts: ThreeTexts, kinds: number, workMax: number): L
   return { lines: merged };
 }
 
-/** Each anchor is a gap of its own: changes on both sides of it are not next to each other. */
+/** Yields the gaps. Each anchor is a gap of its own, so that changes on both sides of it do not touch. */
 function* gapsOf({ base, left, right }: ThreeTexts, kinds: number): Iterable<ThreeTexts> {
   let from = { base: 0, left: 0, right: 0 };
   for (const anchor of anchorsOf({ base, left, right }, kinds)) {

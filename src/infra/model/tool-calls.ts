@@ -29,7 +29,7 @@ export function convertMessages(messages: readonly ChatMessage[]): ModelMessage[
   });
 }
 
-/** Without `execute`: the SDK hands the calls back. */
+/** Converts tools without `execute`, so that the SDK hands the calls back. */
 export function convertTools(
   sdk: Sdk,
   { tools = [] }: Pick<ChatRequest, "tools">,
@@ -50,7 +50,10 @@ interface SdkCall {
   readonly input: unknown;
 }
 
-/** Also of tools that were not offered, and with arguments that cannot be read: whoever asked rules on them. */
+/**
+ * Reads the calls, also of tools that were not offered and with arguments that cannot be read; the caller rules on
+ * them.
+ */
 export function readCalls(calls: readonly SdkCall[]): ChatCallAsked[] {
   return calls.map(({ toolName: name, input }) => {
     const args = typeof input === "string" ? jsonOf(input) : input;

@@ -70,7 +70,7 @@ const endPayload = z.object({
   error: errorObject.optional().catch(undefined),
 });
 
-/** How a run ended, where the event says so. */
+/** Returns how a run ended, when the event says so. */
 export function endOf(
   event: PeerEvent,
 ): (Omit<PeerRunEnded, "variables" | "outputs"> & Partial<Pick<PeerRunEnded, "outputs">>) | undefined {
@@ -85,7 +85,7 @@ export function endOf(
   };
 }
 
-/** How a run ended, where its snapshot says so: for peers that show no events. */
+/** Returns how a run ended, when its snapshot says so, for peers that show no events. */
 export function endOfSnapshot(snapshot: Snapshot): PeerRunEnded | undefined {
   const { status, variables = {}, error } = snapshot;
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return undefined;

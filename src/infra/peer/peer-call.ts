@@ -42,7 +42,7 @@ const IN_FLIGHT = "idempotency_in_flight";
 /** Of what a peer answers, found before it is parsed; the answer itself is at depth 0. */
 const TEXT_BOUNDS = { depthMax: WORKFLOW_BOUNDS.depthMax + 1, valuesMax: BOUNDS.valueNodesMax };
 
-/** Never rejects. */
+/** Calls a peer. Never rejects. */
 export async function callPeer<S extends z.ZodType>(
   parts: PeerParts,
   peerUrl: string,

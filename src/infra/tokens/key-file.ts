@@ -69,7 +69,7 @@ function readKey(path: string): Uint8Array | undefined {
   }
 }
 
-/** Why somebody else may know the key, or have made it. */
+/** Returns why somebody else may know the key, or may have made it; `undefined` when nobody may. */
 function problemOf(found: Stats): string | undefined {
   if (!found.isFile()) return `is ${kindOf(found)}, not a plain file`;
   const uid = process.getuid?.() ?? 0;
@@ -78,7 +78,7 @@ function problemOf(found: Stats): string | undefined {
   return (found.mode & 0o022) === 0 ? undefined : "may be written by other users";
 }
 
-/** Neither waits for the other end of a pipe nor follows a link. */
+/** Opens the file without waiting for the other end of a pipe and without following a link. */
 function openKeyFile(path: string): number | undefined {
   try {
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);

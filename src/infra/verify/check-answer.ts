@@ -8,7 +8,7 @@ import type { CheckAnswer } from "../../agents/coordination/ports/verifier.ts";
 
 export type CheckOf<Kind extends Check["kind"]> = Extract<Check, { readonly kind: Kind }>;
 
-/** What a check that no model makes says: its key stands for all that it looked at. */
+/** Creates the verdict of a check that no model makes; its key names all that it looked at. */
 export function createCheckVerdict(key: string, verdict: Verdict): CheckAnswer {
   return { kind: "verdict", verdict, criteria: [key], agentId: `check:${key}` };
 }

@@ -121,7 +121,7 @@ async function findRealPath(file: FileHandle, path: string): Promise<string> {
   }
 }
 
-/** Nothing where the file grows beyond the bound. */
+/** Hashes a file; `undefined` when it grows beyond the bound. */
 async function hashOf(file: FileHandle, signal: AbortSignal): Promise<string | undefined> {
   const hash = createHash("sha256");
   const chunk = Buffer.allocUnsafe(VERIFY_LIMITS.chunkBytes);

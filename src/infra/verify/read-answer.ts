@@ -12,7 +12,10 @@ export interface ProgramLine {
   readonly confidence?: number;
 }
 
-/** What the last line of a program's output says as `{"criteria": [...], "confidence": 0.9}`; it may say neither. */
+/**
+ * Reads the last line of a program's output, such as `{"criteria": [...], "confidence": 0.9}`; both members may be
+ * missing.
+ */
 export function readProgramLine(line: string): ProgramLine {
   const fields = fieldsOf(line);
   const criteria = fields && Object.hasOwn(fields, "criteria") ? readKeys(fields["criteria"]) : [];
@@ -60,7 +63,7 @@ function fieldsOf(text: string): Fields | undefined {
   }
 }
 
-/** Each once; nothing where one is no key, or there are too many. */
+/** Reads a list of keys, each once; `undefined` when one is no key or there are too many. */
 function readKeys(value: unknown): readonly string[] | undefined {
   const keys = findingSchema.shape.criteria.safeParse(value);
   return keys.success && keys.data ? [...new Set(keys.data)] : undefined;

@@ -18,7 +18,7 @@ export type PostAnswer =
 /** What is read of an answer that nobody looks at, so that its sender can finish. */
 const BODY_BYTES_MAX = 65_536;
 
-/** Never rejects. */
+/** Posts to a pinned address. Never rejects. */
 export function sendPinnedPost(post: PinnedPost): Promise<PostAnswer> {
   if (post.signal.aborted) return Promise.resolve({ kind: "none", code: "ABORTED" });
   return new Promise((resolve) => {

@@ -85,7 +85,7 @@ async function deliver(parts: WebhookParts, notice: ChannelNotice): Promise<Noti
   return createFailed(tries, obstacle);
 }
 
-/** Why it is no use to try at that time. */
+/** Returns why it is of no use to try at that time; `undefined` when it is. */
 function findObstacle({ signal, question }: ChannelNotice, atMs: number): string | undefined {
   if (signal.aborted) return STOPPED;
   return atMs >= question.deadlineAtMs ? TOO_LATE : undefined;

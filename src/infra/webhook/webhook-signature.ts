@@ -15,13 +15,13 @@ export interface SignedParts {
 const SECRET_PREFIX = "whsec_";
 const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
 
-/** As the header has it: `v1,` and the HMAC-SHA256 in base64. */
+/** Returns the signature as the header has it: `v1,` and the HMAC-SHA256 in base64. */
 export function signatureOf(secret: string, { id, timestamp, body }: SignedParts): string {
   const hmac = createHmac("sha256", keyOf(secret)).update(`${id}.${timestamp}.`).update(body);
   return `v1,${hmac.digest("base64")}`;
 }
 
-/** What an answer to a question must bring, so that it comes from somebody who got the question. */
+/** Returns the token that an answer must bring to prove that its sender got the question. */
 export function answerTokenOf(secret: string, questionId: string): string {
   return createHmac("sha256", keyOf(secret)).update(`answer:${questionId}`).digest("base64url");
 }

@@ -82,7 +82,7 @@ export function checkConfig(switches: Switches | undefined, program: string): Ch
   ];
 }
 
-/** Nothing where every entry has an effect. */
+/** Checks for settings of tools that the host's own handling overrides; empty when every entry has an effect. */
 function checkIgnoredTools({ conflicts }: Phase1Config): Check[] {
   const ignored = HOST_TOOLS.filter((tool) => Object.hasOwn(conflicts.tools, tool));
   if (ignored.length === 0) return [];
@@ -124,7 +124,7 @@ export function checkPrivacy(
   return { name, status: "warn", message, advice: `Run \`chmod ${wanted.mode.toString(8)} ${path}\`.` };
 }
 
-/** Nothing where the file is a plain one, or not there. */
+/** Checks that a file is a plain one; empty when it is, or does not exist. */
 export function checkPlainFile(name: string, path: string, fault: string | undefined): Check[] {
   if (fault === undefined) return [];
   const advice = "Put a plain file of your own in its place, or remove it.";
@@ -211,7 +211,7 @@ export function checkOverdue(views: readonly CoordinationView[], now: number): C
   };
 }
 
-/** Half of the time gone without an answer is what people should hear of; so is who was not told. */
+/** Checks for questions that have waited half of their time, and for sessions that were not told an answer. */
 export function checkQuestions(views: readonly CoordinationView[], now: number): Check[] {
   const open = views.flatMap(({ coordinationId, escalations }) =>
     escalations

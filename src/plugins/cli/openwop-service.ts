@@ -15,7 +15,7 @@ export interface OpenWopStatus {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** As the configuration wants it; whether a gateway runs is not looked at. */
+/** Returns what the configuration wants, without looking at whether a gateway runs. */
 export function openWopStatus(
   read: ReadConfig | undefined,
   switches: Switches | undefined,
@@ -38,7 +38,7 @@ export interface OpenWopPlace {
   readonly env: Environment;
 }
 
-/** Nothing where nobody wants it. */
+/** Checks the OpenWOP service; empty when nobody wants it. */
 export async function openWopChecks(
   switches: Switches | undefined,
   { stateDir, env }: OpenWopPlace,

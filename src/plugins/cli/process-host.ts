@@ -40,7 +40,7 @@ export function terminalOf(
   };
 }
 
-/** As Node.js itself decides: FORCE_COLOR before NO_COLOR before the terminal. */
+/** True when colour is wanted, decided as Node.js does: FORCE_COLOR before NO_COLOR before the terminal. */
 function isColourWanted(isTTY: boolean, env: Environment): boolean {
   const forced = env["FORCE_COLOR"];
   if (forced !== undefined) return forced !== "0" && forced !== "false";

@@ -150,7 +150,7 @@ async function openQuestionsOf(
   return { openQuestions, answerByMs };
 }
 
-/** With what the write-ahead log holds. */
+/** Returns the size in bytes, with what the write-ahead log holds. */
 function sizeOf(path: string): number {
   return [path, `${path}-wal`].reduce(
     (sum, file) => sum + (statSync(file, { throwIfNoEntry: false })?.size ?? 0),
@@ -178,7 +178,7 @@ function render(status: Status, terminal: Terminal, now: number): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** Nothing where nobody wants it. */
+/** Renders the state of the OpenWOP service; empty when nobody wants it. */
 function openWopLines({ openwop: { served, url = "", tenants = 0 } }: Status): string[] {
   return served ? [`${url} for ${formatCount(tenants, "tenant")}`] : [];
 }
@@ -221,7 +221,7 @@ function describeRunning({ running, openSteps, openConflicts }: Status, paint: P
   return `${formatCount(running, "coordination")}, ${formatCount(openSteps, "open step")}${open}`;
 }
 
-/** Nothing where nobody is asked anything. */
+/** Describes the open questions; `undefined` when there are none. */
 function describeQuestions(status: Status, paint: Paint, now: number): string | undefined {
   const { openQuestions } = status;
   if (!openQuestions) return undefined;

@@ -147,7 +147,7 @@ async function isWanted({ confirm }: CliHost, { yes }: SwitchOptions): Promise<b
   return yes === true || confirm === undefined || confirm("Change the configuration?");
 }
 
-/** With `--json` stdout is for the program that reads it, and tells the changes itself. */
+/** Explains the changes on stderr. With `--json`, stdout belongs to the program that reads it. */
 async function explain(
   host: CliHost,
   { options, warnings }: Switch,

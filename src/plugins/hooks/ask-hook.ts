@@ -62,7 +62,7 @@ async function run(
   }
 }
 
-/** In a box, since a promise that resolves to one that resolves to the next would keep the thread for ever (C2). */
+/** Settles a value in a box, because promises that resolve to further promises would keep the thread for ever (C2). */
 function settleValue(value: unknown): Promise<Asked> {
   return new Promise((resolve) => {
     const then = isObject(value) ? (value as { then?: unknown }).then : undefined;

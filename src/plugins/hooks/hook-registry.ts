@@ -74,7 +74,7 @@ export function endEntry(entry: HookEntry, ending: Ending): void {
   else slots.delete(entry.pluginId);
 }
 
-/** For a clock that is not the machine's: when the plugin's last instance ended. */
+/** Notes when the plugin's last instance ended, for a clock that is not the machine's. */
 export function markPluginLeft(pluginId: string, atMs: number): void {
   const slots = accessSlots();
   const { entries = [], left } = slots.get(pluginId) ?? {};

@@ -57,7 +57,7 @@ function readReturned(returned: unknown): Read<EscalateAnswer | undefined> {
   return returned === undefined ? { kind: "read", value: undefined } : readPeoplesAnswer(returned);
 }
 
-/** One for each notice. Never throws: an author would not look. */
+/** Creates the taker of one notice's answers. It never throws, because an author would not look. */
 function createAnswerTaker(
   parts: ProblemParts,
   { notice, plugin, take }: Telling,

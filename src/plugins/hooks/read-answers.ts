@@ -125,7 +125,7 @@ function readOptionalText(name: string, value: unknown, charsMax: number): strin
   return value;
 }
 
-/** It is shown to people and to models: no line of its own, no control characters. */
+/** Joins a text into one line without control characters, because people and models are shown it. */
 function joinIntoOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, " ").trim();
 }

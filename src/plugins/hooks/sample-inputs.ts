@@ -60,7 +60,7 @@ export function samplePlanDecision(over: Partial<PlanDecision> = {}): PlanDecisi
   };
 }
 
-/** Whether the result of `step-1` counts although its agent doubts it. */
+/** Returns a sample question: whether the result of `step-1` counts although its agent doubts it. */
 export function sampleQuestion(over: Partial<HookQuestion> = {}): HookQuestion {
   return {
     questionId: `${COORDINATION}:escalation-1`,

@@ -108,7 +108,7 @@ function createCors(origins: readonly string[]): ReturnType<typeof cors> {
 /** Its scenario votes for several people with one token, which is believed behind the seams only. */
 const INVENTED_VOTERS = "conformance-interrupt-quorum";
 
-/** Which workflows there are may change while the host runs. */
+/** Creates the discovery document anew when the workflows of the host change. */
 function createDiscovery(
   advertised: Advertised,
   host: WorkflowHost,

@@ -13,7 +13,7 @@ import { seamRoutes } from "./conformance/seam-routes.ts";
 import { verifierSeams } from "./conformance/verifier-seams.ts";
 import { workspaceRoutes, workspaceSeam } from "./routes/workspace-routes.ts";
 
-/** All routes that are there. */
+/** Returns all routes of the host. */
 export function routesOf(advertised: Advertised, withTestSeams: boolean): readonly Route[] {
   const routes = [
     ...hostRoutes,
@@ -34,7 +34,7 @@ export function routesOf(advertised: Advertised, withTestSeams: boolean): readon
   ].filter((route) => route.when?.(advertised) ?? true);
 }
 
-/** To whoever may not ask, a seam is not there. */
+/** Hides a route from whoever may not use it. */
 function hideRoute(route: Route): Route {
   return { ...route, isHidden: true };
 }

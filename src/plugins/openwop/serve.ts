@@ -119,7 +119,7 @@ function listen(server: Server, port: number, hostname: string): Promise<Address
   });
 }
 
-/** What is no HTTP, or came too slowly or with too long headers, gets the same shape of answer as everything else. */
+/** Answers what is no HTTP, or came too slowly or with too long headers, in the shape of every other answer. */
 function refuseBroken(error: NodeJS.ErrnoException, socket: Socket): void {
   if (!socket.writable || error.code === "ECONNRESET") {
     socket.destroy();

@@ -77,7 +77,7 @@ function applyPluginRuling(contest: Contest, { plugin, award, failed }: PluginRu
     : { kind: "refused", winner: holder, losers: [requester], ...rule };
 }
 
-/** What told the winner from the next one. */
+/** Returns what set the winner apart from the contestant that came next. */
 function reasonOf(
   { strategy }: Contest,
   winner: Contestant,

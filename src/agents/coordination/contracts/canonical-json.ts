@@ -14,12 +14,12 @@ export function formatCanonicalJson(value: unknown): string {
   return `{${members.join(",")}}`;
 }
 
-/** As JSON writes them: what it has no text for is `null`. */
+/** Formats a primitive as JSON writes it; a value that JSON has no text for becomes `null`. */
 function formatPrimitive(value: unknown): string {
   return value === undefined ? "null" : JSON.stringify(value);
 }
 
-/** Why a value has no canonical text by RFC 8785, or nothing. */
+/** Returns why a value has no canonical text by RFC 8785, or `undefined` when it has one. */
 export function findCanonicalProblem(value: unknown): string | undefined {
   if (typeof value === "string") return value.isWellFormed() ? undefined : "a text with a lone surrogate";
   if (typeof value === "number") return Number.isFinite(value) ? undefined : "a number that is not finite";

@@ -17,7 +17,7 @@ export interface JsonTextBounds {
   readonly valuesMax: number;
 }
 
-/** Which bound the text breaks for certain, where it is JSON; of a text that is not JSON, nothing is certain. */
+/** Returns the bound that a JSON text certainly breaks. A text that is not JSON gives no certain answer. */
 export function findJsonExcess(
   text: string,
   { depthMax, valuesMax }: JsonTextBounds,

@@ -17,7 +17,7 @@ export function formatResource(resource: string): string {
   return isFile(resource) ? resource.slice(FILE.length) : resource;
 }
 
-/** Whether a claim on one resource holds for another: it is the same, or a file below it. */
+/** True when a claim on one resource holds for another: the same one, or a file below it. */
 export function isCovering(holder: string, resource: string): boolean {
   if (holder === resource) return true;
   if (!holder.startsWith(FILE)) return false;

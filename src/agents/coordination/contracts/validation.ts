@@ -146,7 +146,7 @@ function formatPathTo(visit: Visit): string {
   return formatShortPath(keys);
 }
 
-/** As `steps[3].task`; deep paths are cut. */
+/** Formats a path like `steps[3].task`; the middle of a deep path is cut. */
 function formatShortPath(keys: readonly PropertyKey[]): string {
   const path = keys
     .slice(0, BOUNDS.planDepthMax)
@@ -185,7 +185,7 @@ function describeExpected(issue: z.core.$ZodIssue): string {
   }
 }
 
-/** What each form of a union expected of the value itself. */
+/** Describes what each form of a union expected of the value itself. */
 function formsOf(issue: z.core.$ZodIssueInvalidUnion): string {
   const forms = issue.errors.flatMap(([first]) =>
     first?.path.length === 0 ? [describeExpected(first)] : [],

@@ -149,7 +149,7 @@ export function draftWithdrawnQuestion(
   return [{ type: "escalation.closed", payload: { escalationId, resolution: "cancelled" } }];
 }
 
-/** What people let happen, and nobody could make happen in time. */
+/** True when people let a change happen, and nobody could make it in time. */
 export function hasLapsed(state: OpenCoordination, { conflictId }: Pick<Conflict, "conflictId">): boolean {
   return findQuestionAbout(state, conflictId)?.closed?.resolution === "approved";
 }

@@ -3,7 +3,7 @@ import { BOUNDS } from "../contracts/bounds.ts";
 import type { Notice, QuestionPolicy } from "../contracts/escalation.ts";
 import { addMs, type EpochMs } from "../contracts/ids.ts";
 
-/** What comes after the deadline is left out. */
+/** Returns when each channel is to be notified. A notice that would come after the deadline is left out. */
 export function scheduleNotices(
   { notify = [] }: Pick<QuestionPolicy, "notify">,
   askedAtMs: EpochMs,

@@ -18,7 +18,7 @@ export function listAnswers({ answers }: Pick<AskedQuestion, "answers">): readon
   return answers ?? ANSWERS_BEFORE;
 }
 
-/** Why an answer does not count; `undefined` where it does. */
+/** Returns why an answer does not count; `undefined` when it does. */
 export function findAnswerRefusal(
   question: AskedQuestion & { readonly closed?: unknown },
   {

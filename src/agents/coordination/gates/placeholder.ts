@@ -25,7 +25,7 @@ export function replaceHeldBack(text: string, put: (sha256: string, placeholder:
   return text.replace(ALL, (placeholder, sha256: string) => put(sha256, placeholder));
 }
 
-/** Whether a text is made of what stands for others; one that quotes such a place is a text of its own. */
+/** True when a text consists of placeholders alone. A text that quotes one is a text of its own. */
 export function isOnlyPlaceholders(text: string): boolean {
   return findHeldBack(text) !== undefined && replaceHeldBack(text, () => "").trim() === "";
 }

@@ -17,7 +17,7 @@ export function readStatedConfidence(text: string): StatedConfidence {
   return line.endsWith("}") && start.startsWith("{") ? readConfidenceFromJson(start) : {};
 }
 
-/** What stands for a confidence: a number from 0 to 1, and nothing else. */
+/** Reads a confidence: a number from 0 to 1, and nothing else. */
 export function parseConfidence(value: unknown): StatedConfidence {
   const isShare = typeof value === "number" && value >= 0 && value <= 1;
   return isShare ? { confidence: convertToBasisPointsDown(value) } : { confidenceUnreadable: true };
@@ -38,13 +38,16 @@ function removeClosingFence(text: string): string {
   return text.endsWith("```") ? text.slice(0, -3).trimEnd() : text;
 }
 
-/** What stands in the last block of code, or the whole text. */
+/** Returns the content of the last block of code, or the whole text when there is none. */
 function cutBeforeFence(text: string): string {
   const fence = text.lastIndexOf("```");
   return fence === -1 ? text : text.slice(text.indexOf("\n", fence) + 1);
 }
 
-/** What begins so and cannot be read still says that something was to be stated. */
+/**
+ * Reads a confidence from JSON. A text that begins like one and cannot be read still shows that something was to be
+ * stated.
+ */
 function readConfidenceFromJson(json: string): StatedConfidence {
   const value = json.length > BOUNDS.replyCharsMax ? undefined : parseObject(json);
   if (value === undefined) return { confidenceUnreadable: true };

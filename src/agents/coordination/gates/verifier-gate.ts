@@ -36,7 +36,7 @@ export type ResultVerdict =
       readonly required: number;
     };
 
-/** Whether a result must be held at all before anything was checked. */
+/** True when the gate holds a result before anything was checked. */
 export function mustHold(gate: Gate, stated: StatedConfidence): boolean {
   return (gate.checks?.length ?? 0) > 0 || ruleOnActor(gate, stated).outcome === "hold";
 }

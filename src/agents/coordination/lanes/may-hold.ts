@@ -12,7 +12,7 @@ export interface HeldPlaces {
   readonly ofAgent: number;
 }
 
-/** Whether one more place may be held by a session and an agent that hold so many. */
+/** True when a session and an agent that hold so many places may hold one more. */
 export function canHoldPlace(
   { perSessionMax = Infinity, perAgentMax = Infinity }: Caps,
   { ofSession, ofAgent }: HeldPlaces,

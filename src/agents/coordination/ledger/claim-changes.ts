@@ -2,7 +2,7 @@ import { epochMsOf } from "../contracts/ids.ts";
 import type { RunEvent } from "../contracts/run-event.ts";
 import type { ClaimChange } from "../contracts/claim-entry.ts";
 
-/** What an event means for the claims that a ledger keeps beside the log; `verify` computes it again. */
+/** Returns what an event changes in the claims that a ledger keeps beside the log. `verify` computes the same again. */
 export function claimChangesOf(event: RunEvent): ClaimChange[] {
   switch (event.type) {
     case "claim.acquired": {

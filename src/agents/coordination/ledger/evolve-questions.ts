@@ -66,7 +66,10 @@ function evolveAsked(
   );
 }
 
-/** Whether a question is about the result of its step, rather than about beginning it or about what its agent wants to know. */
+/**
+ * True when a question is about the result of its step, and not about beginning it or about what its agent wants to
+ * know.
+ */
 export function isAboutResult({ cause, confidence }: FactPayloads["coordination.escalated"]): boolean {
   return cause === "verifier" || (cause === "confidence" && (confidence?.of ?? "decision") !== "decision");
 }
@@ -132,7 +135,7 @@ function markApproved(step: Step): Step {
   return { ...step, isApproved: true };
 }
 
-/** Whoever asked is told the answer, and that there will be none. */
+/** Adds a telling: the session that asked is told the answer, or that there will be none. */
 function addTelling(
   state: OpenCoordination,
   { escalationId, cause, askedBy }: Escalation,

@@ -278,7 +278,10 @@ function updateStep<S extends KnownCoordination>(state: S, stepId: StepId, chang
   return { ...open, plan: updateAfterPhase(open, { before, after, atMs: timeOf(after, state) }) };
 }
 
-/** Which results are held, and which parents are still to hear what became of one that was kept from them. */
+/**
+ * Updates which results are held, and which parents are still to hear what became of a result that was kept from
+ * them.
+ */
 function updateHeldAndTellings(
   { held: heldSteps, tellings, changedAtMs }: KnownCoordination,
   { phase: before }: Step,
@@ -301,7 +304,7 @@ function updateHeldAndTellings(
   return { held: next, tellings: tellings.set(tellingId, telling) };
 }
 
-/** Its parent has a placeholder, which says that it will be told more. */
+/** True when the parent has a placeholder, which promises that it will be told more. */
 function isAwaited({ spec, phase, withheld }: Step): boolean {
   if (spec.planned) return false;
   return withheld !== undefined || ("error" in phase && phase.error.code === "result_lost");

@@ -107,7 +107,7 @@ export function nameOfNested(coordinationId: CoordinationId, stepId: StepId): st
   return `nested:${coordinationId}:${stepId}`;
 }
 
-/** Who changed a resource last. */
+/** Names who changed a resource last. */
 export function nameOfChanged(resource: string): string {
   return `changed:${resource}`;
 }

@@ -61,7 +61,7 @@ export function createLlmCacheKeyText({
   return problem === undefined ? { ok: true, text: formatCanonicalJson(semantic) } : { ok: false, problem };
 }
 
-/** Only these: an object may hold more than its type says. */
+/** Picks these numbers only, because an object may hold more than its type says. */
 function numbersOf({ temperature, topP, topK, maxOutputTokens, seed }: Partial<SemanticRequest>) {
   return { temperature, topP, topK, maxOutputTokens, seed };
 }
@@ -81,7 +81,10 @@ const NUMBERS = ["temperature", "topP", "topK", "maxOutputTokens", "seed"] as co
 const LISTS = ["tools", "stop"] as const;
 const OBJECTS = ["responseFormat", "safetySettings", "providerOptions"] as const;
 
-/** What of a JSON object is such a request; a field of another type is not there. `undefined`: it is none. */
+/**
+ * Reads a request from a JSON object. A field of another type is left out; `undefined` when the object is no
+ * request.
+ */
 export function readSemanticRequest(value: Readonly<Record<string, unknown>>): SemanticRequest | undefined {
   const { provider, model, messages } = value;
   if (typeof provider !== "string" || typeof model !== "string" || !Array.isArray(messages)) return undefined;

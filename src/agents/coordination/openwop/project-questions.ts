@@ -71,7 +71,7 @@ export function describeLowConfidence(
   };
 }
 
-/** What is asked, in the shape that OpenWOP demands for its kind; free of content. */
+/** Returns the question in the shape that OpenWOP demands for its kind, free of content. */
 export function questionOf({
   escalationId,
   stepId,
@@ -139,7 +139,7 @@ export function draftApprovedDecision(
   );
 }
 
-/** What waits for nothing but the decision about the whole plan. */
+/** Lists the steps that wait for nothing but the decision about the whole plan. */
 export function listUndoubted({ steps }: KnownCoordination): StepId[] {
   return steps
     .filter(({ spec, phase }) => spec.planned && !spec.decision && phase.status === "waiting")

@@ -20,7 +20,7 @@ export const WORKFLOW_IDS = {
   plan: "openclaw.coordination-plan",
 } as const;
 
-/** What to append behind `fact`; `state` is the state after it. */
+/** Returns the events to append behind `fact`; `state` is the state after it. */
 export function project(fact: FactEvent, state: KnownCoordination): OpenWopDraft[] {
   switch (fact.type) {
     case "coordination.created":
@@ -61,7 +61,7 @@ export function project(fact: FactEvent, state: KnownCoordination): OpenWopDraft
   }
 }
 
-/** Every other fact is named here, so that a new one is not forgotten. */
+/** Projects nothing. Every fact without a projection is named here, so that a new one is not forgotten. */
 function projectNothing(
   fact: FactEvent & {
     type:
@@ -145,7 +145,7 @@ function draftFailed(
   });
 }
 
-/** Whether the host had acknowledged the step: only then is there a child that can fail. */
+/** True when the host has acknowledged the step: only then is there a child that can fail. */
 function hasRunBefore(state: KnownCoordination, stepId: StepId): boolean {
   const step = state.steps.get(stepId);
   return step !== undefined && childOf(step.phase) !== undefined;

@@ -106,7 +106,7 @@ function sortEdgesByRank({ steps, wiring, order: { order } }: BindingCheck): Edg
   return { ranks, starts, targets: Int32Array.from(targets) };
 }
 
-/** By rank: a bit for every source that is this step or comes before it. The sources are in order. */
+/** Computes, by rank, a bit for every source that is this step or comes before it. The sources are in order. */
 function computeCarriedBits({ starts, targets }: EdgesByRank, sources: readonly number[]): Uint32Array {
   const [first = 0] = sources;
   const bits = new Uint32Array(starts.length - 1);

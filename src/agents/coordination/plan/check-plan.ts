@@ -92,7 +92,7 @@ function pickValidFields(fields: Readonly<Record<string, unknown>>): Partial<Coo
   return validFields;
 }
 
-/** With neutral values for what is wrong, so that nothing is said of it twice. */
+/** Builds a plan with neutral values in place of what is wrong, so that no fault is reported twice. */
 function planOf(fields: Readonly<Record<string, unknown>>, steps: CoordinationStep[]): CoordinationPlan {
   const { shape } = planOutlineSchema;
   const deadline = parseBounded(shape.deadlineMs, fields["deadlineMs"], PLAN_BOUNDS);

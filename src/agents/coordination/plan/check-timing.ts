@@ -92,7 +92,7 @@ function computeLatestTimes(
   return times;
 }
 
-/** Of the dependencies that suffice, those that finish first, the one that finishes last. */
+/** Finds, among the dependencies that suffice and finish first, the one that finishes last. */
 function findLastNeeded(
   dependencies: readonly number[],
   count: number,

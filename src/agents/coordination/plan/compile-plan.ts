@@ -116,7 +116,7 @@ function graphOf(parts: GraphInputs): StepGraph {
 
 type OwnField = "stepId" | "agent" | "task" | "lane" | "priority" | "deliveryMode" | "retry" | "resources";
 
-/** What needs no other step to be known. */
+/** Compiles what can be known of a step without looking at another one. */
 function compileFields(
   step: CoordinationStep,
   defaults: CoordinationPlan["defaults"] = {},

@@ -3,7 +3,7 @@ import { isJsonObject as isFields, type Segment } from "./step-graph.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Whether an output at this path may be there. Where the schema is not plain, it may. */
+/** True when an output may exist at this path. A schema that is not plain allows any path. */
 export function canHaveOutput(schema: object, path: readonly Segment[]): boolean {
   let at: unknown = schema;
   for (const segment of path) {

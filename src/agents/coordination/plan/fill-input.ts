@@ -68,7 +68,10 @@ function textOf({ parts }: Template, outputsOf: OutputsOf, room: number): Found 
   return { kind: "value", value, chars: JSON.stringify(value).length };
 }
 
-/** Nothing where a completed step has no such output. Only what an object or an array itself has is found. */
+/**
+ * Looks up an output of a completed step; `undefined` when there is none. Only own members of objects and lists are
+ * found.
+ */
 export function lookUpValue({ stepId, path }: Reference, outputsOf: OutputsOf): Json | undefined {
   let at: Json | undefined = outputsOf(stepId);
   if (at === undefined || at === null) return null;

@@ -167,7 +167,7 @@ function listPatterns(
 
 const TOO_MANY_CHOICES = `there may be at most ${BOUNDS.outputSchemaChoicesMax} of them; leave some out`;
 
-/** What is required and excluded can never be there. */
+/** Reports members that are both required and excluded, and so can never exist. */
 function checkRequired(schema: Fields, at: readonly Segment[], report: Say): void {
   const { properties, required, additionalProperties, patternProperties } = schema;
   if (additionalProperties !== false || patternProperties !== undefined) return;
@@ -236,7 +236,7 @@ function checkReferences(nodes: readonly Node[], report: Say): void {
     );
 }
 
-/** By schema: those inside of it that are held against the same value. */
+/** Groups the schemas inside a schema that are checked against the same value. */
 function linkSameValues(nodes: readonly Node[]): number[][] {
   const sameValueEdges: number[][] = nodes.map(() => []);
   for (const [index, { parent, isSame }] of nodes.entries())

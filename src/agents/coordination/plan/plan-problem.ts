@@ -88,7 +88,7 @@ export function quoteName(name: string): string {
 
 const CHAIN_NAMES_MAX = 10;
 
-/** As `"a" -> "b" -> "c"`; the middle of a long chain is left out. */
+/** Formats names as `"a" -> "b" -> "c"`; the middle of a long chain is left out. */
 export function chainOf(names: readonly string[]): string {
   const half = CHAIN_NAMES_MAX / 2;
   const shown =

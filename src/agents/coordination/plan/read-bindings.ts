@@ -23,7 +23,7 @@ interface Visit {
   readonly at: readonly Segment[];
 }
 
-/** All bindings of an input in the order of the text. */
+/** Reads all bindings of an input, in the order of the text. */
 export function readBindings(input: object, index: number, problems: ProblemList): InputBinding[] {
   const root: readonly Segment[] = ["steps", index, "input"];
   const bindings: InputBinding[] = [];
@@ -52,7 +52,7 @@ export function listReferences(value: Reference | Template): readonly Reference[
   return value.parts.filter((part) => typeof part !== "string");
 }
 
-/** Of a text and of the key that it has; a number counts for one. */
+/** Counts the characters of a text and of its key; a number counts as one. */
 function charsOf({ value, at }: Visit): number {
   return String(at.at(-1) ?? "").length + (typeof value === "string" ? value.length : 1);
 }
@@ -94,7 +94,7 @@ function pushChildren(
   }
 }
 
-/** Nothing where the text has no binding, or a wrong one. */
+/** Reads the binding of a text; `undefined` when it has none, or a wrong one. */
 export function readBinding(
   text: string,
   path: readonly Segment[],
@@ -122,7 +122,7 @@ export function readBinding(
   return parts.length === 1 && typeof first === "object" ? first : { kind: "template", parts };
 }
 
-/** What stands between the braces, or why it is nothing. */
+/** Reads the reference between the braces, or returns why it is none. */
 function readReference(text: string, start: number, close: number): Reference | string {
   if (close === -1) return "it is not closed by }}";
   const inner = text.slice(start, close);

@@ -17,7 +17,7 @@ export function outputsFromReply(reply: string, hasContract: boolean): ReadOutpu
   return { kind: "unreadable", path: "(root)", message: "output is not a JSON object" };
 }
 
-/** Whether outputs may be kept: not too deep, not too long as JSON. */
+/** True when outputs may be kept: neither too deep nor too long as JSON. */
 export function isWithinOutputBounds(outputs: JsonObject): boolean {
   return !isTooDeep(outputs) && JSON.stringify(outputs).length <= BOUNDS.outputCharsMax;
 }
@@ -83,7 +83,7 @@ function createTextOutput(reply: string): JsonObject {
     : { text: reply.toWellFormed() };
 }
 
-/** How much of a text fits into so many characters of JSON. */
+/** Returns how much of a text fits into so many characters of JSON. */
 function findEndWithin(text: string, room: number): number {
   let chars = 0;
   for (let index = 0; index < text.length; index += 1) {

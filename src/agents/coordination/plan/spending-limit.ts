@@ -4,7 +4,7 @@ import type { Budget } from "../contracts/plan.ts";
 
 const MICRO_PER_USD = 1_000_000;
 
-/** Nothing where the budget limits nothing. */
+/** Returns the limit that a budget sets; `undefined` when it limits nothing. */
 export function spendingLimitOf(budget: Budget | undefined): SpendingLimit | undefined {
   if (!budget) return undefined;
   const { spawns, tokens, costUsd, wallMs } = budget;

@@ -8,7 +8,7 @@ import type { StepVerify, SuccessCriterion } from "../contracts/verification.ts"
 export type Json = NonNullable<CoordinationStep["input"]>[string];
 export type JsonObject = Readonly<Record<string, Json>>;
 
-/** Of a value that JSON carried. */
+/** True when a value that came from JSON is an object. */
 export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -16,7 +16,7 @@ export interface Standing {
   readonly now: EpochMs;
 }
 
-/** Why what happened is no evidence of what would have. */
+/** Explains why what happened is no evidence of what would have happened under the policy. */
 export function explainOtherOrigin(
   { state, parted, sessions, now }: Standing,
   { before, command, facts: [fact] }: Decided & { readonly command: Command },

@@ -12,7 +12,7 @@ import type { Json } from "../plan/step-graph.ts";
 /** Outputs of steps, by the sha256 that the ledger names them by. */
 export type Outputs = ReadonlyMap<string, Json>;
 
-/** What is not kept is taken as it was found then. */
+/** Checks the success criteria again. A result that is no longer kept counts as it was found then. */
 export function checkCriteriaAgain(
   state: OpenCoordination,
   recorded: readonly CriterionMet[],

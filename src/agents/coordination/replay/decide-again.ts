@@ -63,7 +63,7 @@ function decideByCommand(state: Coordination, facts: readonly FactEvent[], decid
   return isOld ? { kind: "told", count: 1 } : describeMismatch(facts, lastDecision);
 }
 
-/** How far a plan reached what it is for is read off its outputs again. */
+/** Judges again how far a plan reached its goal, from its outputs. */
 function judgeCriteriaAgain(state: Coordination, command: Command, { outputs }: Deciding): Command {
   if (command.type !== "judgePlan" || state.kind !== "open") return command;
   return { ...command, successCriteria: checkCriteriaAgain(state, command.successCriteria, outputs) };

@@ -4,7 +4,7 @@ import { formatTimestamp, type EpochMs } from "../contracts/ids.ts";
 import type { FactDraft } from "../contracts/run-event.ts";
 import type { StepAdmitted } from "../contracts/fact-fields.ts";
 
-/** Two decisions with the same words let the same work happen. Empty for facts that decide nothing. */
+/** Describes a decision: two with the same words let the same work happen. Empty for facts that decide nothing. */
 export function describeDecision(fact: FactDraft): string {
   switch (fact.type) {
     case "step.dispatched":
@@ -66,7 +66,7 @@ interface Deciding {
   readonly spec: StepAdmitted | undefined;
 }
 
-/** What of the policy made the difference. */
+/** Explains which part of the policy made the difference. */
 export function explainDecision({ recorded, derived, spec }: Deciding): string {
   const heldPayload = payloadOf(derived, "result.held");
   if (heldPayload) return explainHold(heldPayload, spec);

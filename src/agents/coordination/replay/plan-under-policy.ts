@@ -96,7 +96,7 @@ function createUnsayableError(path: string, why: string): CoordinationError {
   );
 }
 
-/** What a step states itself stays, where `retry` does not speak of every step. */
+/** Applies a retry policy. What a step states itself stays, unless `retry` speaks of every step. */
 function applyRetryPolicy(
   { plan, anew }: PlanToChange,
   { retry = {}, failurePolicy = {} }: ReplayPolicy,
@@ -220,7 +220,7 @@ interface Wished {
   readonly checks: readonly string[] | undefined;
 }
 
-/** What is said of the results of an agent, or of all. */
+/** Returns what the policy says of the results of an agent, or of all agents. */
 function wishedOf(gates: Gates, agent: CoordinationStep["agent"]): Wished {
   const { confidenceThreshold, requireConfidence, checks } = findAgentGate(gates, agent);
   return {

@@ -28,7 +28,7 @@ interface Completing {
   readonly command: Command;
 }
 
-/** What is stated with last words is recorded only of what was held: of the others it is known only that it was enough. */
+/** Checks evidence that was recorded only for held results. Of other results it is known only that it was enough. */
 export function checkEvidence({ before, after, command }: Completing): Known {
   if (command.type !== "completeStep") return KNOWN;
   const recorded = stepOf(before, command.stepId);

@@ -74,7 +74,7 @@ function needsMerge({ merge, hook }: NonNullable<Detected["contest"]>, applied: 
   return applied.strategy === "merge_if_safe" && !merge && !isRuledByPlugin;
 }
 
-/** What the rules leave to people is asked of them; whether by the host or by a question of ours is as it was then. */
+/** Drafts the review that the rules leave to people, asked through the host or by our own question as it was then. */
 function draftReview(
   state: OpenCoordination,
   detected: Detected,

@@ -24,7 +24,7 @@ export function findDifference(recorded: unknown, derived: unknown, path = ""): 
   return undefined;
 }
 
-/** Every field of `recorded` is in `derived` with the same value; there may be more. */
+/** True when `derived` has every field of `recorded` with the same value; it may have more. */
 export function isWithin(recorded: unknown, derived: unknown): boolean {
   if (recorded === derived) return true;
   if (!isObject(recorded) || !isObject(derived) || Array.isArray(recorded) !== Array.isArray(derived))

@@ -55,7 +55,7 @@ export function listTouchedSteps(state: Coordination, facts: readonly FactDraft[
   return [...new Set(ids)];
 }
 
-/** Whether what was told can be told in another history: what it is about is there, and is as it was then. */
+/** True when what was told can be told in another history: its subject exists there and has not changed. */
 export function isTransferable(state: Coordination, before: Coordination, fact: FactDraft): boolean {
   if (state.kind !== "open" || before.kind !== "open") return false;
   switch (fact.type) {

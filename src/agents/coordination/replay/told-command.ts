@@ -15,7 +15,7 @@ import { DELIVERY_STEP_ID, type EpochMs, type EventId, type StepId } from "../co
 import type { FactEvent } from "../contracts/run-event.ts";
 import type { Coordination, OpenCoordination } from "../ledger/state.ts";
 
-/** No field of what is read back is there and `undefined`. */
+/** Reads fields back; one that would be `undefined` is left out. */
 function read<T extends object>(fields: T): { [K in keyof T]: Exclude<T[K], undefined> } {
   return fields as { [K in keyof T]: Exclude<T[K], undefined> };
 }
@@ -154,7 +154,7 @@ function commandsFromStepFact(
   }
 }
 
-/** What was stated with the last words is recorded only of what was held: else it was enough, where that matters. */
+/** Returns the commands behind a completed step. The confidence in its last words is recorded only when it was held. */
 function commandsFromCompletion(
   { steps }: OpenCoordination,
   { released: _, ...payload }: FactPayloads["step.completed"],
@@ -178,7 +178,7 @@ function commandsFromFailure(
 
 const NOTHING = { sha256: "0".repeat(64), bytes: 0 } as const;
 
-/** What came too late; what it said does not matter then. */
+/** Returns the command of an outcome that came too late; its content does not matter then. */
 function commandFromLateOutcome({ stepId, attempt, outcome }: FactPayloads["step.outcome_refused"]): Command {
   const about = { stepId, attempt, via: "runner" } as const;
   switch (outcome) {
@@ -364,7 +364,7 @@ function commandsFromClaimFact(
 
 const ANSWERS = ["approved", "denied", "unanswered", "nobody_to_ask", "withdrawn"] as const;
 
-/** What the requester got with the approval. */
+/** Returns the claim that the requester got with the approval. */
 function claimGiven(
   { newestToken }: OpenCoordination,
   facts: readonly FactEvent[],

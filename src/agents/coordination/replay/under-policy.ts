@@ -80,7 +80,10 @@ function applyDecisionPolicy(
   return confidence !== undefined && confidence < floor ? { confidence, floor } : undefined;
 }
 
-/** What a fork has from its source is neither held nor doubted nor tried again. */
+/**
+ * Applies the policy to a step. A result that a fork carries from its source is neither held nor doubted nor tried
+ * again.
+ */
 export function applyPolicyToStep(spec: StepAdmitted, created: Created, under: Under): StepAdmitted {
   if (spec.carried) return spec;
   const { gate: _, decision: recordedDecision, ...rest } = spec;

@@ -138,7 +138,7 @@ function listOverdueQuestions({ state, parted, now }: World, { before }: Decided
   });
 }
 
-/** Nothing of ours to decide, but only work that still is the recorded work has it. */
+/** Takes over what was told, if the work is still the recorded work. */
 function takeTold(world: World, { before, facts: [fact] }: Decided): void {
   const [stepId] = listTouchedSteps(before, [fact]);
   if ((stepId && world.parted.has(stepId)) || !isTransferable(world.state, before, fact)) world.leftOut += 1;
@@ -171,7 +171,7 @@ function takeConflict(world: World, decided: Decided, under: Under): void {
     splitStep(world, stepId, { why: `${resource} would have gone to another`, byFate: false });
 }
 
-/** Whoever contends with work that is not the recorded work does not do the recorded work from then on. */
+/** True when the requester contends with work that differs from the recorded work, and from then on differs itself. */
 function isOfOthers(world: World, { claims }: Detected, requester: StepId): boolean {
   if (world.parted.has(requester)) return true;
   const changed = claims.find(({ stepId, coordinationId }) => !coordinationId && world.parted.has(stepId));
@@ -224,7 +224,7 @@ function giveRecordedNames(
   });
 }
 
-/** It was decided, and under the policy it would not have been. */
+/** Notes a decision that was taken, and would not have been taken under the policy. */
 function noteNotDecided(world: World, decided: Commanded, reason: string | undefined): void {
   const { command, facts } = decided;
   if (QUIET.has(command.type)) {
@@ -291,7 +291,7 @@ function specOf(state: Coordination, stepId: StepId): StepAdmitted | undefined {
   return state.kind === "unopened" ? undefined : state.steps.get(stepId)?.spec;
 }
 
-/** What is recorded of it from here on is no evidence. */
+/** Leaves the recorded history of a step: what was recorded of it from here on is no evidence. */
 function leave(
   world: World,
   decided: Commanded,
@@ -309,7 +309,7 @@ function leave(
   splitStep(world, stepId, { why, byFate: false });
 }
 
-/** Which steps have another fate now, and which have come to the same one again. */
+/** Compares the steps and notes which have another fate now, and which have come to the same one again. */
 function comparePhases(world: World, { before, after }: Decided, stepIds: readonly StepId[]): void {
   const { state, parted } = world;
   if (after.kind === "unopened" || state.kind === "unopened") return;
@@ -337,7 +337,10 @@ function splitStep(world: World, stepId: StepId, parted: Parted): void {
   if (state.kind !== "unopened" && !parted.byFate) splitSession(world, state, state.steps.get(stepId));
 }
 
-/** What a model spawned goes back to it: what it did from then on, it did for another reason. */
+/**
+ * Splits a session from its record: what a model spawned returns to it, so everything it did afterwards had another
+ * reason.
+ */
 function splitSession(world: World, state: Coordination, step: Step | undefined): void {
   if (!step || step.spec.planned || state.kind === "unopened") return;
   const { sourceSession } = step.spec;

@@ -106,7 +106,10 @@ function createAdmitParts(parts: CoordinatorParts, runs: RunLog): AdmitParts {
   };
 }
 
-/** What a session of the host's ACP backend states cannot be held back; only a strict gate is reason enough to refuse it. */
+/**
+ * Returns the gate of a spawn. An ACP session of the host cannot be held back, so only a strict gate is reason to
+ * refuse it.
+ */
 function spawnGateOf(
   { gates, pluginGates }: GateParts,
   agentId: AgentId,
@@ -330,7 +333,7 @@ function createLostResult(about: { readonly stepId: StepId; readonly attempt: nu
   return { type: "failStep", ...about, error, cancelled: false, via: "hook" };
 }
 
-/** Who runs a step of a plan, or continued a spawn, follows it to its end, with what it said. */
+/** True when somebody follows the step to its end: the step of a plan, or a spawn that was continued. */
 function isFollowed(step: Step): boolean {
   return step.spec.planned !== undefined || isContinuedByUs(step);
 }

@@ -138,14 +138,14 @@ async function* piecesOf(
   }
 }
 
-/** Where the newest time begins: what stands before it is whole. */
+/** Finds where the events of the newest time begin; everything before it is complete. */
 function findLastChange(events: readonly RunEvent[]): number {
   let at = events.length - 1;
   while (at > 0 && events[at - 1]?.timestamp === events[at]?.timestamp) at -= 1;
   return Math.max(at, 0);
 }
 
-/** Behind the decision that the last wanted event belongs to. */
+/** Returns the end of the decision that the last wanted event belongs to. */
 function endAt(events: readonly RunEvent[], to: number, isAll: boolean): number {
   const at = events.findIndex(({ sequence }) => sequence >= to);
   if (at === -1) return isAll ? events.length : findLastChange(events);
@@ -157,7 +157,7 @@ function endAt(events: readonly RunEvent[], to: number, isAll: boolean): number 
   return isAll ? events.length : findLastChange(events);
 }
 
-/** What a plan came to is read off its outputs, which are known only when what came before is. */
+/** Splits a piece of the log where outputs of a plan must be known: they are, when everything before was read. */
 function partsOf(piece: readonly RunEvent[], from: number): (readonly RunEvent[])[] {
   const at = piece.findIndex(({ type, sequence }) => type === "plan.judged" && sequence >= from);
   if (at === -1) return [piece];
@@ -206,7 +206,7 @@ async function readOutputs(store: ReplayStore, { outputs }: Reading, { state, pa
   }
 }
 
-/** What is beside the log may be anything by now. */
+/** Parses JSON; `undefined` when the text, which lies beside the log, is none any more. */
 function parseJsonOrNothing(text: string): unknown {
   try {
     return JSON.parse(text);

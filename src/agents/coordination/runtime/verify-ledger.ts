@@ -129,7 +129,7 @@ interface RunCheck {
   readonly tokens?: readonly number[];
 }
 
-/** What was appended while the run was read is no damage: it is checked again as it is then. */
+/** Verifies a run that grows meanwhile. What was appended while it was read is checked again. */
 async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<RunCheck> {
   let checked = entry;
   for (let tries = 1; ; tries += 1) {

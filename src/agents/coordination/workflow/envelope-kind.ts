@@ -21,7 +21,7 @@ export interface RecordedEnvelope {
   readonly event: WorkflowEvent;
 }
 
-/** Of the call that the node waits for, from the recorded events that follow. */
+/** Finds the envelope of the call that the node waits for in the recorded events that follow. */
 export function findRecordedEnvelope(
   nodeId: string,
   recorded: Iterable<WorkflowEvent>,

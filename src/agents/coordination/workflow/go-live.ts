@@ -14,7 +14,10 @@ import { statusOf } from "./state/run-view.ts";
 import { isAtFork, type Interrupt, type WorkflowRun } from "./state/workflow-state.ts";
 import { draftSuspension } from "./node-contract/suspension.ts";
 
-/** Nothing for a run that only waits for people, and for one that is no fork, or has events of its own. */
+/**
+ * Drafts the beginning of a fork's own history; empty for a run that only waits for people, and for one that has
+ * begun.
+ */
 export function draftGoingLive(
   run: WorkflowRun,
   parts: Omit<ProgressParts, "now">,
@@ -29,7 +32,7 @@ export function draftGoingLive(
   return works ? [{ type: "run.resuming", payload: { process, fromStatus: statusOf(run) } }, ...rest] : [];
 }
 
-/** What would have been appended with the last event of a fork, as far as it follows from that. */
+/** Drafts what follows from the last event of a fork, as its source would have appended it. */
 export function restOf(run: WorkflowRun, parts: ProgressParts): WorkflowDraft[] {
   return [...run.nodes.values()].flatMap(({ nodeId }) => {
     const view = viewOf({ ...parts, run }, nodeId);
@@ -79,7 +82,7 @@ function draftMissingQuestion(view: NodeView): WorkflowDraft[] {
   return [{ type: "interrupt.requested", nodeId, payload }];
 }
 
-/** Where the node cannot say again what it asked: somebody else had asked it. */
+/** Returns the question of a node that cannot say it again, because somebody else had asked it. */
 function questionOf({ kind, key, reason }: Interrupt, nodeId: string): Readonly<Record<string, unknown>> {
   const question = reason === undefined ? `${nodeId} waits for an answer.` : `${nodeId} waits: ${reason}.`;
   return kind === "approval"

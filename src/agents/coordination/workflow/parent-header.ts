@@ -32,7 +32,7 @@ export function readParentHeader(text: string | undefined): ParentRun | undefine
   return parsed.data;
 }
 
-/** Who reads the ancestry follows the URL. */
+/** True for a URL that a reader of the ancestry may safely follow. */
 function isWebUrl(text: string | undefined): boolean {
   const url = text === undefined ? undefined : URL.parse(text);
   return url?.protocol === "https:" || url?.protocol === "http:";

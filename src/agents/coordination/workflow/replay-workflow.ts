@@ -67,7 +67,7 @@ export function copyRecorded(
   };
 }
 
-/** What came from outside is told by events of one time: none is cut off from those before it. */
+/** Counts the events to copy. Events of one time tell one thing, so the cut never falls between them. */
 function countBeforeMoment(events: readonly WorkflowEvent[], wanted: number): number {
   let count = Math.min(Math.max(0, wanted), events.length);
   const { timestamp } = events[count] ?? events.at(-1) ?? {};
@@ -188,7 +188,7 @@ function take(replay: Replay, count: number): void {
   replay.taken += count;
 }
 
-/** One thing at a time; what it returns ends the replay, or this part of it. */
+/** Replays one thing. A returned value ends the replay, or this part of it. */
 function replayNext(replay: Replay): Replayed["then"] | undefined {
   const { events, isAll } = replay.recorded;
   const event = events[replay.taken];
@@ -230,7 +230,7 @@ const ENDS_AT_LIMIT: ReadonlySet<WorkflowEvent["type"]> = new Set([
 /** Nothing of these tells what came of an effect, unless the node is tried again. */
 const BEGINS: ReadonlySet<WorkflowEvent["type"]> = new Set(["node.skipped", "run.completed", "run.failed"]);
 
-/** What follows now, held against the record. */
+/** Derives what follows now and compares it with the record. */
 function derive(replay: Replay, event: WorkflowEvent): void {
   replay.held = NOTHING;
   replay.going.now = epochMsOf(event.timestamp);
@@ -241,7 +241,7 @@ function derive(replay: Replay, event: WorkflowEvent): void {
   else takeStep(advance);
 }
 
-/** Where the source itself went live as a fork. */
+/** Drafts what follows where the source itself went live as a fork. */
 function draftRestOfSource({ going: advance }: Replay): WorkflowDraft[] {
   return restOf(advance.run, { ...advance, now: advance.run.changedAtMs });
 }
@@ -271,7 +271,7 @@ const CLOSES: ReadonlySet<WorkflowEvent["type"]> = new Set([
   "interrupt.resolved",
 ]);
 
-/** What the node would tell is of the same kind, and is another: then it is no more of what came from outside. */
+/** True when the node derives another event of the same kind, so that the recorded one did not come from outside. */
 function isAnother(derived: Derived, { type, nodeId, payload }: WorkflowEvent): boolean {
   const [draft] = derived.kind === "other" ? derived.drafts : [];
   if (!draft || draft.type !== type || draft.nodeId !== nodeId || type === "variable.changed") return false;
@@ -296,7 +296,7 @@ function readFromOutside(replay: Replay, event: WorkflowEvent): FromOutside | un
   return nodeRun?.status === "running" ? findOutcome(replay, nodeId, event) : undefined;
 }
 
-/** Who did not answer in time was asked in vain; that follows from the log. */
+/** True when somebody answered the question. An expired question follows from the log and was answered by nobody. */
 function isAnswerTo(interrupt: Interrupt | undefined, { payload }: WorkflowEvent): boolean {
   const { interruptId, resolvedBy, decidedBy } = payload as Values;
   return interrupt?.interruptId === interruptId && (resolvedBy ?? decidedBy) !== undefined;
@@ -323,7 +323,7 @@ function askAgain({ asked: askedEffectId }: Replay, effect: NodeEffect): FromOut
   return effect.kind === "ask_model" && effect.id !== askedEffectId ? { ask: effect } : {};
 }
 
-/** What is not worked out again though it could be. */
+/** True for outcomes that are taken from the record although they could be computed again. */
 function isRecorded({ node: { node } }: NodeView, type: WorkflowEvent["type"]): boolean {
   // A supervisor is not asked again, and what is declared to be another each time is not done again.
   if (node.config["nondeterministic"] === true) return true;

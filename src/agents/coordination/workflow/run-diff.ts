@@ -89,12 +89,12 @@ export function* compareRuns(a: ComparedRun, b: ComparedRun): Generator<undefine
   };
 }
 
-/** One difference is always told. */
+/** True when no more differences fit. The first one is always reported. */
 function isFull(diffs: number, chars: number): boolean {
   return diffs >= DIFFS_MAX || (diffs > 0 && chars > CHARS_MAX);
 }
 
-/** What one run has not come to yet is no difference. */
+/** Counts the events to compare. What one run has not reached yet is no difference. */
 function countCompared(a: ComparedRun, b: ComparedRun): number {
   const knownLengths = [a, b].flatMap(({ isComplete, events }) => (isComplete ? [] : [events.length]));
   return Math.min(Math.max(a.events.length, b.events.length), ...knownLengths);
@@ -230,7 +230,7 @@ function codeOf({ error }: State): string | null {
 
 type Pair<T> = readonly [key: string, one: T | undefined, other: T | undefined];
 
-/** What each of two maps has under every key of either. */
+/** Pairs what two maps have under every key of either. */
 function pairsOf<T>(one: ReadonlyMap<string, T>, other: ReadonlyMap<string, T>): Pair<T>[] {
   const keys = [...new Set([...one.keys(), ...other.keys()])].toSorted();
   return keys.map((key): Pair<T> => [key, one.get(key), other.get(key)]);

@@ -49,7 +49,7 @@ function nameOf({ type, nodeId }: WorkflowDraft | WorkflowEvent): string {
   return nodeId === undefined ? type : `${type} of ${nodeId}`;
 }
 
-/** Where a value differs from what was read back of one; `undefined` where it does not. */
+/** Returns the path at which a value differs from what was read back; `undefined` when it does not. */
 function findDifference(one: unknown, read: unknown): string | undefined {
   if (one === read) return undefined;
   // What JSON has no word for is written as null.

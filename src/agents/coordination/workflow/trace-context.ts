@@ -59,7 +59,7 @@ function isZero(digits: string): boolean {
   return /^0*$/.test(digits);
 }
 
-/** Another span id: the last digit, one further, and never the one of zeros only. */
+/** Returns another span id by advancing the last digit; an id of zeros only is never made. */
 function advanceSpanId(digits: string): string {
   const last = Number.parseInt(digits.slice(-1), 16);
   const next = `${digits.slice(0, -1)}${((last + 1) % 16).toString(16)}`;

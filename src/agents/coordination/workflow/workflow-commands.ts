@@ -25,7 +25,7 @@ export function pauseRun(
     : [{ type: "coordination.pause_requested", payload: request }];
 }
 
-/** What was stopped in the middle begins anew. */
+/** Drafts the continuation of a paused run. A node that was stopped in the middle begins anew. */
 export function resumeRun(run: WorkflowRun, { graph }: Pick<ProgressParts, "graph">): WorkflowDraft[] {
   const again = [...run.nodes.values()].flatMap(({ nodeId, status, attempt }): WorkflowDraft[] => {
     const typeId = graph.nodes.get(nodeId)?.node.typeId ?? "";

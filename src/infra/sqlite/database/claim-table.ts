@@ -90,7 +90,7 @@ function createConflictError(detail: string): CoordinationError {
   return new CoordinationError("CLAIM_CONFLICT", detail);
 }
 
-/** After `claimConflict` found none. */
+/** Writes claims, after `claimConflict` found none in the way. */
 export function writeClaims(statements: ClaimWrites, runKey: number, { claims = [] }: AppendRequest): void {
   for (const claim of claims) {
     if (claim.kind === "acquired") {

@@ -33,7 +33,7 @@ export interface EventRow {
 /** What comes before the first event of a run that is no fork. */
 export const GENESIS_HASH = Buffer.alloc(32);
 
-/** What comes before the first event of a run with such an origin, as it is stored. */
+/** Returns what comes before the first event of a run with such an origin, as it is stored. */
 export function genesisOf(origin: string | null): Buffer {
   return origin === null ? GENESIS_HASH : hash("sha256", origin, "buffer");
 }

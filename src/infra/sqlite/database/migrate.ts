@@ -18,7 +18,7 @@ const FOLDER = new URL("../migrations/", import.meta.url);
 
 let loaded: readonly Migration[] | undefined;
 
-/** All migrations of this release, in order. */
+/** Loads all migrations of this release, in order. */
 export function loadMigrations(): readonly Migration[] {
   loaded ??= readdirSync(FOLDER)
     .filter((file) => file.endsWith(".sql"))

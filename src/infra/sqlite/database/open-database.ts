@@ -151,7 +151,7 @@ function checkSchema(database: BetterSqlite3.Database, path: string): void {
 
 const TRY_AGAIN_MS = 5;
 
-/** Of processes that make a ledger together, one may be at its migrations: SQLite does not wait for that one here. */
+/** Switches to WAL. SQLite does not wait here for another process that is at its migrations, so this does. */
 async function switchToWal(
   database: BetterSqlite3.Database,
   { path, busyTimeoutMs }: OpenOptions,

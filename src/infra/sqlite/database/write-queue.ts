@@ -68,7 +68,7 @@ export function createWriteQueue(options: WriteQueueOptions): WriteQueue {
 
 type Commit = (writes: readonly Write[]) => (Error | undefined)[];
 
-/** One transaction for the group; where a write breaks it, each is tried in a transaction of its own. */
+/** Commits a group in one transaction, and each write by itself when one of them breaks the group. */
 function commitEach(writes: readonly Write[], commit: Commit): (Error | undefined)[] {
   try {
     return commit(writes);
@@ -96,7 +96,7 @@ function writeGroup(
   return errors;
 }
 
-/** One statement for many events costs half of one statement for each. */
+/** Writes many events with one statement, which costs half of one statement for each. */
 function writeEvents({ statements: { insertEvents }, values }: Group): void {
   const valuesMax = insertEvents.length * EVENT_COLUMNS;
   for (let from = 0; from < values.length; from += valuesMax) {

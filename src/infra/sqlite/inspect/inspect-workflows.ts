@@ -102,7 +102,7 @@ function checkTags(database: Database, report: Report): void {
     report({ kind: "index_differs", message: `memory entry ${memory_id} is not found by its tags` });
 }
 
-/** Of an id that was written again, every entry names the next one; where that was deleted, the event that told of it. */
+/** Checks replaced entries: every entry names the next one, or the event that recorded its deletion. */
 function checkReplaced(database: Database, report: Report): void {
   const entries = database.prepare<[], { memory_id: string }>(
     `select memory_id
@@ -132,7 +132,7 @@ function checkReplaced(database: Database, report: Report): void {
     });
 }
 
-/** What readers pass over goes by a count. */
+/** Checks the counts by which readers pass over blocks. */
 function checkBlocks(database: Database, report: Report): void {
   const blocks = database.prepare<[], { lane: string; place: number }>(
     `with

@@ -34,7 +34,7 @@ function checkVersions(database: Database, report: Report): void {
   }
 }
 
-/** What a run wrote is told by an event of it, and lies where that event does. */
+/** Checks that an event records every write of a run, at the place of the write. */
 function checkEvents(database: Database, report: Report): void {
   const rows = database
     .prepare<[], { path: string; version: number; runId: string; sequence: number }>(
@@ -55,7 +55,7 @@ function checkEvents(database: Database, report: Report): void {
   }
 }
 
-/** Each version ends where the next one begins, and the last one is what the file is now. */
+/** Checks that each version ends where the next begins, and that the last one is the file as it is now. */
 function checkOrder(database: Database, report: Report): void {
   const rows = database
     .prepare<[], { path: string; version: number }>(

@@ -56,7 +56,7 @@ function entryOf(row: EntryRow): MemoryEntry {
   };
 }
 
-/** Each write has its own `memory.written` in the append. */
+/** Checks that each write has its own `memory.written` in the append. */
 export function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(memory.map(({ sequence }) => sequence));
@@ -72,7 +72,7 @@ export function checkMemory({ runId, events, memory = [] }: WorkflowAppend): voi
   }
 }
 
-/** After the events of the append were inserted. */
+/** Writes memory, after the events of the append were inserted. */
 export function writeMemory(
   { putEntry, putTag }: MemoryWrites,
   { runKey, write }: { readonly runKey: number; readonly write: MemoryWrite },

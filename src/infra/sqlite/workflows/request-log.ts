@@ -8,7 +8,7 @@ import type {
 } from "../../../agents/coordination/ports/workflow-store.ts";
 import type { KeyValues, WorkflowWrites } from "./workflow-statements.ts";
 
-/** All go through the transaction of a group: of two processes that begin a request at the same time, one is the first. */
+/** Creates the log of requests. All go through one transaction, so that of two processes at once one is the first. */
 export function requestLog(write: <T>(work: (writes: WorkflowWrites) => T) => Promise<T>): RequestLog {
   return {
     begin: (request) => write((writes) => begin(writes, request)),

@@ -141,7 +141,7 @@ function list(
     .toSorted((one, other) => (one.path < other.path ? -1 : 1));
 }
 
-/** Each write has its own `workspace.updated` in the append. */
+/** Checks that each write has its own `workspace.updated` in the append. */
 export function checkWorkspace({ runId, events, workspace = [] }: WorkflowAppend): void {
   const first = events[0]?.sequence ?? 0;
   const sequences = new Set(workspace.map(({ sequence }) => sequence));
@@ -154,7 +154,7 @@ export function checkWorkspace({ runId, events, workspace = [] }: WorkflowAppend
   }
 }
 
-/** What other writes of the same group made is in the heads already. */
+/** Returns the conflict of a write with the current version. Earlier writes of the same group count as current. */
 function conflictOf(prepared: () => WorkspaceWrites, { workspace = [] }: WorkflowAppend): Error | undefined {
   const newest = new Map<string, number>();
   let added = 0;

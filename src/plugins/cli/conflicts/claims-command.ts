@@ -89,7 +89,7 @@ function listedOf(
   return { token, resource, coordinationId: runId, stepId, priority, acquiredAtMs, expiresAtMs, expired };
 }
 
-/** What holds each claim: by the id that `cancel` takes, then the name where it has one. */
+/** Names what holds each claim: the id that `cancel` takes, then the name where there is one. */
 async function stepTexts(reader: LedgerReader, listed: readonly Listed[]): Promise<string[]> {
   const names = new Map<CoordinationId, Names>();
   for (const id of new Set(listed.map(({ coordinationId }) => coordinationId)))

@@ -115,7 +115,7 @@ function renderClaimant(conflict: ConflictRecord, claimant: Claimant): string[] 
   ];
 }
 
-/** Who asks without holding a claim has the token that it would get. */
+/** Describes a claim. A requester without a claim has the token that it would get. */
 function factsOf(claim: Contestant, hasAsked: boolean): string {
   const { priority, claimedSequence, declared, expiresAtMs, changedAtMs } = claim;
   const token = hasAsked && expiresAtMs === undefined ? "would get token" : "token";

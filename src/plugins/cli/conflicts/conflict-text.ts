@@ -40,7 +40,7 @@ function findWinner({ winner, winnerCoordinationId }: Resolution): Party | undef
   return { stepId: winner, ...(winnerCoordinationId && { coordinationId: winnerCoordinationId }) };
 }
 
-/** Who got the resource, as it stands among the claims. */
+/** Returns who got the resource, as listed among the claims. */
 export function winnerOf({ claims, resolution }: ConflictRecord): Contestant | undefined {
   const winner = resolution && findWinner(resolution);
   return claims.find(
@@ -60,12 +60,12 @@ export function nameParty(names: Names, { stepId, coordinationId }: Party): stri
   return `${stepName({ stepId, ...(name !== undefined && { name }) })}${ofIt}`;
 }
 
-/** Who asked; `-` where the ledger does not say. */
+/** Names who asked; `-` when the ledger does not say. */
 export function nameRequester(names: Names, { contest }: ConflictRecord): string {
   return contest ? nameParty(names, { stepId: contest.requester }) : "-";
 }
 
-/** Who got it and why, or until when people may answer. */
+/** Describes who got the resource and why, or until when people may answer. */
 export function describeOutcome(names: Names, conflict: ConflictRecord): string {
   const { resolution, contest } = conflict;
   if (!resolution)

@@ -43,7 +43,7 @@ export async function findNewestConflicts(
   return newest;
 }
 
-/** Every conflict is settled before its coordination ends (A3). */
+/** Selects the coordinations that still run, because every conflict is settled before its coordination ends (A3). */
 async function selectRunning(
   reader: LedgerReader,
   runIds: readonly CoordinationId[],
@@ -53,7 +53,7 @@ async function selectRunning(
   return runIds.filter((runId) => running.has(runId));
 }
 
-/** Newest first. */
+/** Selects conflicts, the newest first. */
 export function selectConflicts(
   { conflicts, names }: ChangeLog,
   { isOpen }: Pick<ConflictQuery, "isOpen">,

@@ -3,7 +3,7 @@ import { realpathSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { isCovering, FILE, kindOf } from "../../../agents/coordination/contracts/resource-names.ts";
 
-/** Whether a claim on a resource holds for what was asked for, or for something below it. */
+/** Creates a filter for resources: the named one, and whatever lies below it. */
 export function createResourceFilter(resourceName: string): (resource: string) => boolean {
   const wanted = foldCase(
     kindOf(foldCase(resourceName)) === undefined
@@ -13,7 +13,7 @@ export function createResourceFilter(resourceName: string): (resource: string) =
   return (resource) => isCovering(foldCase(resource), wanted) || isCovering(wanted, foldCase(resource));
 }
 
-/** Without regard to case: where a file system ignores it, names are recorded in lower case. */
+/** Folds case, because names are recorded in lower case where a file system ignores it. */
 function foldCase(name: string): string {
   return name.normalize("NFC").toLowerCase();
 }

@@ -32,7 +32,7 @@ export function describeClaims({ claims = [] }: CoordinationView, now: number): 
   return `${claims.length - expired}${expired > 0 ? `, and ${expired} expired` : ""}`;
 }
 
-/** One line each, newest first. */
+/** Renders one line for each conflict, the newest first. */
 export function renderConflicts({ conflicts, names }: ChangeLog, terminal: Terminal): string[] {
   const { unicode } = terminal;
   const paint = paintFor(terminal);
@@ -49,7 +49,7 @@ export function renderConflicts({ conflicts, names }: ChangeLog, terminal: Termi
   return withTitle("conflicts, newest first", lines, conflicts.length);
 }
 
-/** One line for each claim whose lease has not ended, by token. */
+/** Renders one line for each claim whose lease has not ended, by token. */
 export function claimLines(
   { claims = [] }: CoordinationView,
   { names, now, terminal }: { readonly names: Names; readonly now: number; readonly terminal: Terminal },

@@ -112,7 +112,7 @@ function describeFirstIssue({ issues }: z.ZodError): string {
   return issue ? `${issue.path.join(".") || "(root)"}: ${issue.message}` : "it is no pack";
 }
 
-/** One agent, whose files are beside it. */
+/** Reads the manifest of one agent, whose files are beside it. */
 async function readManifestFile(file: string): Promise<Read> {
   const loaded = await loadPlanFile(file);
   if (!loaded.ok) return { problem: loaded.problems.map(({ message }) => message).join("; ") };

@@ -39,7 +39,7 @@ function createTooLargeError(subject: string, sizeMax: number): CoordinationErro
   );
 }
 
-/** Nothing where the text is not JSON. */
+/** Parses a JSON file; `undefined` when the text is not JSON. */
 function parseJson(text: string): Loaded | undefined {
   if (findJsonExcess(text, { depthMax: DEPTH_MAX, valuesMax: Infinity }))
     return refuse([createProblem(1, 1, TOO_DEEP)]);
@@ -102,7 +102,7 @@ async function parseYaml(text: string): Promise<Loaded> {
 const OPENING: ReadonlySet<string> = new Set(["[", "{"]);
 const CLOSING: ReadonlySet<string> = new Set(["]", "}"]);
 
-/** Whether brackets within each other, or lists that begin in one line, are too many to parse: that takes gigabytes. */
+/** True when brackets or lists are nested too deeply to parse, which would take gigabytes. */
 function isNestedTooDeeply(text: string, { Lexer }: typeof Yaml): boolean {
   let brackets = 0;
   let inLine = 0;
@@ -116,7 +116,7 @@ function isNestedTooDeeply(text: string, { Lexer }: typeof Yaml): boolean {
   return false;
 }
 
-/** At most two. As `parseDocument` does it, but no further than some errors: two million would not fit into memory. */
+/** Returns at most two documents. Parsing stops after a few errors, because two million would not fit into memory. */
 function documentsOf(text: string, yaml: typeof Yaml, lineCounter: Yaml.LineCounter): Yaml.Document.Parsed[] {
   const tokens = new yaml.Parser(lineCounter.addNewLine).parse(text);
   // The parser would compare every key with every other; one pass with a set finds the same.
@@ -228,7 +228,7 @@ function valueOf(document: Yaml.Document): Loaded {
   }
 }
 
-/** Nothing where the parser's own recursion ran out of stack. */
+/** Parses; `undefined` when the parser's own recursion ran out of stack. */
 function parseWithinStack<T>(parse: () => T): T | undefined {
   try {
     return parse();
@@ -250,7 +250,7 @@ function describeDuplicateKey(name: string): string {
   return `the key ${JSON.stringify(name.slice(0, BOUNDS.nameCharsMax))} is there twice; remove one`;
 }
 
-/** Without the place and the excerpt that the parser adds. */
+/** Returns the sentence without the place and the excerpt that the parser adds. */
 function sentenceOf(message: string): string {
   const [first = ""] = message.split("\n");
   if (first.startsWith("Maximum call stack")) return TOO_DEEP;

@@ -11,7 +11,7 @@ export async function readPolicyFile(file: string): Promise<ReplayPolicy> {
   return parseReplayPolicy(await readValue(file));
 }
 
-/** As it is written, once it is known to be one. @throws CoordinationError `INPUT_INVALID` */
+/** Loads a policy as it is written, once it is known to be one. @throws CoordinationError `INPUT_INVALID` */
 export async function loadPolicyFile(file: string): Promise<unknown> {
   const value = await readValue(file);
   parseReplayPolicy(value);

@@ -66,7 +66,7 @@ function queryOf({ type, from, limit }: EventsOptions): Query {
   };
 }
 
-/** Oldest first: the listing goes the other way, so it is asked for windows of ordinals. */
+/** Reads all coordinations, the oldest first. The listing goes the other way, so windows of ordinals are read. */
 async function* readAllRuns(reader: LedgerReader): AsyncGenerator<CoordinationId> {
   const [newest] = await reader.list({ limit: 1 });
   if (!newest) return;
@@ -98,7 +98,7 @@ async function* limitEvents(pages: AsyncIterable<RunEvent[]>, limit: number): As
   }
 }
 
-/** What was printed stays valid JSON also when the ledger turns out to be unreadable half-way. */
+/** Writes a JSON array that stays valid even when the ledger turns out to be unreadable half-way. */
 async function writeArray(host: CliHost, pages: AsyncIterable<RunEvent[]>): Promise<void> {
   let opening = "[";
   try {

@@ -4,12 +4,12 @@ import type {
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 
-/** Nothing where it is no fork. */
+/** Describes the source of a fork; empty when it is no fork. */
 export function forkText({ forkedFrom }: Pick<CoordinationView, "forkedFrom">): string[] {
   return forkedFrom ? [`fork of ${forkedFrom.coordinationId} from ${forkedFrom.sequence}`] : [];
 }
 
-/** Nothing where no result is from the source. */
+/** Describes how many results are from the source; empty when none is. */
 export function describeKept(steps: readonly Pick<StepView, "carriedFrom">[]): string[] {
   const kept = steps.filter(({ carriedFrom }) => carriedFrom !== undefined).length;
   return kept > 0 ? [`${kept} kept`] : [];

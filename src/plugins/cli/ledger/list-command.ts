@@ -122,7 +122,7 @@ function stepsOf({ total, open, failed }: Listed["steps"]): string {
   return parts.length > 0 ? `${total} (${parts.join(", ")})` : formatCount(total, "step");
 }
 
-/** How many characters tell the listed ids apart; one may be there several times. */
+/** Counts the characters that tell the listed ids apart; one id may be listed several times. */
 export function measureUniqueChars(listed: readonly string[]): number {
   const ids = [...new Set(listed)];
   const longest = ids.reduce((chars, id) => Math.max(chars, id.length), 0);

@@ -5,7 +5,10 @@ import type { LedgerReader } from "../../compose.ts";
 
 const PAGE = 1_000;
 
-/** From a sequence number on, in pages that are not empty. @throws CoordinationError as `LedgerStore.read` */
+/**
+ * Reads a log from a sequence number on, in pages that are not empty. @throws CoordinationError as
+ * `LedgerStore.read`
+ */
 export async function* logPages(
   reader: Pick<LedgerReader, "read">,
   coordinationId: CoordinationId,

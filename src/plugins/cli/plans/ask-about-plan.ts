@@ -12,7 +12,10 @@ interface AskedAboutPlan {
   readonly options: JsonOption;
 }
 
-/** Nothing where the plan was refused, which was told then. @throws CoordinationError */
+/**
+ * Asks the gateway about a plan; `undefined` when the plan was refused, which was printed then. @throws
+ * CoordinationError
+ */
 export async function askAboutPlan(
   host: CliHost,
   { method, params, options }: AskedAboutPlan,

@@ -7,7 +7,7 @@ import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 import { writeJson, type JsonOption } from "../terminal/run-command.ts";
 
-/** All problems at once, as JSON or to `output`; the command fails. */
+/** Prints all problems at once, as JSON or to `output`, and lets the command fail. */
 export async function tellProblems(
   host: CliHost,
   problems: readonly PlanProblem[],

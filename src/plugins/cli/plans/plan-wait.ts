@@ -37,7 +37,7 @@ export function withWait(command: Command): Command {
     .option("--timeout <seconds>", "with --wait: stop waiting after this long; the plan goes on");
 }
 
-/** In milliseconds. @throws CoordinationError `INPUT_INVALID` */
+/** Returns the longest wait in milliseconds. @throws CoordinationError `INPUT_INVALID` */
 export function waitLimit({ wait, timeout }: WaitOptions): number | undefined {
   if (timeout === undefined) return undefined;
   if (!wait)
@@ -99,7 +99,10 @@ function renderEnd({ program, stdout }: CliHost, { coordinationId }: Accepted, e
 type Tell = (line: string | undefined) => Promise<unknown>;
 const ignoreProgress: Tell = () => Promise.resolve();
 
-/** On a terminal one line that is written over, else a line whenever something changed. `undefined` ends it. */
+/**
+ * Creates the display of progress: one line that is overwritten on a terminal, else a line for each change.
+ * `undefined` ends it.
+ */
 function createProgress({ stdout }: CliHost): Tell {
   let shown = "";
   return async (line) => {

@@ -10,7 +10,10 @@ import { formatCount } from "../../../agents/coordination/std/quantities.ts";
 const NAMED_MAX = 4;
 const ENDINGS_MAX = 20;
 
-/** As `3 of 5 steps ended; running: draft, check; next try: fetch (2 of 3 at 10:00:05Z)`, without colour. */
+/**
+ * Renders progress like `3 of 5 steps ended; running: draft, check; next try: fetch (2 of 3 at 10:00:05Z)`, without
+ * colour.
+ */
 export function renderProgress(report: CoordinationStatusReport, { columns, unicode }: Terminal): string {
   const { counts, steps, delivery } = report;
   const parts = [

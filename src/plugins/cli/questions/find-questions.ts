@@ -45,7 +45,9 @@ const HOLDERS_MAX = 10_000;
 /** Of more, it is enough to know that there are many. */
 export const OPEN_QUESTIONS_MAX = 10_000;
 
-/** Newest first. Coordinations come with the one that asked last first, so what is older than enough newer ones need not be read. */
+/**
+ * Finds questions, the newest first. Coordinations come by their newest question, so that the rest need not be read.
+ */
 export async function findNewestQuestions(
   reads: QuestionReads,
   { wanted, limit, ownerSession }: QuestionQuery,
@@ -61,7 +63,7 @@ export async function findNewestQuestions(
   return newest;
 }
 
-/** Every question is closed before its coordination ends. */
+/** Reads which coordinations have questions. Every question is closed before its coordination ends. */
 async function readHolders(reads: QuestionReads, wanted: Wanted): Promise<readonly CoordinationId[]> {
   const holders = await reads.holders(QUESTIONS_NAME, HOLDERS_MAX);
   if (wanted !== "open" || holders.length === 0) return holders;
@@ -75,7 +77,7 @@ async function readRunningIds(reads: QuestionReads): Promise<ReadonlySet<Coordin
   return ids;
 }
 
-/** Newest first. */
+/** Selects questions, the newest first. */
 export function selectQuestions(view: CoordinationView, wanted: Wanted): FoundQuestion[] {
   return sortNewestFirst(
     view.escalations
@@ -162,7 +164,7 @@ async function questionOf(
   return view && question && { view, question };
 }
 
-/** Whoever answers late is told what came first, so a closed question is found like an open one. */
+/** Finds closed questions too, so that whoever answers late is told what came first. */
 async function findClosed(
   reads: QuestionReads,
   { coordinationId, escalationId }: Named,

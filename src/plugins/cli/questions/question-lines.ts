@@ -41,7 +41,7 @@ export function describeSubject({ stepId, stepName, cause }: Asked): string {
   return stepName === undefined || stepName === stepId ? `step ${stepId}` : `step ${stepName} (${stepId})`;
 }
 
-/** Why it is asked, after a colon. */
+/** Describes why the question is asked, after a colon. */
 export function describeCause(question: Asked & Pick<QuestionReport, "kind" | "checks">): string {
   switch (question.cause) {
     case "confidence":
@@ -79,7 +79,7 @@ function describeChecks({ checks = [] }: Pick<QuestionReport, "checks">): string
     : "its result could not be verified";
 }
 
-/** As `facts: fail by agent:critic at 90% (sources)`. */
+/** Formats a check like `facts: fail by agent:critic at 90% (sources)`. */
 export function checkText({
   check,
   verdict,
@@ -110,7 +110,7 @@ export function describeAnswers(answers: readonly AnswerKind[]): string {
 
 type Resolution = NonNullable<QuestionReport["closed"]>["resolution"];
 
-/** What an answer brought about. */
+/** Describes what an answer brought about. */
 export function describeEffect(question: Asked, resolution: Resolution): string {
   const about = describeSubject(question);
   const subject = subjectOf(question);
@@ -154,21 +154,21 @@ const DENIED: Readonly<Record<Subject, (about: string) => string>> = {
   agent: () => "the agent is told no",
 };
 
-/** What counts when nobody answers. */
+/** Describes what counts when nobody answers. */
 export function describeExpiry(question: Asked & Pick<QuestionReport, "onExpiry">): string {
   return question.onExpiry === "default"
     ? "what its agent named for this case counts"
     : DENIED[subjectOf(question)](describeSubject(question));
 }
 
-/** As `person telegram:42`; what kind of caller it was where it has no name. */
+/** Names the answerer like `person telegram:42`, or by the kind of caller when there is no name. */
 function describeAnswerer({ kind, id }: Answerer): string {
   return id === undefined ? `an ${kind === "operator" ? "operator" : "unnamed person"}` : `${kind} ${id}`;
 }
 
 type Closed = Pick<QuestionReport, "closed" | "answered" | "deadlineAtMs">;
 
-/** What closed it: `approved by person telegram:42 through chat at 2026-…`. */
+/** Describes what closed the question: `approved by person telegram:42 through chat at 2026-…`. */
 export function describeClosing({ closed, answered, deadlineAtMs }: Closed): string {
   if (!closed) return "";
   const { resolution } = closed;

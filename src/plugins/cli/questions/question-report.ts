@@ -97,7 +97,7 @@ function createStepReport(
   };
 }
 
-/** What is due after a question was closed is never sent. */
+/** Lists the notices. One that is due after its question was closed is never sent. */
 function listNoticeReports(
   notices: readonly Notice[],
   { notified = {}, closed }: Pick<QuestionView, "notified" | "closed">,

@@ -77,7 +77,7 @@ function stateText({ closed, deadlineAtMs, askedAtMs }: QuestionReport, { paint,
   return paint.tone(isUrgent ? "warning" : "plain", `${formatDuration(left)} left`);
 }
 
-/** In quotes, on lines of their own: nobody may take it for ours. */
+/** Renders the agent's words in quotes, on lines of their own, so that nobody takes them for ours. */
 function renderAsked({ asked: askedText }: QuestionReport, { paint, text, unicode }: Drawing): string[] {
   if (askedText === undefined) return [];
   if (askedText === null) return ["an agent asked something that is no longer kept"];

@@ -30,7 +30,7 @@ export function describeCriteria({ successCriteria = [] }: CoordinationView): st
   return successCriteria.map(({ key, met }) => `${key} ${met ? "met" : "not met"}`).join(", ");
 }
 
-/** One line each, newest first. */
+/** Renders one line for each question, the newest first. */
 export function renderQuestions(
   { escalations, steps }: CoordinationView,
   { terminal, now }: { readonly terminal: Terminal; readonly now: number },
@@ -55,14 +55,14 @@ export function namesOf(steps: readonly StepView[]): ReadonlyMap<StepId, string>
   return new Map(steps.flatMap(({ stepId, name }) => (name === undefined ? [] : [[stepId, name] as const])));
 }
 
-/** What the question is about and why it was asked. */
+/** Describes what the question is about and why it was asked. */
 export function describeQuestion(question: QuestionView, names: ReadonlyMap<StepId, string>): string {
   const stepName = question.stepId && names.get(question.stepId);
   const namedQuestion = { ...question, ...(stepName !== undefined && { stepName }) };
   return `${describeSubject(namedQuestion)}: ${describeCause(namedQuestion)}`;
 }
 
-/** What came of it, or until when people may answer. */
+/** Describes what came of the question, or until when people may answer. */
 export function describeOutcome(question: QuestionView, now: number): string {
   const { closed, deadlineAtMs } = question;
   if (closed) return describeClosing(question);

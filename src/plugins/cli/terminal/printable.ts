@@ -8,7 +8,7 @@ const HARMFUL = /(?!\u200d)[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}]/gu;
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u4dbf\u4e00-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}|\ufe0f/u;
 
-/** One line that cannot move the cursor, colour the terminal or reverse what stands beside it. */
+/** Formats text as one line that cannot move the cursor, colour the terminal or reverse what stands beside it. */
 export function formatPrintable(text: string, unicode: boolean): string {
   const oneLine = text.toWellFormed().replace(/\s+/g, " ").replace(HARMFUL, "\ufffd").trim();
   return unicode ? oneLine : oneLine.replace(/[^\x20-\x7e]/gu, "?");
@@ -28,7 +28,7 @@ function escapeUnit(unit: number): string {
   return `\\u${unit.toString(16).padStart(4, "0")}`;
 }
 
-/** How many cells a terminal gives the text. */
+/** Counts the cells that a terminal gives the text. */
 export function cellsOf(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let cells = 0;

@@ -23,7 +23,7 @@ function homeOf(env: Environment, osHome: () => string): string {
   return resolve(explicit === undefined ? home : explicit.replace(/^~(?=$|[\\/])/, () => home));
 }
 
-/** Some launchers export an unset variable as the text `undefined` or `null`. */
+/** Returns a variable that is set. Some launchers export an unset one as the text `undefined` or `null`. */
 function present(value: string | undefined): string | undefined {
   const trimmed = value?.trim();
   return trimmed && trimmed !== "undefined" && trimmed !== "null" ? trimmed : undefined;

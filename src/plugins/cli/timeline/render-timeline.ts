@@ -149,7 +149,7 @@ function renderChart(timeline: Timeline, drawing: Drawing): string[] {
   return [paint.tone("faint", head.trimEnd()), ...rows];
 }
 
-/** What never began took no time. */
+/** Describes how long a step took; a step that never began took no time. */
 function describeDuration({ status, durationMs, carriedFrom }: TimelineRow): string {
   if (carriedFrom !== undefined) return "kept";
   return status === "waiting" || status === "skipped" ? "-" : formatDuration(durationMs);
@@ -265,7 +265,7 @@ function paintInk(
 
 const WAITS_MAX = 10;
 
-/** Which steps wait for a time or for people, and what people can do. Commands are never cut. */
+/** Describes which steps wait for a time or for people, and what people can do. Commands are never cut. */
 function waitsOf({ timeline, program }: TimelinePicture, { terminal, paint, columns }: Drawing): string[] {
   const { unicode } = terminal;
   const waiting = timeline.rows.filter(
@@ -292,7 +292,7 @@ function describeWait({ attempt, retryAtMs, answerByMs }: TimelineRow): string {
     : `waits for people until ${formatInstant(answerByMs)}; try it again with`;
 }
 
-/** As it is typed into a shell. */
+/** Quotes a word as it is typed into a shell. */
 function quoteShellWord(word: string): string {
   return /^[\w.:@/-]+$/u.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -62,7 +62,7 @@ interface Bar {
 
 const EIGHTHS = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"] as const;
 
-/** At least one cell, so that the shortest step is seen. */
+/** Returns a bar of at least one cell, so that the shortest step is seen. */
 export function barOf(span: { fromMs: number; toMs: number }, axis: Axis, unicode: boolean): Bar {
   const eighthsMax = axis.cells * 8;
   const perMs = eighthsMax / Math.max(1, axis.totalMs);

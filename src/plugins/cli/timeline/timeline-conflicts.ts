@@ -22,7 +22,7 @@ export function chooseConflictSign(unicode: boolean): string {
   return unicode ? "‡" : "&";
 }
 
-/** By step: the cells where it asked for what others wanted, the newest conflict of a cell. */
+/** Returns, by step, the cells where it asked for what others wanted; the newest conflict of a cell counts. */
 export function placeConflicts(
   conflicts: readonly TimelineConflict[],
   { totalMs, cells }: Axis,

@@ -19,7 +19,7 @@ const LINES_MAX = 10;
 /** One cell wide in every font, and as plain text. */
 export const QUESTION_SIGN = "?";
 
-/** By step: the cells where people were asked about it. */
+/** Returns, by step, the cells where people were asked about it. */
 export function placeQuestions(
   questions: readonly TimelineQuestion[],
   { totalMs, cells }: Axis,

@@ -228,7 +228,7 @@ function createHeldFields(
   };
 }
 
-/** What was skipped took no time, and that when it was decided. */
+/** Returns when a step began. A skipped step took no time, at the moment that decided it. */
 function beginningOf({ status, admittedAtMs, dispatchedAtMs, endedAtMs }: StepView): EpochMs {
   return dispatchedAtMs ?? (status === "skipped" ? endedAtMs : undefined) ?? admittedAtMs;
 }

@@ -169,7 +169,7 @@ function parseWhole(option: string, text: string, max: number): number {
   return value;
 }
 
-/** At least one: a window of none could not be advertised. */
+/** Parses a window of at least one event, because a window of none could not be advertised. */
 function parseTranscriptWindow(text: string): number {
   const events = parseWhole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
   if (events === 0) throw createInputError("--transcript-window: expected at least 1 event");
@@ -203,7 +203,7 @@ function peersOf({ peer = [], peerToken: tokens = [] }: ServeOptions) {
   return { peers: peer.map(peerOf), peerTokens: Object.fromEntries(tokens.map(parsePeerToken)) };
 }
 
-/** With its path, which tells peers of one origin apart. */
+/** Parses a peer with its path, which tells peers of one origin apart. */
 function peerOf(text: string): string {
   return `${originOf(text)}${new URL(text).pathname}`;
 }
@@ -266,7 +266,7 @@ function scopesOf(text: string): [tool: string, scopes: string[]] {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Where the protocol's conformance suite puts its own peers. */
+/** Reads where the protocol's conformance suite puts its own peers. */
 function readSuiteTargets({ OPENWOP_MCP_REAL_SERVER_URL: mcp, OPENWOP_A2A_REAL_PEER_URL: a2a }: Environment) {
   return { ...(mcp && { mcpUrl: mcp }), ...(a2a && { a2aUrl: a2a }) };
 }

@@ -80,7 +80,7 @@ async function answerMention(
   return replyOf(await chats.ask({ ...request, ...(key && { message: key }) }));
 }
 
-/** Why nobody is asked. */
+/** Returns why nobody is asked; `undefined` when somebody is. */
 export function findMentionProblem(mention: Mention): string | undefined {
   if (mention.kind === "several")
     return `Several agents are called so: ${formatLine(mention.agentIds.join(", "))}. Name one of them.`;
@@ -96,7 +96,7 @@ function senderOf({ event, ctx }: Message): Sender | undefined {
   return { channel, senderId, sessionKey };
 }
 
-/** What the channel calls the message, and where that means it. */
+/** Returns the names that the channel has for the message, when they identify it. */
 function messageOf({ event, ctx }: Message): string[] | undefined {
   const messageId = event.messageId ?? ctx.messageId;
   return messageId === undefined ? undefined : [ctx.accountId ?? "", ctx.conversationId ?? "", messageId];

@@ -3,12 +3,12 @@
  * fetch, messages to reply to. What a model, an agent or a tool wrote must not give it any.
  */
 
-/** One line without control characters, of bounded length. */
+/** Formats one line of bounded length, without control characters. */
 export function formatLine(text: string, charsMax = 300): string {
   return cut(removeMarkup(text).replace(/\s+/gu, " ").trim(), charsMax);
 }
 
-/** Several lines of it. */
+/** Formats several such lines. */
 export function formatLines(text: string, charsMax: number): string {
   return cut(removeMarkup(text).trim(), charsMax);
 }

@@ -31,7 +31,7 @@ export function replyOf(run: ChatRun | ChatRefusal): string {
   }
 }
 
-/** Under its name: no word of it stands where the host, or a reader, would take it for somebody else's. */
+/** Describes an agent's answer under its name, so that no word passes for the host's or for somebody else's. */
 function describeAnswer({ agentId, runId, result }: ChatRun & { readonly kind: "answered" }): string {
   const text = typeof result === "string" ? result : JSON.stringify(result ?? null, null, 2);
   const isCut = text.length > ANSWER_CHARS_MAX;
@@ -52,7 +52,7 @@ function describeWaiting({
     : `${why} It cannot be answered here (${runId}).`;
 }
 
-/** What a gate measured is not rounded up to what it asked for. */
+/** Formats a share without rounding it up to what the gate asked for. */
 function share(value: number): string {
   return String(Math.floor(value * 1_000) / 1_000);
 }

@@ -36,7 +36,7 @@ export function mayRun(
   return listed.includes(normalizeId(agent)) || (!isProgram && listed.includes("*"));
 }
 
-/** Its own list, or else the one for all. */
+/** Returns the requester's own list, or else the one for all agents. */
 function listOf(agents: HostConfig["agents"], requester: AgentId): readonly string[] {
   const { entries = {}, defaults } = agents ?? {};
   const ownEntry = Object.entries(entries).find(([id]) => normalizeId(id) === normalizeId(requester))?.[1];

@@ -90,7 +90,7 @@ function requestOf({ pluginId }: HostApprovalParts, question: Question, timeoutM
   };
 }
 
-/** Nothing waits for this: the question stays open without it. */
+/** Waits for the host's decision. Nothing depends on it: the question stays open without it. */
 async function waitForDecision(
   { logger, take }: HostApprovalParts,
   { questionId }: Question,

@@ -35,7 +35,7 @@ interface Agents {
   readonly entries?: Readonly<Record<string, { readonly default?: boolean } | undefined>>;
 }
 
-/** As the host has it: the one that is marked, or the only one; of several it takes none by itself. */
+/** Returns the agent that the host marks as default, or the only one; of several it takes none by itself. */
 export function readDefaultAgent(runtime: HostRuntime): AgentId | undefined {
   const { agents = {} } = runtime.config.current() as { readonly agents?: Agents };
   const ids = Object.keys(agents.entries ?? {});

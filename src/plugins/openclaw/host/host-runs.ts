@@ -66,7 +66,7 @@ export function isOpen({ status }: TaskRow): boolean {
   return status === "queued" || status === "running";
 }
 
-/** How the run of a row that is not open ended. */
+/** Returns how the run of a row that is not open ended. */
 export function endingOf({ status, error }: TaskRow): ChildEnding {
   switch (status) {
     case "succeeded":
@@ -80,7 +80,7 @@ export function endingOf({ status, error }: TaskRow): ChildEnding {
   }
 }
 
-/** What starting answers when the run had begun before. */
+/** Returns what starting answers when the run had begun before. */
 export function startOf(seen: Extract<Observation, ObservedChild>): Start {
   const { kind, childSessionKey, childRunId } = seen;
   const child = { childSessionKey, childRunId };
@@ -90,7 +90,7 @@ export function startOf(seen: Extract<Observation, ObservedChild>): Start {
   return { kind: "started", child, ending };
 }
 
-/** Whether a run without a row may still get one. */
+/** True when a run without a row may still get one. */
 export function mayStillBegin({ dispatchedAtMs }: Attempt, clock: Clock): boolean {
   const ofThisProcess = dispatchedAtMs >= performance.timeOrigin;
   return ofThisProcess && clock.now() - dispatchedAtMs < BEGIN_MS_MAX;
@@ -137,7 +137,7 @@ export function replyIn(messages: readonly TranscriptMessage[]): string | undefi
   return cutText(messages.findLast(({ role }) => role === "assistant"));
 }
 
-/** What the agent answered first, past the tools that it called before. */
+/** Finds what the agent answered first, after the tools that it called before. */
 export function findFirstAnswer(messages: readonly TranscriptMessage[]): string | undefined {
   return cutText(messages.find(({ role, stopReason }) => role === "assistant" && stopReason !== "toolUse"));
 }
@@ -153,7 +153,7 @@ function textOf(content: unknown): string {
   return content.flatMap((part) => textPartSchema.safeParse(part).data?.text ?? []).join("\n");
 }
 
-/** What all model calls of the session took together; absent when the provider did not say. */
+/** Sums the usage of all model calls of the session; `undefined` when the provider did not say. */
 export function sumUsage(messages: readonly TranscriptMessage[]): Usage | undefined {
   const usages = messages.flatMap(({ usage }) => usage ?? []);
   if (usages.length === 0) return undefined;
@@ -216,7 +216,7 @@ function createAbortPromise(signal: AbortSignal): {
   return { promise, release: () => listening.abort() };
 }
 
-/** What `work` resolves to, or `late` when that takes longer than `ms`. */
+/** Returns what `work` resolves to, or `late` when that takes longer than `ms`. */
 export async function waitWithin<T>(clock: Clock, ms: number, work: Promise<T>, late: T): Promise<T> {
   let cancel = (): void => undefined;
   const passed = new Promise<T>((resolve) => {

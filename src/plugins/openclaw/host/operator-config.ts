@@ -66,7 +66,7 @@ export function readSwitches(config: unknown): Switches {
   };
 }
 
-/** Whether spawns are coordinated under this configuration. */
+/** True when spawns are coordinated under this configuration. */
 export function isCoordinating({ phase1, pluginEnabled, excluded }: Switches): boolean {
   return !isCoordinationError(phase1) && phase1.enabled && pluginEnabled && excluded === undefined;
 }
@@ -111,7 +111,7 @@ export function planDisable(config: unknown): ConfigChange[] {
   return readValueAt(config, path) === true ? [{ path, from: true, to: false }] : [];
 }
 
-/** What `enable` does not change by itself, because another intention stands there. */
+/** Lists what `enable` does not change by itself, because another intention stands there. */
 export function listWarningsAfterEnable(config: unknown): string[] {
   const warnings: string[] = [];
   if (readValueAt(config, "plugins.enabled") === false)

@@ -48,7 +48,7 @@ function readUnaccepted(
   return { kind: "refused", message: formatSentence(message ?? `the host answered ${String(status)}`) };
 }
 
-/** One line within the bound of an event. */
+/** Formats one line within the bound of an event. */
 export function formatSentence(message: string): string {
   const line = message.replace(/\s+/gu, " ").trim();
   return line.length <= BOUNDS.errorMessageCharsMax

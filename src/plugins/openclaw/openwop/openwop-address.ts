@@ -13,7 +13,7 @@ export interface GatewayPlace {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** Without a slash at its end. */
+/** Returns the base URL, without a slash at its end. */
 export function openWopBaseUrl({ baseUrl }: Pick<OpenWopConfig, "baseUrl">, place: GatewayPlace): string {
   return baseUrl?.replace(/\/+$/, "") ?? `http://127.0.0.1:${portOf(place)}${OPENWOP_PATH}`;
 }

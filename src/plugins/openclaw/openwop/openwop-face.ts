@@ -141,7 +141,7 @@ interface RunWatchers {
   readonly changed: (runId: string) => void;
 }
 
-/** Who looks at a coordination. */
+/** Creates the registry of those who watch a coordination. */
 function runWatchers(): RunWatchers {
   const watched = new Map<string, Set<() => void>>();
   return {

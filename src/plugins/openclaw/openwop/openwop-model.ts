@@ -139,7 +139,7 @@ function createUnavailable(message: string): OutboundFailure {
   return { kind: "unknown", code: "unavailable", message };
 }
 
-/** Without its message, which may quote what was asked. */
+/** Describes an error without its message, which may quote what was asked. */
 function describeError(error: unknown): { readonly name: string; readonly code?: string } {
   if (!(error instanceof Error)) return { name: typeof error };
   const { code } = error as { readonly code?: unknown };

@@ -192,7 +192,7 @@ function countsOf(steps: readonly StepView[], planned: number): CoordinationStat
   return { total, ended, byStatus, ...(carried > 0 && { carried }) };
 }
 
-/** In the order of the coordination. */
+/** Picks the steps worth showing, in the order of the coordination. */
 function pickNotableSteps(steps: readonly StepView[]): StepView[] {
   if (steps.length <= STEPS_MAX) return [...steps];
   const rank = (step: StepView): number => ATTENTION.indexOf(step.status);

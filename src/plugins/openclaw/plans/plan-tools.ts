@@ -138,7 +138,7 @@ const DEFAULTS = {
   failurePolicy: { retryBudget: 2, timeoutPolicy: "continue_with_partial", escalationPolicy: "none" },
 } as const;
 
-/** What a model may leave out. Whatever it wrote as owner is replaced (H3). */
+/** Completes what a model may leave out of a plan. Whatever it wrote as owner is replaced (H3). */
 function completePlan(
   plan: Readonly<Record<string, unknown>>,
   { session, agent, planId }: Pick<Calling, "session" | "agent" | "planId">,
@@ -279,7 +279,7 @@ async function tellOne(calling: Calling, id: CoordinationId, outputsOf?: StepId)
 
 type Place = { readonly kind: "owner" } | { readonly kind: "worker"; readonly step: StepView | undefined };
 
-/** What the session is in a coordination; nothing where it has no part in it (H3). */
+/** Returns the session's part in a coordination; `undefined` when it has none (H3). */
 async function placeIn({ plans, session }: Calling, view: CoordinationView): Promise<Place | undefined> {
   if (view.ownerSession === session) return { kind: "owner" };
   const envelope = await plans.envelopeForChild(session);

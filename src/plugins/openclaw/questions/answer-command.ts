@@ -47,7 +47,7 @@ export async function answerCommand(parts: CommandParts, message: ChatMessage): 
   }
 }
 
-/** Who may call agents is another question than who may answer. */
+/** True for messages to agents. Who may call agents is decided apart from who may answer. */
 function isForAgents({ args = "" }: ChatMessage): boolean {
   return ["ask", "run"].includes(splitFirstWord(args)[0].toLowerCase());
 }
@@ -89,7 +89,7 @@ function rule(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled):
     : give(parts, message, { answer, ...idOf(id) });
 }
 
-/** Those who may answer questions may answer for runs. */
+/** Gives an answer to a run. Those who may answer questions may answer for runs. */
 function giveToRun(parts: CommandParts, message: ChatMessage, { answer, id }: Ruled): Promise<string> {
   return answerRun(parts, message, {
     answer,

@@ -220,7 +220,7 @@ async function refuseAnswer(
 
 const LATE: ReadonlySet<string> = new Set(["QUESTION_CLOSED", "COORDINATION_ENDED"]);
 
-/** Whoever is late is told who or what came first. */
+/** Describes who or what came first, for somebody who is late. */
 async function formatFirstAnswer(question: QuestionView): Promise<string> {
   const { describeClosing: closedText } = await loadText();
   return `the question is closed already: ${closedText(question)}`;

@@ -98,7 +98,7 @@ async function bindEnvelope(
   });
 }
 
-/** Without the properties that are undefined, which the host's JSON type does not know. */
+/** Copies without the properties that are undefined, which the host's JSON type does not know. */
 function copyAsJson(envelope: CoordinationEnvelope): JsonObject {
   return JSON.parse(JSON.stringify(envelope)) as JsonObject;
 }

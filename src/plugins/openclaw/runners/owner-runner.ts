@@ -98,7 +98,7 @@ function isAnswering(row: TaskRow | undefined): boolean {
   return row !== undefined && isOpen(row) && row.createdAt >= performance.timeOrigin;
 }
 
-/** As `look`, but a turn that goes on is running, although the owner was told. */
+/** Looks for the owner's answer like `look`; a turn that goes on counts as running, although the owner was told. */
 async function lookForAnswer(runtime: HostRuntime, attempt: Attempt): Promise<Observation> {
   const looked = await look(runtime, attempt);
   if (looked.kind === "nothing") return { kind: "unknown" };

@@ -9,7 +9,7 @@ import { messageOf, type HostRuntime } from "../host/host-runs.ts";
 import { tell } from "./owner-runner.ts";
 import { agentOf } from "../host/session-agent.ts";
 
-/** Never rejects: what is not told can be asked for. */
+/** Tells a session late. It never rejects, because the session can also ask for it. */
 export async function tellLate(
   { runtime, logger }: { readonly runtime: HostRuntime; readonly logger: Logger },
   sessionKey: SessionKey,

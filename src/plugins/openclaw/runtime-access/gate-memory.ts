@@ -44,7 +44,7 @@ export function accessGateMemory(): GateMemory {
   return memory;
 }
 
-/** What the agent just reported decides what it may say: the report comes in the middle of its run. */
+/** Notes what the agent has just reported, because that decides at once what it may say. */
 export function noteReported(session: string, confidence: number | undefined): void {
   const { gated } = accessGateMemory();
   const gatedSession = gated.get(session);

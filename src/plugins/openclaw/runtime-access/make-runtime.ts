@@ -154,7 +154,7 @@ interface OpenOnce {
   readonly closed: () => boolean;
 }
 
-/** One open ledger; a failed opening is tried again by the next caller. */
+/** Opens one ledger for all callers; after a failed opening the next caller tries again. */
 function openOnce(open: () => Promise<RunningCoordinator>): OpenOnce {
   let opening: Promise<RunningCoordinator> | undefined;
   let closed = false;

@@ -65,7 +65,7 @@ async function decide(
   return runtime.hooks.decide(decision, untilMs);
 }
 
-/** Where in a coordination the spawn would be; nothing of one that it would open, or where the ledger cannot tell. */
+/** Returns where in a coordination the spawn would be; empty when it would open one, or the ledger cannot tell. */
 async function placeOf(
   runtime: SharedRuntime,
   sourceSession: SpawnRequest["sourceSession"],
@@ -83,7 +83,7 @@ async function placeOf(
 
 type View = Awaited<ReturnType<Coordinator["view"]>>;
 
-/** How many spawns a step lies below the owner. */
+/** Counts the spawns between a step and the owner. */
 function depthOf(view: View, stepId: StepId): number {
   const parents = new Map(view?.steps.map((step) => [step.stepId, step.parentStepId]));
   let depth = 1;

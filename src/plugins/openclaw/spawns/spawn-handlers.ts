@@ -72,7 +72,10 @@ async function ruleOnSpawn(
   }
 }
 
-/** What cannot be recorded goes on, but never where its result would have to be held back and cannot be. */
+/**
+ * Returns the refusal of a spawn that cannot be recorded although its result would have to be held. Other spawns go
+ * on.
+ */
 function findUngateable(event: BeforeEvent, ctx: BeforeContext): BeforeResult {
   const runtime = findRuntime();
   if (!runtime || !isCoordinated(runtime, ctx)) return undefined;

@@ -74,7 +74,7 @@ function requestOf(call: SpawnCall, { source, target, problems }: ReadNames): Sp
   };
 }
 
-/** For the host an empty name is none. */
+/** Names the target of a spawn. For the host an empty name is none. */
 function nameOfTarget({ params, acpDefaultAgent }: SpawnCall): unknown {
   const agentId = params["agentId"];
   const isNamed = typeof agentId === "string" ? agentId.trim() !== "" : agentId != null;

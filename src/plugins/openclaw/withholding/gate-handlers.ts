@@ -65,7 +65,7 @@ export function createGateHandlers({ quietly, spanOf }: GateHandlerParts): GateH
   };
 }
 
-/** What the message before stated says nothing of the next one. */
+/** Forgets what the last message stated, which says nothing of the next one. */
 function forgetMessage(session: string): void {
   const { gated } = accessGateMemory();
   const gatedSession = gated.get(session);
@@ -164,7 +164,7 @@ function partsOf(content: unknown): readonly Part[] {
   return Array.isArray(content) ? (content as Part[]) : [];
 }
 
-/** What is reported is in the ledger, and is held there. */
+/** Removes the outputs of a report, because they are in the ledger and are held there. */
 function withoutOutputs({ gate, isStrict }: GatedNow, part: Part): Part {
   if (part.type !== "toolCall" || part.name !== REPORT_TOOL) return part;
   const args = part.arguments;

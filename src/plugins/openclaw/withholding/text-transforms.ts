@@ -62,7 +62,10 @@ export function keepBack(gated: GatedNow, text: string): string {
   return isStrict || isDoubtedNow ? formatPlaceholder(texts.add(session, text).sha256) : text;
 }
 
-/** What was replaced already; an agent cannot write it, because it does not know the name of a text before it says it. */
+/**
+ * True for our own replacement text. An agent cannot write it, because it does not know the name of a text before it
+ * says it.
+ */
 function isOurs(gated: GatedNow, text: string): boolean {
   const sha256 = findHeldBack(text);
   return sha256 !== undefined && text === formatPlaceholder(sha256) && ownWords(gated, sha256) !== undefined;

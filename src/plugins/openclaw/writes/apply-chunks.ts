@@ -167,7 +167,7 @@ function createNewLines(source: Source, { at, oldCount }: Range, texts: readonly
   }));
 }
 
-/** Which of the replaced lines a new line takes its ending from; -1 for none. */
+/** Finds the replaced line that a new line takes its ending from; -1 for none. */
 function findCounterpart(index: number, newCount: number, oldCount: number): number {
   if (oldCount === newCount) return index;
   if (index === newCount - 1) return oldCount - 1;

@@ -120,7 +120,7 @@ function applyInOwnEndings(original: string, text: string, edits: readonly Place
   return withLineFeeds(after) === splice(text, sorted) ? after : undefined;
 }
 
-/** Each line, and behind the last one the end of the text. */
+/** Returns each line, and behind the last one the end of the text. */
 function linesOf(original: string): readonly Line[] {
   const lines: Line[] = [];
   let start = 0;
@@ -141,7 +141,7 @@ export function endingOf(line: string): string {
   return last === "\n" || last === "\r" ? last : "";
 }
 
-/** What the host takes for the file's own ending: that of its first line feed. */
+/** Finds what the host takes for the file's own ending: that of its first line feed. */
 function findCommonEnding(original: string): string {
   const at = original.indexOf("\n");
   return at > 0 && original[at - 1] === "\r" ? "\r\n" : "\n";

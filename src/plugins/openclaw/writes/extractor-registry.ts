@@ -82,7 +82,7 @@ export function registerResourceExtractor(extractor: ResourceExtractor): () => v
     );
 }
 
-/** Who reads the calls of a tool. */
+/** Returns the extractors that read the calls of a tool. */
 export function extractorsOf(tool: string): readonly ResourceExtractor[] {
   return (globalThis as Holder)[KEY]?.byTool.get(tool) ?? [];
 }

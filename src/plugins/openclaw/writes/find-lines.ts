@@ -1,6 +1,6 @@
 /** Owns: finding a run of lines among lines, in time that grows with both and not with their product. */
 
-/** Where `wanted` begins at or behind `from`; `several` where it does more than once, overlapping or not. */
+/** Finds where `wanted` begins at or after `from`; `several` when it does more than once, overlapping or not. */
 export function findOnlyRun(
   lines: readonly string[],
   wanted: readonly string[],
@@ -20,7 +20,7 @@ export function findOnlyRun(
   return found;
 }
 
-/** For each begin of `wanted`, how long the longest shorter begin is that it ends with (Knuth, Morris and Pratt). */
+/** Computes, for each prefix of `wanted`, the longest shorter prefix that it ends with (Knuth, Morris and Pratt). */
 function computeFallbacks(wanted: readonly string[]): readonly number[] {
   const lengths: number[] = [0];
   let length = 0;

@@ -11,20 +11,20 @@ import { withoutArgumentEnd } from "./param.ts";
 /** A longer one is no path of any file system, and is not looked at. */
 export const PATH_CHARS_MAX = 4_096;
 
-/** As `read`, `write` and `edit` take it. */
+/** Resolves a path as `read`, `write` and `edit` do. */
 export function resolveFileToolPath(path: string, folder: string): string | undefined {
   const repaired = withOfficeEnding(withoutArgumentEnd(path));
   if (repaired.trim() === "" || repaired.length > PATH_CHARS_MAX) return undefined;
   return resolve(folder, withHome(withoutFileUrl(withoutAt(repaired, folder))));
 }
 
-/** As `apply_patch` takes it: with no file URLs and nothing repaired. */
+/** Resolves a path as `apply_patch` does: without file URLs, and with nothing repaired. */
 export function resolvePatchPath(path: string, folder: string): string | undefined {
   if (path === "" || path.length > PATH_CHARS_MAX) return undefined;
   return resolve(folder, withHome(withoutAt(path, folder)));
 }
 
-/** As anyone would take it; the result may be relative. */
+/** Parses a path as anyone would read it; the result may be relative. */
 export function parsePlainPath(path: string): string | undefined {
   if (path.trim() === "" || path.length > PATH_CHARS_MAX) return undefined;
   return withHome(withoutFileUrl(path));
@@ -67,7 +67,7 @@ function withHome(path: string): string {
 
 const OFFICE_ENDING = /\.(doc|ppt|xls)(?:odex|codex|xodex|xcodex)$/iu;
 
-/** Some models write `.docodex` for `.docx`; the host's tools mend it. */
+/** Adds the ending that the host's tools mend: some models write `.docodex` for `.docx`. */
 function withOfficeEnding(path: string): string {
   return path.replace(OFFICE_ENDING, (_ending, family: string) => `.${family.toLowerCase()}x`);
 }

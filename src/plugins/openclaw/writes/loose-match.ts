@@ -23,7 +23,7 @@ export function createLooseFinder(text: string): Finder {
   };
 }
 
-/** Where a text is that occurs once. Occurrences are counted without overlap: "aa" is once in "aaa". */
+/** Finds the place of a text that occurs once. Occurrences do not overlap: "aa" occurs once in "aaa". */
 export function findOnlyOccurrence(text: string, wanted: string): number | undefined {
   const at = text.indexOf(wanted);
   return at === -1 || text.includes(wanted, at + wanted.length) ? undefined : at;
@@ -58,7 +58,7 @@ function withoutLineEnds(text: string): string {
     .join("\n");
 }
 
-/** One character for one, so that places stay what they are. */
+/** Folds one character into one, so that places stay what they are. */
 function foldCharacters(text: string): string {
   return text
     .replace(/[\u2018\u2019\u201A\u201B]/gu, "'")

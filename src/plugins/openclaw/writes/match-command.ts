@@ -23,7 +23,7 @@ const BEGINS_MORE = /[;&|>`\n\r]|[$<]\(/u;
 /** `2>&1` and `> /dev/null`, which models put behind most commands. */
 const WRITES_NOTHING = /[12]?>&[12](?=\s|$)|[12&]?>{1,2} ?\/dev\/null(?=\s|$)/gu;
 
-/** What each `*` stands for, as short as it can be from the left, or `undefined` where the pattern does not fit. */
+/** Returns what each `*` stands for, as short as possible from the left; `undefined` when the pattern does not fit. */
 function matchWildParts(pieces: readonly string[], command: string): readonly string[] | undefined {
   const [first = "", ...rest] = pieces;
   const last = rest.pop();

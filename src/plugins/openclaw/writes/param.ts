@@ -12,7 +12,7 @@ export function readTextParam(params: unknown, name: string): string | undefined
   return typeof value === "string" ? value : undefined;
 }
 
-/** What closes an argument in some models' own syntax and slips into the value; the host's tools cut it off. */
+/** Cuts off what closes an argument in some models' own syntax and slips into the value, as the host's tools do. */
 export function withoutArgumentEnd(value: string): string {
   let end = value.length;
   while (value[end - 1] === ">") end -= 1;

@@ -18,7 +18,7 @@ type FileStep =
   /** Moved here; what it will be depends on another file. */
   | { readonly kind: "arrive" };
 
-/** Each file once, however it is spelled, in the order of the patch. `undefined` where one has no path. */
+/** Lists each file once, however it is spelled, in the order of the patch; `undefined` when one has no path. */
 export function listPatchedFiles(hunks: readonly Hunk[], folder: string): readonly PatchedFile[] | undefined {
   const files = new Map<string, FileStep[]>();
   for (const hunk of hunks) {

@@ -39,7 +39,7 @@ function createTextTarget(toTarget: (value: string) => WriteTarget | undefined) 
   return (value: unknown) => (typeof value === "string" && value.trim() !== "" ? toTarget(value) : undefined);
 }
 
-/** What it leaves there is not known, so it may be what another step wrote that is lost. */
+/** Creates a target whose later content is not known, so that another step's work may be what is lost. */
 function createPathTarget(path: string, folder: string): WriteTarget | undefined {
   const plain = parsePlainPath(path);
   return plain === undefined ? undefined : { at: { path: plain, folder }, replaces: true };
@@ -55,7 +55,7 @@ function folderOf({ params, folder }: ToolCall, name: string): string | undefine
 /** Stands for what is not there because something else is in its place; no text, so it makes a call unreadable. */
 const NEITHER: readonly unknown[] = [false];
 
-/** Every value at a path of parameters, through lists on the way; a value that is missing is none. */
+/** Lists every value at a path of parameters, through lists on the way; a missing value is left out. */
 function listValuesAt(params: unknown, name: string): readonly unknown[] {
   let values: readonly unknown[] = [params];
   for (const part of name.split(".")) {

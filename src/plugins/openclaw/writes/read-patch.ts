@@ -45,7 +45,7 @@ export function readPatch(input: string): readonly Hunk[] | undefined {
   return hunks.length > 0 ? hunks : undefined;
 }
 
-/** What is between the first and the last line. A patch may come in a shell's here-document. */
+/** Extracts the lines between the first and the last one. A patch may come in a shell's here-document. */
 function extractPatchLines(lines: readonly string[]): readonly string[] | undefined {
   if (isPatch(lines)) return lines.slice(1, -1);
   const isDocument = /^<<(?:EOF|'EOF'|"EOF")$/u.test(lines[0] ?? "") && (lines.at(-1) ?? "").endsWith("EOF");

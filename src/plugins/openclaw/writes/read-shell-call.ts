@@ -52,7 +52,10 @@ function findDeclaredOutputs(command: string, { commands }: ConflictsConfig): De
   return undefined;
 }
 
-/** What a command leaves there is not known, so it may be what another step wrote that is lost. */
+/**
+ * Creates the target of a command's output, whose later content is not known, so that another step's work may be
+ * what is lost.
+ */
 function createOutputTarget(output: string, workdir: string): readonly WriteTarget[] {
   const path = parsePlainPath(output);
   return path === undefined ? [] : [{ at: { path, folder: workdir }, replaces: true }];

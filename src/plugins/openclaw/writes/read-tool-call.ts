@@ -58,7 +58,7 @@ function readSafely(call: ToolCall): ToolReading | undefined {
   }
 }
 
-/** What the host's tools do is known here; a configuration is for the others. */
+/** Reads a call of the host's own tools. A configuration describes only the others. */
 function readOwn(call: ToolCall): ToolReading | undefined {
   const reader = READERS.get(call.tool);
   if (reader) return reader(call);

@@ -73,7 +73,7 @@ function withoutMark(text: string): string {
   return withLineFeeds(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
 }
 
-/** There once, whatever the text; and not there any more if the file changes before the tool runs. */
+/** Returns an edit that fits the whole file once, and no longer fits if the file changes before the tool runs. */
 function replaceWholeFile(current: string, wanted: string): Edit {
   return { oldText: current, newText: wanted };
 }

@@ -76,7 +76,7 @@ function createFailedReading({ id }: ResourceExtractor): ToolReading {
   return { targets: [], reads: [], undetermined: { because: "extractor_failed", extractor: id } };
 }
 
-/** Whether what is at a path is replaced or added to is not asked; that it is replaced is the worse of the two. */
+/** Returns the reading of an extractor. Replacing is assumed, because it is worse than adding. */
 function readingOf(extracted: z.output<typeof extractedSchema>, folder: string): ToolReading {
   const { resources = [], paths = [], reads = [] } = extracted;
   return {
@@ -104,7 +104,7 @@ function copyFrozen(params: unknown): ExtractorCall["params"] | undefined {
   }
 }
 
-/** With a list of its own instead of recursion: parameters may be nested as deep as a model likes. */
+/** Freezes a value with a list instead of recursion, because a model may nest parameters as deep as it likes. */
 function freezeAll(value: unknown): void {
   const open: unknown[] = [value];
   for (let next = open.pop(); open.length > 0 || next !== undefined; next = open.pop()) {

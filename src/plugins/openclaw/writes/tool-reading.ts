@@ -40,7 +40,7 @@ export const UNREADABLE: ToolReading = {
   undetermined: { because: "unreadable" },
 };
 
-/** Several readings of one call as one. A failed extractor weighs more than anything else that is not known. */
+/** Joins several readings of one call. A failed extractor weighs more than anything else that is not known. */
 export function joinReadings(readings: readonly ToolReading[]): ToolReading {
   const targets = readings.flatMap((reading) => reading.targets);
   const reads = readings.flatMap((reading) => reading.reads);

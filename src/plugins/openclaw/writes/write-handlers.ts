@@ -53,7 +53,10 @@ export function createWriteHandlers(parts: WriteHandlerParts): WriteHandlers {
   };
 }
 
-/** It is asked at every tool call of the gateway. Before the runtime is there, no session can take part in anything. */
+/**
+ * True when a call may change what somebody holds. This runs at every tool call, and before the runtime exists
+ * nobody takes part.
+ */
 function mayConcern(tool: string): boolean {
   const runtime = findRuntime();
   if (!runtime) return false;

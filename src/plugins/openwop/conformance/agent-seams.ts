@@ -232,7 +232,7 @@ function resultOf(snapshot: AgentRun["snapshot"]): Readonly<Record<string, unkno
   };
 }
 
-/** Of a principal that has no scopes: what a tool asks for, it lacks. */
+/** Invokes the hook for a principal without scopes, who lacks whatever a tool asks for. */
 async function invokeHook(ask: Ask<z.output<typeof hookBody>>, parts: RouteParts): Promise<Answer> {
   const { principal, toolName, requiredScopes, args, ...simulated } = ask.body;
   const tool = {

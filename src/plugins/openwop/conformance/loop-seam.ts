@@ -138,7 +138,10 @@ function findResumption(log: readonly HostEvent[]): { readonly resumedIteration?
   return {};
 }
 
-/** One decision a turn: somebody works, and the last one ends the run. One below the floor waits for people. */
+/**
+ * Returns a loop with one decision a turn: somebody works, the last turn ends, and one below the floor waits for
+ * people.
+ */
 function definitionOf({ turns, workspaceWriteAtTurn, suspendAtTurn }: Loop): unknown {
   const plan = Array.from({ length: turns }, (_, index) => {
     const doubt = index + 1 === suspendAtTurn ? { confidence: 0 } : {};

@@ -138,7 +138,7 @@ async function listEventsByType(ask: Ask, { host }: RouteParts): Promise<Answer>
   return answerFromOutcome(page, ({ events }) => createJsonAnswer(200, { events: events.filter(isWanted) }));
 }
 
-/** All who claim get the id that the one made who was first. */
+/** Lets several claim at once; all get the id that the first one made. */
 async function claimAtOnce(ask: Ask<z.output<typeof claimBody>>, parts: RouteParts): Promise<Answer> {
   const logicalInvocationId = `claim-${randomUUID()}`;
   const at = { tenant: ask.caller.tenant, endpoint: "@claim", key: logicalInvocationId };

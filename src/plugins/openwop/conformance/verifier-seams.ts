@@ -72,7 +72,7 @@ interface Seen {
   readonly events: readonly HostEvent[];
 }
 
-/** Until the run has ended or waits for people. */
+/** Waits until the run has ended or waits for people. */
 async function awaitSettled({ host, clock }: RouteParts, ask: Ask, runId: string): Promise<Answered<Seen>> {
   const { caller, signal } = ask;
   const untilMs = addMs(clock.now(), WAIT_MS);
@@ -93,7 +93,7 @@ async function awaitSettled({ host, clock }: RouteParts, ask: Ask, runId: string
 
 type Definition = Readonly<Record<string, unknown>> & { readonly id: string };
 
-/** Of the first definition, which may start the others. */
+/** Runs the first definition, which may start the others. */
 async function run(
   { host }: RouteParts,
   caller: Caller,
@@ -235,7 +235,7 @@ async function attest(ask: Ask<z.output<typeof attestBody>>, parts: RouteParts):
 
 const ACTIONS: readonly unknown[] = ["accept", "edit-accept", "reject"];
 
-/** Who does not answer lets the run end without an answer. */
+/** Answers for people. Without an answer the run ends by itself. */
 async function rule(
   { caller, body }: Ask<z.output<typeof attestBody>>,
   { host }: RouteParts,
@@ -247,7 +247,7 @@ async function rule(
   return host.resolve(caller, runId, NODE, value);
 }
 
-/** What people were shown before anything was merged. */
+/** Returns what people were shown before anything was merged. */
 function shownOf(events: readonly HostEvent[]): unknown {
   const interrupt = events.find(({ type }) => type === "interrupt.requested")?.payload as Payload | undefined;
   return (interrupt?.["data"] as Payload | undefined)?.["attestation"];

@@ -100,7 +100,7 @@ const WORKSPACE = {
   maxVersions: WORKFLOW_BOUNDS.workspaceVersionsMax,
 };
 
-/** Each level has what those below it have. */
+/** Describes the execution model. Each level includes those below it. */
 function describeExecutionModel(
   { confidenceEscalationFloor, transcriptWindow }: Advertised,
   hostId: string,

@@ -60,7 +60,7 @@ function createKnownToken({ token, tenant, principal, scopes }: BearerToken): Kn
   return { digest, caller };
 }
 
-/** Of a hash of its own, so that it is not a part of the digest that tokens are compared by. */
+/** Creates a fingerprint with a hash of its own, so that it is no part of the digest that tokens are compared by. */
 function createFingerprint(token: string): string {
   return `token-${hash("sha256", `openwop principal\n${token}`).slice(0, 12)}`;
 }

@@ -130,7 +130,7 @@ function retryAfter(
   return typeof stated === "number" && stated > 0 ? Math.ceil(stated) : 1;
 }
 
-/** What an exception is to the client; the log keeps what is behind it. */
+/** Returns what an exception is to the client; the log keeps the details. */
 export function failureOf(error: unknown, where: string, logger: Logger): HttpRefusal {
   const code = isCoordinationError(error) ? error.code : undefined;
   const outcome = code ? COORDINATION_ERROR[code] : "internal_error";
@@ -145,7 +145,7 @@ function describeCode(code: ErrorCode): string {
   return `The request was not done: ${ERROR_CODES[code].summary}. Try again.`;
 }
 
-/** Without the message, which may quote what was asked. */
+/** Describes an error without its message, which may quote what was asked. */
 function describeError(error: unknown): { readonly name: string; readonly at: string } {
   if (!(error instanceof Error)) return { name: typeof error, at: "" };
   const frames = (error.stack ?? "").split("\n").filter((line) => /^\s+at /.test(line));

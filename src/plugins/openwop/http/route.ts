@@ -114,7 +114,7 @@ export function createJsonAnswer(status: number, body: unknown): JsonAnswer {
   return { kind: "json", status, body };
 }
 
-/** What the host did as an answer, or its refusal. */
+/** Turns the outcome of the host into an answer or a refusal. */
 export function answerFromOutcome<T>(outcome: Answered<T>, render: (value: T) => Answer): Answer {
   return outcome.kind === "refused" ? outcome : render(outcome.value);
 }

@@ -115,7 +115,7 @@ async function refuseToken(parts: ServeParts, context: Context, ask: Ask): Promi
   return parts.rates.take(createTokenKeyspace(ask));
 }
 
-/** Whoever changes a run is told that there is none before anything of the body is read. */
+/** Refuses a change of a run that does not exist, before the body is read. */
 async function refuseRun(
   { method, path }: Route,
   { host }: ServeParts,
@@ -158,7 +158,7 @@ async function answerPost(
   );
 }
 
-/** Those who hold an interrupt token share no keys with those who hold another. */
+/** Returns the keyspace, so that holders of different interrupt tokens share no keys. */
 function keyspaceOf({ auth }: Route, ask: Ask): string {
   return auth === "bearer" ? ask.caller.tenant : createTokenKeyspace(ask);
 }

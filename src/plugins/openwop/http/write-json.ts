@@ -17,7 +17,7 @@ interface Writing {
   chars: number;
 }
 
-/** What `JSON.stringify` makes of a value that is JSON; yields after each slice. */
+/** Writes a value like `JSON.stringify`; yields after each slice. */
 export function* writeJson(value: unknown): Generator<undefined, string> {
   const writing: Writing = { written: [], pieces: [], chars: 0 };
   yield* write(writing, value, LEVELS);

@@ -41,7 +41,7 @@ async function diff(ask: Ask, parts: RouteParts): Promise<Answer> {
 
 const PAGE = 1_000;
 
-/** As much of the log as one answer is made of. */
+/** Reads as much of the log as one answer is made of. */
 async function readRun(
   { caller }: Ask,
   { host }: RouteParts,

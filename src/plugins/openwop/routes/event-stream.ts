@@ -174,7 +174,7 @@ async function send(live: Live, events: readonly HostEvent[]): Promise<void> {
   await deliver(live, items, { bufferMs, isUrgent });
 }
 
-/** In slices: what is sent together may be as large as a run. */
+/** Delivers in slices, because what is sent together may be as large as a run. */
 async function deliver(
   live: Live,
   items: readonly Sendable[],
@@ -259,7 +259,7 @@ function hasRoom(live: Live): boolean {
   return live.phase !== "over" && (live.controller.desiredSize ?? 0) > 0;
 }
 
-/** In a function, because the phase changes while something is awaited. */
+/** True when the stream is over. It is a function because the phase changes while something is awaited. */
 function isOver(live: Live): boolean {
   return live.phase === "over";
 }

@@ -70,7 +70,7 @@ function refuseMetadata({ runOptionsOverlay: { metadata } = {} }: ForkBody): Htt
     : undefined;
 }
 
-/** What is empty says nothing. */
+/** Picks what was stated; an empty member says nothing. */
 function pickStated({
   configurable,
   tags,

@@ -227,7 +227,7 @@ function refuseCreate({ header, body }: Ask<CreateBody>): HttpRefusal | undefine
   return undefined;
 }
 
-/** As this version writes it, whatever later version came. */
+/** Returns the trace headers as this version writes them, whatever later version sent them. */
 function traceOf({ header }: Ask): Pick<CreateRun, "traceparent" | "tracestate"> {
   const parent = parseTraceparent(header("traceparent"));
   if (!parent) return {};
@@ -248,7 +248,7 @@ function overlay({
   };
 }
 
-/** To create a run of a workflow that is not there is a bad request; to read such a workflow is not finding it. */
+/** Turns a missing workflow into a bad request, as creating a run demands; reading one answers 404. */
 function asInvalid(refusal: HostRefusal): HttpRefusal {
   return refusal.code === "workflow_not_found" ? { ...refusal, code: "validation_error" } : refusal;
 }

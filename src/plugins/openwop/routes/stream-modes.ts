@@ -60,7 +60,7 @@ function isMode(name: string): name is StreamMode {
   return (MODES as readonly string[]).includes(name);
 }
 
-/** Of `values`: whether the state is worth showing again after the event. */
+/** True when the mode `values` shows the state again after the event. */
 export function isInMode(mode: StreamMode, type: string): boolean {
   switch (mode) {
     case "debug":
@@ -74,7 +74,7 @@ export function isInMode(mode: StreamMode, type: string): boolean {
   }
 }
 
-/** Whether a batch must not wait once it holds the event. */
+/** True when a batch with the event must not wait. */
 export function isUrgentType(type: string): boolean {
   return RUN_ENDS.has(type) || type === "node.suspended";
 }

@@ -123,7 +123,7 @@ async function remove(
   }));
 }
 
-/** As in HTTP; a tag that came without its quotes is meant as well. A weak one is no file's. */
+/** Reads a tag as in HTTP; one without its quotes is accepted. A weak tag fits no file. */
 function tagsOf(ifMatch: string | undefined): Pick<NewWorkspaceFile, "ifMatch"> {
   if (ifMatch === undefined) return {};
   const tags = ifMatch.split(",").map((tag) => tag.trim());

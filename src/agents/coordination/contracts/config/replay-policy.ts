@@ -72,7 +72,7 @@ export function parseReplayPolicy(value: unknown): ReplayPolicy {
   };
 }
 
-/** By the schema of the configuration itself. */
+/** Reads the phase 1 configuration by its own schema. */
 function readConfig(config: Readonly<Record<string, unknown>>): Phase1Config {
   const phase1 = Object.fromEntries(CONFIGURED.flatMap((key) => (key in config ? [[key, config[key]]] : [])));
   try {
@@ -83,7 +83,7 @@ function readConfig(config: Readonly<Record<string, unknown>>): Phase1Config {
   }
 }
 
-/** What is no part of a decision would be left out in silence. */
+/** Refuses keys that are not known, because a policy that is left out in silence would mislead its author. */
 function assertOnlyKeys(path: string, keysGiven: readonly string[], keysKnown: readonly string[]): void {
   const other = keysGiven.find((key) => !keysKnown.includes(key));
   if (other !== undefined)
@@ -98,7 +98,7 @@ function keysOf(raw: unknown): string[] {
   return typeof raw === "object" && raw !== null ? Object.keys(raw) : [];
 }
 
-/** Without the defaults of what the file does not name. */
+/** Returns only the values that the file names, without the defaults of the others. */
 function pickGiven<T extends object>(parsed: T, raw: unknown): Partial<T> {
   const named = new Set(keysOf(raw));
   return Object.fromEntries(Object.entries(parsed).filter(([key]) => named.has(key))) as Partial<T>;

@@ -313,7 +313,7 @@ export function decodeWorkflowEvent(value: unknown): WorkflowEvent {
   return value as WorkflowEvent;
 }
 
-/** Why a log could not be read with such a payload in it; `undefined` where it can. */
+/** Returns why a log with such a payload could not be read again; `undefined` when it could. */
 export function findPayloadProblem(type: WorkflowEventType, payload: unknown): string | undefined {
   const parsed = parseBounded(WORKFLOW_PAYLOADS[type] as z.ZodType, payload, BOUNDS);
   return parsed.ok ? undefined : describeProblems(parsed.problems);

@@ -4,7 +4,7 @@ import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
 /** workspace-file.schema.json. The namespace is flat: a slash is a character of the name. */
 const PATH = /^[A-Za-z0-9][A-Za-z0-9._/-]{0,255}$/;
 
-/** Why no file can have the name; `undefined` where one can. */
+/** Returns why no file can have the name; `undefined` when one can. */
 export function findWorkspacePathProblem(path: string): string | undefined {
   if (!PATH.test(path))
     return "a path has 1 to 256 letters, digits, dots, underscores, dashes and slashes, and begins with a letter or a digit";

@@ -225,7 +225,7 @@ async function ruleOnce(
   );
 }
 
-/** With what people approved and nobody has claimed yet, because this process was not there. */
+/** Finds the standing of a session, and claims what people approved while this process was not there to claim it. */
 async function findStanding(arbiter: Arbitration, session: SessionKey): Promise<Standing> {
   const standing = await arbiter.participants.standingOf(session);
   if (standing.kind !== "participant" || listApprovedReviews(standing.participant.state).length === 0)
@@ -264,7 +264,7 @@ function mayWait(
   return { waitUntilMs: endsAtMs < untilMs ? endsAtMs : untilMs };
 }
 
-/** What has been changed already does not change back when a lease ends. */
+/** True when the ruling depends on a lease. A change that was made does not undo itself when a lease ends. */
 function isOfLease({ ruling, holders }: Assessed): boolean {
   return ruling?.kind === "refused" && ruling.winner.changedAtMs === undefined && holders.length > 0;
 }
@@ -285,7 +285,7 @@ async function recordRuling(arbiter: Arbitration, ruled: Ruled): Promise<WriteAn
   return isAskable ? openReview(arbiter, ruled) : refuseCall(arbiter, ruled);
 }
 
-/** What the call left behind is recorded; where it was not run, nothing is. */
+/** Records what a call left behind. A call that was not run leaves nothing. */
 async function recordEndedCall(arbiter: Arbitration, callKey: string, ending: Ending): Promise<void> {
   const call = arbiter.underWay.take(callKey);
   if (!call) return;

@@ -125,7 +125,7 @@ async function assessOpposed(
   return ruleOnContest(parts, participant, { common: { ...common, ...words }, request, contest, change });
 }
 
-/** What the call leaves, where later changes may be merged with it. */
+/** Returns the text that the call will leave, when later changes may be merged with it. */
 function readTextLeft(
   { look, target }: About,
   { strategy }: AppliedStrategy,
@@ -205,7 +205,7 @@ function textOf(before: string | undefined, propose: LocatedTarget["propose"]): 
   return proposed?.kind === "text" ? { text: proposed.text } : {};
 }
 
-/** Where changes may be merged, what a file was before one is the base of later merges. */
+/** Keeps what a file was before the change as the base of later merges, when its changes may be merged. */
 function keepBaseOfMerge(
   parts: AssessParts,
   { strategy }: AppliedStrategy,

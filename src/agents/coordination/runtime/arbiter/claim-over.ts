@@ -19,7 +19,7 @@ interface Wanted {
   readonly now: EpochMs;
 }
 
-/** What the requester's claim is to be, and the one that it renews. */
+/** Returns what the requester's claim is to be, and the claim that it renews. */
 export async function claimOver(
   arbiter: Parts,
   { runId, stepId }: Pick<Participant, "runId" | "stepId">,
@@ -48,7 +48,7 @@ interface Ending {
   readonly because: "preempted" | "delegated";
 }
 
-/** All that the holders have of the resource, also what there was no room to list. */
+/** Ends everything that the holders have of the resource, including what there was no room to list. */
 export async function endWithin(
   arbiter: Pick<Arbitration, "runs">,
   { claims, resource, because }: Ending,
@@ -58,7 +58,7 @@ export async function endWithin(
     await arbiter.runs.submit(runId, [{ type: "releaseClaims", because, stepId, within: resource }]);
 }
 
-/** Whoever people let change something by a question gets its claim. What is left undone is done at the requester's next call. */
+/** Gives a claim to whoever people let change something. What is left undone is done at the requester's next call. */
 export async function claimApproved(arbiter: Parts, runId: CoordinationId): Promise<void> {
   const state = await arbiter.runs.state(runId);
   if (state.kind !== "open") return;

@@ -11,7 +11,7 @@ import type { CallUnderWay } from "./writes-under-way.ts";
 
 const START = "Coordination refused this call";
 
-/** Who holds the resource, since when, until when, and what to do. */
+/** Describes who holds the resource, since when and until when, and what the requester can do. */
 export function describeRefusal(
   assessed: Assessed,
   state: Coordination,
@@ -35,7 +35,7 @@ const READ_AGAIN = "Read it again and make your change to what it is now";
 /** What a merge could not do, the model itself often can. */
 const MENDABLE: ReadonlySet<string> = new Set(["overlapping-changes", "no-base", "does-not-apply"]);
 
-/** Nobody but people can rule on it. */
+/** True when nobody but people can rule on it. */
 export function isForPeople(because: string): boolean {
   return !MENDABLE.has(because) && because !== "being-written";
 }
@@ -79,7 +79,7 @@ function describeReviewRefusal(
   return `${START}: a person must decide who may change ${resource}${holderClause} (${because}), and nobody can be asked from here. Go on with other work, and report this in your result${which}.`;
 }
 
-/** Who holds it already, with the times. */
+/** Describes who already holds the resource, with the times. */
 function describeHolder({ holders }: Assessed, state: Coordination): string {
   const [first] = holders;
   if (!first) return "";
@@ -88,14 +88,14 @@ function describeHolder({ holders }: Assessed, state: Coordination): string {
   return `, held by ${name} since ${timeOf(first.acquiredAtMs)} until ${timeOf(first.expiresAtMs)}`;
 }
 
-/** Who has changed it already, where that is what stands in the way. */
+/** Returns those who have already changed the resource, when that is what stands in the way. */
 function changersOf({ request, ruling }: Assessed): Contestant[] {
   const isLostToThem = ruling?.kind === "refused" && hasChanged(ruling.winner);
   if (request.contest?.cause !== "stale_base" && !isLostToThem) return [];
   return request.contest?.claims.filter(hasChanged) ?? [];
 }
 
-/** Who has it: by a claim with its times, or because its plan says so. */
+/** Describes who has the resource: by a claim with its times, or because its plan says so. */
 function describeHolding({ holders, ruling }: Assessed, state: Coordination): string {
   if (ruling?.kind !== "refused") return "held by another step";
   const { winner } = ruling;
@@ -106,7 +106,7 @@ function describeHolding({ holders, ruling }: Assessed, state: Coordination): st
   return `held by ${name} since ${since} until ${timeOf(claim.expiresAtMs)}, or until that step ends`;
 }
 
-/** For a session that takes no part any more. */
+/** Describes a held resource to a session that takes no part any more. */
 export function describeHeldResource(
   resource: string,
   { runId, stepId, acquiredAtMs, expiresAtMs }: ClaimEntry,

@@ -97,7 +97,7 @@ export async function findClaimOfRequester(
   return claim?.token === token && claim.expiresAtMs > now ? claim : undefined;
 }
 
-/** As many as a conflict can name: those of the highest priority, and of these the earliest. */
+/** Picks as many contestants as a conflict can name: those of the highest priority, and among these the earliest. */
 function pickStrongest(against: readonly Contestant[]): Contestant[] {
   if (against.length < BOUNDS.claimsMax) return [...against];
   const rankPriority = ({ priority }: Contestant): number => PRIORITIES.indexOf(priority);
@@ -273,7 +273,9 @@ function contestantFromChange(participant: Participant, { runId, change, step }:
   };
 }
 
-/** Not a step that is known: a person, another program, or a shell command. It may have been the session's own. */
+/**
+ * Finds a change by nobody that is known: a person, another program or a shell command. It may be the session's own.
+ */
 function findOutsider(
   { known: knownVersions }: OppositionParts,
   sighting: { readonly participant: Participant; readonly seenAtMs: EpochMs; readonly look: FileLook },

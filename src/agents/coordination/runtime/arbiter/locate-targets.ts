@@ -5,7 +5,7 @@ import type { Participant } from "./participants.ts";
 import type { Place, WriteCall } from "./write-call.ts";
 import type { Looked } from "./writes-under-way.ts";
 
-/** What the call would show to its session. */
+/** Looks at everything that the call would show to its session. */
 export async function looksOf(arbiter: Arbitration, reads: readonly Place[]): Promise<Looked[]> {
   const looks: Looked[] = [];
   for (const place of reads) {
@@ -22,7 +22,7 @@ export interface Located {
   readonly isUnplaced: boolean;
 }
 
-/** Several changes of one resource are one. */
+/** Locates the targets of a call. Several changes of one resource become one. */
 export async function locateTargets(
   arbiter: Arbitration,
   participant: Participant,

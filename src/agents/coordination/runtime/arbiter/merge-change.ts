@@ -65,7 +65,10 @@ async function mergeThreeWay(
   return { ...clean(parts, { base, current: look.version, text: merged.text }), proposed };
 }
 
-/** Who claimed it has not written it: there is nothing to merge with, unless it was there and is deleted. */
+/**
+ * Takes a creation. Nothing was written by the holder of the claim, so there is nothing to merge with, unless the
+ * file existed and is deleted.
+ */
 function takeCreation(parts: Parts, { base, look, propose }: Mergeable): MergedChange {
   const proposed = base === undefined || base === "absent" ? propose?.(undefined) : undefined;
   if (proposed?.kind !== "text" || look.kind !== "absent") return createObstacle("not_a_file");

@@ -86,7 +86,7 @@ export function createParticipants(parts: {
   };
 }
 
-/** What was open before this process began is learnt before anybody is ruled on; what failed is tried again. */
+/** Learns what was open before this process began, before anybody is ruled on. A failed attempt is made again. */
 function runUntilDone(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<void> | undefined;
   return async () => {
@@ -141,7 +141,7 @@ function findStandingOfChild(state: Coordination, stepId: StepId, session: Sessi
   };
 }
 
-/** Its attempt ended without it, or another one took its place. */
+/** True when the attempt of the session ended without it, or another attempt took its place. */
 function isGivenUp({ phase }: Step, session: SessionKey): boolean {
   if (sessionOf(phase) !== session) return true;
   const { status } = phase;

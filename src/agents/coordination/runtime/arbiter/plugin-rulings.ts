@@ -73,7 +73,7 @@ export function createPluginRulings(
   };
 }
 
-/** How long leases run does not matter, nor which token the requester would get. */
+/** Returns the evidence for a ruling. The length of leases and the token that the requester would get do not count. */
 function evidenceOf(participant: Participant, resource: string, contest: Contested): string {
   const sides = contest.claims.map((claim) => {
     const { coordinationId, stepId, priority, claimedSequence, declared, changedAtMs } = claim;

@@ -29,7 +29,7 @@ export async function recordChanges(arbiter: Arbitration, call: CallUnderWay, en
   await recordRest(arbiter);
 }
 
-/** What follows from one change, made or not. */
+/** Draws the consequences of one change, made or not. */
 async function endOf(
   arbiter: Arbitration,
   call: CallUnderWay,
@@ -61,7 +61,7 @@ async function versionOf({ files }: Arbitration, resource: string): Promise<stri
   return look && "version" in look && look.kind !== "folder" ? look.version : undefined;
 }
 
-/** Who changed a part of what it had not seen knows that part alone. What it learnt since the call began, it learnt of its own. */
+/** Notes what a session has seen. Whoever changed a part of an unseen file knows that part alone. */
 function see(
   { known: knownVersions, clock }: Arbitration,
   { participant: { session }, seenOrder }: CallUnderWay,
@@ -84,7 +84,9 @@ const TRIED_AGAIN: ReadonlySet<string> = new Set([
   "LEDGER_UNAVAILABLE",
 ] satisfies ErrorCode[]);
 
-/** Also what could not be recorded before, such as when the ledger was busy. What two calls find at once is recorded by one of them. */
+/**
+ * Records what could not be recorded before, such as while the ledger was busy. One of two concurrent calls does it.
+ */
 export async function recordRest(arbiter: Recording): Promise<void> {
   await arbiter.inRecordingTurn(() => recordAll(arbiter));
 }

@@ -48,7 +48,7 @@ export async function grantCall(arbiter: Arbitration, ruled: Ruled): Promise<Wri
   return { kind: "granted", ...(params && { params }) };
 }
 
-/** What it will have changed is looked at when it has ended. */
+/** Notes the call, so that what it changed is looked at when it has ended. */
 async function beginCall(arbiter: Arbitration, ruled: Ruled, tokens: readonly number[]): Promise<void> {
   const { participant, call, assessed, looks } = ruled;
   const underWay = {
@@ -99,7 +99,7 @@ async function endForeignClaims(arbiter: Arbitration, { participant, assessed }:
   }
 }
 
-/** Who lost is refused, also where that cannot be recorded. */
+/** Refuses the call of whoever lost, even when the refusal cannot be recorded. */
 export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<WriteAnswer> {
   const { participant } = ruled;
   const refusedTarget = findLostTarget(ruled);
@@ -117,7 +117,10 @@ export async function refuseCall(arbiter: Arbitration, ruled: Ruled): Promise<Wr
   return conflictId === undefined ? { kind: "refused", sentence } : { kind: "refused", sentence, conflictId };
 }
 
-/** What the model is told of: what it lost, then what it can mend itself, then what is for people. */
+/**
+ * Finds the target to tell the model about: first what it lost, then what it can mend itself, then what is for
+ * people.
+ */
 function findLostTarget({ assessed }: Ruled): Assessed {
   const reviews = assessed.filter(({ ruling }) => ruling?.kind === "review");
   const refusals =
@@ -254,7 +257,7 @@ async function submitRequests(
   return arbiter.runs.submit(runId, [{ type: "requestResources", stepId, requests }], contents);
 }
 
-/** What each side made of a file is the base of later merges; beyond so many bytes of one call nothing is kept. */
+/** Returns the contents to keep as the base of later merges; beyond a number of bytes a call keeps nothing. */
 function contentsOf(arbiter: Arbitration, assessed: readonly Assessed[]): ContentInput[] {
   const contents = assessed.flatMap(({ content, proposed }) => [
     ...(content ? [content] : []),

@@ -50,7 +50,7 @@ function changeOfOwn(
   return { evidence: { kind: "clean", base: before, current: before, merged }, text: proposed.text };
 }
 
-/** Both sides began from what the resource was when it was claimed first. */
+/** Finds the base that both sides began from: what the resource was when it was first claimed. */
 async function findBaseOfFirstClaim(
   { runs }: ArbiterParts,
   { holders }: Opposition,

@@ -56,7 +56,7 @@ export async function outcomeOf(
   }
 }
 
-/** What cannot be is not known: an event that breaks a bound could not be recorded at all. */
+/** Drops numbers that cannot be true, because an event that breaks a bound could not be recorded at all. */
 function cleanUsage(usage: Usage | undefined): { usage?: Usage } {
   const parsed = usageSchema.safeParse(usage);
   return { ...(parsed.success ? { usage: parsed.data } : { usage: {} }) };
@@ -67,7 +67,7 @@ interface Ended {
   readonly step: Step;
 }
 
-/** What the child reported counts; one that reported nothing is taken at its last words. */
+/** Drafts the completion of an attempt. The child's report counts; without one its last words do. */
 async function draftCompletion(
   parts: OutcomeParts,
   { state, step }: Ended,

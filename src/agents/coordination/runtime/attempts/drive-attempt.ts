@@ -202,7 +202,7 @@ async function stopIfOver(drive: Drive, { runner, attempt, step }: Current): Pro
   }
 }
 
-/** What the runner answered becomes facts; of an unknown start nothing is concluded. */
+/** Records what the runner answered. Nothing is concluded from an unknown start. */
 async function record(drive: Drive, now: Current, started: Start): Promise<void> {
   const about = { stepId: drive.stepId, attempt: drive.attempt };
   if (started.kind === "unknown") return;
@@ -240,7 +240,7 @@ function conclude(drive: Drive, { commands, contents }: Outcome): Promise<Submit
   return submit(drive, commands, contents);
 }
 
-/** Until the attempt is over: waits for its end, and asks now and then whether the host still knows of it. */
+/** Follows the attempt to its end, and now and then asks whether the host still knows of it. */
 async function follow(drive: Drive): Promise<void> {
   const { parts, signal } = drive;
   const waitForEnd = createSharedWait(drive);
@@ -331,7 +331,10 @@ async function recordEnd(drive: Drive, now: Current, seen: Observation & { kind:
   await conclude(drive, await readNewestOutcome(drive, now, ending));
 }
 
-/** What its agent asked people, and was not told yet: it goes on with the answer, in its session. */
+/**
+ * True when the agent of the attempt asked people and has not been told yet: it goes on with the answer, in its
+ * session.
+ */
 async function isWaitingForPeople(drive: Drive, { state, attempt, step }: Current): Promise<boolean> {
   if (!hasAsked(state, attempt.childSessionKey)) return false;
   drive.parts.giveBack(drive.runId, step.spec.stepId);

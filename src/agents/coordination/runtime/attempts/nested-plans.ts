@@ -39,7 +39,7 @@ export async function findNestedPlan(parts: NestedParts, around: Around): Promis
   return { kind: "ended", spent, ...(text !== undefined && { reply: readReply(text) }) };
 }
 
-/** What the child said last counts, and what its plan used is used by its step. */
+/** Returns the ending with what the child said last and what its nested plan used. */
 export function withNested<E extends ChildEnding>(ending: E, { reply, spent }: NestedEnd): E {
   const { tokens = 0, costMicroUsd = 0 } = ending.usage ?? {};
   const usage = { tokens: tokens + spent.tokens, costMicroUsd: costMicroUsd + spent.costMicroUsd };

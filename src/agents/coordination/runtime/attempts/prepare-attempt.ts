@@ -44,7 +44,10 @@ export async function createMessage(
   return { ...createTextMessage(parts, `${instruction.text}\n\n${revision.text}`), isPassing: true };
 }
 
-/** What is to be different this time; the keys of what was not met, and what the result was. */
+/**
+ * Creates the message of another attempt: what is to be different, the criteria that were not met, and the last
+ * result.
+ */
 async function createRevision(
   parts: MessageParts,
   { phase, spec }: Step,
@@ -87,7 +90,7 @@ async function createInstruction(
   };
 }
 
-/** From the log, so that an owner is told also where the plan's text is gone. */
+/** Creates the text of the delivery from the log, so that an owner is told even when the text of the plan is gone. */
 async function createDeliveryText(parts: MessageParts, state: PlannedCoordination): Promise<string> {
   await parts.runs.settled(state.coordinationId);
   const outputs = await outputsOf(parts, state, listDeliveredSteps(state));
@@ -130,7 +133,7 @@ function sourcesOf({ bindings }: CompiledStep): StepId[] {
   return [...new Set(bindings.flatMap(({ value }) => listReferences(value).map(({ stepId }) => stepId)))];
 }
 
-/** One that has not completed has none, which is no loss. */
+/** True when the step has an output. A step that has not completed has none, which is no loss. */
 function hasOutput({ steps }: PlannedCoordination, stepId: StepId): boolean {
   const phase = steps.get(stepId)?.phase;
   return phase?.status === "completed" && phase.output !== undefined;

@@ -13,7 +13,7 @@ interface Caps {
   readonly perAgentMax?: number;
 }
 
-/** What the caps per session and per agent leave; `undefined` without caps. */
+/** Computes what the caps per session and per agent leave; `undefined` without caps. */
 export function computeAllowance(
   { perSessionMax, perAgentMax }: Caps,
   handedIn: Iterable<Held>,

@@ -132,7 +132,7 @@ function lookAtStarved(dispatching: Dispatching): void {
   for (const runId of starved) lookSoon(dispatching, runId);
 }
 
-/** Also before it has its place: then it keeps none. */
+/** Releases a place, even before it was given. */
 function release(driven: Driven): void {
   driven.isReleased = true;
   driven.slot?.release();
@@ -259,7 +259,7 @@ async function act(
 
 const TAKES_TIME: ReadonlySet<Effect["kind"]> = new Set(["askHost", "stopObserved", "stopStep", "stopStray"]);
 
-/** What it recorded was looked at while it was still under way, and something like it may be next. */
+/** Looks again after an effect: what it recorded was read while it was under way, and more may follow. */
 async function lookAfter(
   dispatching: Dispatching,
   before: OpenCoordination,

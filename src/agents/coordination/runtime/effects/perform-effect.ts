@@ -153,7 +153,10 @@ async function askHost(
   }
 }
 
-/** Two spawns that the host's records cannot tell apart must not be given the same child. */
+/**
+ * True when another step already holds the child. Two spawns that the host cannot tell apart must not be given the
+ * same one.
+ */
 async function isHeldElsewhere(
   { store }: EffectParts,
   { coordinationId, stepId }: { readonly coordinationId: CoordinationId; readonly stepId: StepId },

@@ -10,7 +10,7 @@ type Telling = Pick<RuntimeParts, "onPlan" | "runs" | "store" | "clock">;
 const RECENT_MAX = 20;
 const RECENT_MS = 24 * 3_600_000;
 
-/** What is shown is on disk, or could not be brought there. */
+/** Shows a plan to its watchers, once its state is on disk or could not be brought there. */
 export function tellPlan({ onPlan, runs }: Pick<Telling, "onPlan" | "runs">, state: Coordination): void {
   const snapshot = onPlan && planSnapshot(state);
   if (snapshot) void runs.settled(state.coordinationId).then(() => onPlan(snapshot));

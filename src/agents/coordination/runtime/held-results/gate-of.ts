@@ -77,7 +77,7 @@ export function findDoubt(config: GatesConfig, confidence: number | undefined): 
   return measured < floor ? { confidence: measured, floor } : undefined;
 }
 
-/** What holds the results of a step of a plan, and whether people are to begin it. */
+/** Creates the function that says what holds the results of a step, and whether people must let it begin. */
 export function createGating({ gates, pluginGates }: GateParts): Admitting["gateStep"] {
   return ({ agent: agentId, verify, confidence }, runner) => {
     const plugins = pluginGates.verifiersFor(agentId);

@@ -4,7 +4,7 @@ import type { CriterionMet } from "../../contracts/verification.ts";
 /** Of more, only these are named: whoever is told has room for little. */
 const NAMED_MAX = 20;
 
-/** As `gave up: speed, tests not met`; empty where the plan did not give up. */
+/** Formats unmet criteria like `gave up: speed, tests not met`; empty when the plan did not give up. */
 export function formatUnmetCriteria(successCriteria: readonly CriterionMet[] | undefined): string {
   const unmet = (successCriteria ?? []).filter(({ met }) => !met).map(({ key }) => key);
   if (unmet.length === 0) return "";

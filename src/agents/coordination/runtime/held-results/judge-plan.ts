@@ -11,7 +11,7 @@ import type { RuntimeParts } from "../environment/runtime-parts.ts";
 
 type JudgeParts = Pick<RuntimeParts, "runs" | "content">;
 
-/** What cannot be read was not reached. */
+/** Judges a plan by its outputs. An output that cannot be read was not reached. */
 export async function judgePlan(
   { runs, content }: JudgeParts,
   state: PlannedCoordination,

@@ -158,7 +158,7 @@ function createNoAnswer(
 
 const MALFORMED = { kind: "none", because: "malformed", message: "the answer is none" } as const;
 
-/** Another plugin may have answered: nothing is read from what is not an answer. */
+/** Turns a check's answer into a command. The answer may come from another plugin, so nothing is taken on trust. */
 function commandOf(
   { stepId, attempt, target, agentId }: VerifiedResult,
   key: string,

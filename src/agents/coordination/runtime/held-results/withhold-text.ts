@@ -78,7 +78,7 @@ async function readKeptText(
   return text === undefined ? undefined : { sha256, text };
 }
 
-/** Whoever remembers what is held, or was withheld for ever, could be asked for it again. */
+/** True when everything that the step withheld is still kept, so that it could be asked for again. */
 function isEverythingKept({ phase, withheld }: Step): boolean {
   return withheld !== undefined || phase.status === "held";
 }

@@ -58,7 +58,7 @@ function isAdmittingMore(state: Coordination): state is Fork {
   return (state.plan?.admitted ?? 0) < (state.created.plan?.steps ?? 0);
 }
 
-/** Of every step that has completed, also of those that are no steps of the plan: a fork admits none of them. */
+/** Lists the results of all completed steps, also of those outside the plan, because a fork admits none of them. */
 export function listCarried(state: Coordination): CarriedResults {
   if (state.kind === "unopened") return new Map();
   const carried = new Map<StepId, Carried>();

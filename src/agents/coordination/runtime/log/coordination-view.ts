@@ -142,7 +142,7 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
   };
 }
 
-/** In a form that JSON can carry. */
+/** Returns a question in a form that JSON can carry. */
 function viewQuestion({ notified, ...question }: Escalation): QuestionView {
   return { ...question, ...(notified && { notified: Object.fromEntries(notified) }) };
 }

@@ -21,7 +21,10 @@ export async function readState(
   }
 }
 
-/** As `readState`, of a log that may be damaged. @throws CoordinationError as `LedgerStore.read`, or `LEDGER_CORRUPT` */
+/**
+ * Reads a state like `readState`, from a log that may be damaged. @throws CoordinationError as `LedgerStore.read`,
+ * or `LEDGER_CORRUPT`
+ */
 export async function readStoredState(...args: Parameters<typeof readState>): Promise<Coordination> {
   try {
     return await readState(...args);

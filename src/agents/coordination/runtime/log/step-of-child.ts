@@ -15,7 +15,10 @@ interface Parts {
   readonly runs: Pick<RunLog, "state">;
 }
 
-/** Nothing for a session that is nobody's child. @throws CoordinationError as `LedgerStore.find` and `RunLog.state`. */
+/**
+ * Finds the step that a session works on; `undefined` when the session is nobody's child. @throws CoordinationError
+ * as `LedgerStore.find` and `RunLog.state`.
+ */
 export async function stepOfChild(
   { store, runs }: Parts,
   session: SessionKey,

@@ -14,7 +14,7 @@ interface Admission {
   readonly forkedFrom?: ForkedFrom | undefined;
 }
 
-/** As many as one append takes. */
+/** Drafts the admission of as many steps as one append takes. */
 export async function draftAdmission(
   parts: RuntimeParts,
   { graph, from, forkedFrom }: Admission,

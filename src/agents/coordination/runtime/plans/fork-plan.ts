@@ -95,7 +95,7 @@ function hashPolicy({ refOf }: Pick<ForkParts, "refOf">, { policy }: ForkRequest
   return policy && refOf(formatCanonicalJson(policy)).sha256;
 }
 
-/** In the order of the plan: what has its result already, and what is to be done. */
+/** Splits the steps, in the order of the plan, into those that already have a result and those that are to be done. */
 async function splitStepsAt(
   parts: Pick<ForkParts, "content" | "forks">,
   { steps }: CoordinationPlan,
@@ -146,7 +146,7 @@ async function readSourceAt(
   return { state, place };
 }
 
-/** What was carried from a damaged log would be taken for good, under hashes of its own. */
+/** Refuses a damaged source, because its results would be carried on under new hashes and count for good. */
 async function assertWhole(
   { store }: Pick<ForkParts, "store">,
   { coordinationId, sequence: before }: ForkedFrom,
@@ -160,7 +160,10 @@ async function assertWhole(
   );
 }
 
-/** What a model spawned by itself follows no plan: nobody could tell what is left to do. */
+/**
+ * Reads the plan of a coordination. What a model spawned by itself follows no plan, so nobody could tell what is
+ * left to do.
+ */
 async function planOf(
   { content }: Pick<ForkParts, "content">,
   { created, coordinationId }: KnownCoordination,

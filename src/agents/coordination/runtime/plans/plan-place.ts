@@ -94,7 +94,7 @@ async function stepAround(parts: Parts, session: SessionKey): Promise<Around | u
   };
 }
 
-/** How many plans lie around what the child of this step submits. */
+/** Counts the plans around what the child of this step submits. */
 async function depthOf({ runs }: Parts, innermost: Parent): Promise<number> {
   let depth = 0;
   for (let parent: Parent | undefined = innermost; parent && depth < BOUNDS.planNestingMax;) {
@@ -120,7 +120,7 @@ async function hasAnother(
 
 const NOTHING: Spent = { spawns: 0, tokens: 0, costMicroUsd: 0 };
 
-/** What the budgets of the step and of its plan leave. */
+/** Returns what the budgets of the step and of its plan leave. */
 function computeBudgetLeft(state: OpenCoordination, { spec, spent = NOTHING }: Step): SpendingLimit {
   const ofStep = leftOf(spec.planned?.budget, spent);
   if (!isPlanned(state)) return ofStep;

@@ -47,7 +47,7 @@ export async function planDecided(
   return { kind: "allowed", ...(answer?.confidence !== undefined && { confidence: answer.confidence }) };
 }
 
-/** How sure those are who decided: its planner, and the plugins that allowed it. */
+/** Returns the lower confidence of those who decided: the planner, and the plugins that allowed it. */
 export function takeLowerConfidence(a: number | undefined, b: number | undefined): number | undefined {
   if (a === undefined || b === undefined) return a ?? b;
   return Math.min(a, b);

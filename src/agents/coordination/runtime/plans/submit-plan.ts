@@ -77,7 +77,7 @@ async function listKeptContents(
   return [...new Set(steps.flatMap(({ stepId }) => carried.get(stepId)?.output?.sha256 ?? []))];
 }
 
-/** What follows from the plan, its submitter and the configuration. */
+/** Checks a submission against the plan, its submitter and the configuration. */
 function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
   const checked = checkPlan(submission.plan, { timeoutMs: parts.settings.stepTimeoutMs });
   if (checked.kind === "refused") return checked;
@@ -85,7 +85,7 @@ function check(parts: RuntimeParts, submission: PlanSubmission): Compilation {
   return problems.length > 0 ? { kind: "refused", problems } : checked;
 }
 
-/** What would become of it, as far as no plugin is asked: nothing is recorded. */
+/** Returns what would become of a plan without recording anything. No plugin is asked. */
 async function previewPlan(parts: RuntimeParts, submission: PlanSubmission): Promise<PlanSubmitted> {
   const checked = check(parts, submission);
   if (checked.kind === "refused") return checked;

@@ -56,7 +56,10 @@ async function answer(parts: QuestionParts, request: AnswerRequest): Promise<Que
 
 const LOGGED_CHARS_MAX = 300;
 
-/** Not every answer that does not count is in the ledger: an ended log takes no more, and some are stopped before it. */
+/**
+ * Logs a refused answer. The ledger does not hold all of them: an ended log takes no more, and some are stopped
+ * before it.
+ */
 function tellLog(
   { logger }: QuestionParts,
   { questionId, answer: answerGiven, by, through }: AnswerRequest,
@@ -116,7 +119,7 @@ type AnswerText =
   | { readonly kind: "text"; readonly content?: ContentInput }
   | (QuestionAnswered & { readonly kind: "refused" });
 
-/** What replaces a result meets its contract as the result itself would have to. */
+/** Returns the content of an answer. One that replaces a result must meet the contract of its step. */
 async function contentOf(
   parts: QuestionParts,
   pending: {
@@ -246,7 +249,7 @@ function draftOpeningOfQuestion(
 
 const TOLD_BEFORE = "You were told the answer in this session.";
 
-/** What is told here is not told again as a turn. */
+/** Waits for an answer. An answer that is told here is not told again as a turn. */
 async function awaitAnswer(
   parts: QuestionParts,
   {

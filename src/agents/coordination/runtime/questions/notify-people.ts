@@ -104,7 +104,7 @@ export async function questionOf(
   };
 }
 
-/** One sentence, free of content. */
+/** Returns the title of a question: one sentence, free of content. */
 export function titleOf({
   cause,
   stepId,

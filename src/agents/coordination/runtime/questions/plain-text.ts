@@ -2,12 +2,12 @@
 
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-/** Without what cannot be seen, or moves what can be; line breaks stay. */
+/** Removes characters that cannot be seen, or that move others; line breaks stay. */
 export function removeUnseen(text: string): string {
   return text.replace(UNSEEN, (character) => (character === "\n" || character === "\t" ? character : ""));
 }
 
-/** In quotes, where it is more than a plain name. */
+/** Puts a name in quotes when it is more than a plain name. */
 export function quoteUnlessPlain(name: string): string {
   return /^[\w.:@-]+$/u.test(name) ? name : JSON.stringify(removeUnseen(name).replace(/\s+/gu, " "));
 }

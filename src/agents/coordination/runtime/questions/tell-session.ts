@@ -83,7 +83,7 @@ export function createTellingKey(coordinationId: CoordinationId, tellingId: stri
 
 const TOLD = ":told";
 
-/** Whether a run of the host is one of ours that told a session something. */
+/** True when a run of the host is one of ours that told a session something. */
 export function isTellingKey(runId: string): boolean {
   return runId.endsWith(TOLD);
 }

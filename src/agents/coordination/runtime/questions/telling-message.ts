@@ -55,7 +55,7 @@ function describeRelease({ phase }: Step): string {
   }
 }
 
-/** What people put in its place, else the newest words of the agent. */
+/** Reads the text that was let through: what people put in its place, else the newest words of the agent. */
 async function readReleasedText(
   { content }: TellingParts,
   { phase, withheld }: Step,
@@ -82,7 +82,7 @@ async function answerMessage(parts: TellingParts, question: Escalation | undefin
   return `${head} ${await answerSentence(parts, question)}`;
 }
 
-/** What a question came to, in words for the agent that asked. */
+/** Describes what a question came to, in words for the agent that asked. */
 export async function answerSentence(parts: TellingParts, question: Escalation): Promise<string> {
   const { closed, answered, onExpiry } = question;
   switch (closed?.resolution) {
@@ -107,7 +107,7 @@ export async function answerSentence(parts: TellingParts, question: Escalation):
   }
 }
 
-/** Behind bars, so that no line of it can pass for one of ours. */
+/** Puts a bar before every line, so that no line can pass for one of ours. */
 function quoteLines(words: string): string {
   const shown = words.slice(0, BOUNDS.deliveryCharsMax).toWellFormed();
   const lines = shown.split(/\r?\n|[\u2028\u2029\u0085]/u).map((line) => `| ${line}`);

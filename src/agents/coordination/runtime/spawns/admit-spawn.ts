@@ -107,7 +107,7 @@ async function findHome(parts: AdmitParts, request: SpawnRequest): Promise<Home>
   });
 }
 
-/** Who holds a reference, and whether that coordination can still be joined. */
+/** Finds who holds a reference, and whether that coordination can still be joined. */
 async function openHolder(
   { store, runs }: AdmitParts,
   name: string,

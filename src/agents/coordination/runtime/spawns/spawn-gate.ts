@@ -140,7 +140,7 @@ function take(gate: Gate, session: SessionKey): void {
   gate.open.set(session, (gate.open.get(session) ?? 0) + 1);
 }
 
-/** Whoever waited longest and may go on goes on; one whose session is at its own limit holds up no other. */
+/** Gives a place to whoever waited longest and may go on. A session at its own limit holds up no other. */
 function giveBack(gate: Gate, session: SessionKey): void {
   const ofSession = (gate.open.get(session) ?? 0) - 1;
   gate.openCount -= 1;

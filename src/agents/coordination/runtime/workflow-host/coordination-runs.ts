@@ -81,7 +81,7 @@ function refuseUnknownRun(runId: string): HostRefusal {
   return refuse("not_found", `there is no run ${runId}`);
 }
 
-/** Nothing follows an end: the log takes no more then. */
+/** Reads a page of a log. Nothing follows its end, because an ended log takes no more events. */
 async function page(
   { read, coordinator }: CoordinationRunsParts,
   runId: CoordinationId,
@@ -131,7 +131,7 @@ const ENDED: Readonly<Record<Exclude<CoordinationStatus, "running">, WorkflowSta
   cancelled: "cancelled",
 };
 
-/** As its terminal event has it; one that nothing but people can move on waits for them. */
+/** Returns the status of the terminal event; a coordination that only people can move on waits for them. */
 function statusOf(view: CoordinationView): WorkflowStatus {
   if (view.status !== "running") return ENDED[view.status];
   const open = openQuestions(view);

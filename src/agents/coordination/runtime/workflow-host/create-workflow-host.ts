@@ -17,7 +17,7 @@ import type { Answered, Caller, CreatedRun, CreateRun, WorkflowHost } from "./re
 import type { WorkflowHostParts } from "./records/workflow-parts.ts";
 import { ownWorkspace } from "./records/run-workspace.ts";
 
-/** What this host would refuse to run is not offered. */
+/** Lists the workflows that this host would not refuse to run. */
 function listRunnableIds({ definitions, book, settings, agentBook }: Hosting): readonly string[] {
   return definitions.flatMap((definition) => {
     const { workflow } = book.compile(definition);

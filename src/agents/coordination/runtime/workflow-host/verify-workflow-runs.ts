@@ -97,7 +97,7 @@ async function checkSource(store: Store, { entry: { runId, origin }, problems }:
   problems.push({ kind: "event_missing", message, runId, sequence: 0 });
 }
 
-/** What is wrong with the source itself is told of the source. */
+/** Checks the events that were taken from a source. Faults of the source itself are reported for the source. */
 async function checkTaken(
   store: Store,
   { entry: { origin }, problems }: Check,

@@ -49,7 +49,7 @@ export const NATIVE_TOOLS: readonly NativeTool[] = [
 /** Names of functions have no other characters, and are short. */
 const CALL_CHARS_MAX = 64;
 
-/** As a model may name it: unlike the names that are taken. */
+/** Chooses a name that a model may call the tool by, unlike those already taken. */
 export function chooseCallName(id: string, takenNames: ReadonlySet<string>): string {
   const plain = id.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, CALL_CHARS_MAX);
   for (let more = 2, name = plain; ; more += 1) {
@@ -66,7 +66,7 @@ export function findCalledTool(tools: readonly BoundTool[], call: string): Bound
   return others.length === 0 ? only : undefined;
 }
 
-/** What `openwop:memory.write` is to keep. */
+/** Reads the note that `openwop:memory.write` is to keep. */
 export function noteIn({
   content,
   tags,
@@ -104,7 +104,7 @@ export function readHandoff({ toAgentId, task, reason }: Values): HandoffAsked |
 /** Ids of workflows are short, and have no capital letters. */
 const WORKFLOW_ID_CHARS_MAX = 120;
 
-/** Of the runs that are one agent's. */
+/** Returns the workflow id of the runs that belong to one agent. */
 export function workflowIdOf(agentId: string): string {
   return `agent.${agentId.toLowerCase()}`.slice(0, WORKFLOW_ID_CHARS_MAX);
 }

@@ -32,7 +32,7 @@ function isFailureHandled(graph: NodeGraph, { nodeId }: NodeRun): boolean {
   return node !== undefined && isHandlingFailure(node);
 }
 
-/** Nothing is at work and nothing can be started. */
+/** Ends a run in which nothing is at work and nothing can be started. */
 export function endRun(ending: Ending): WorkflowDraft[] {
   return [draftCompletedRun(ending)];
 }
@@ -48,7 +48,7 @@ function draftFailedRun(ending: Ending, { nodeId, error }: NodeRun): WorkflowDra
   ];
 }
 
-/** What is still at work is told that it ends. */
+/** Drafts the end of every node that is still at work. */
 export function draftStop(run: WorkflowRun, reason: string): WorkflowDraft[] {
   return [...run.nodes.values()]
     .filter(isAtWork)
@@ -69,7 +69,7 @@ function durationOf({ run, now }: Ending): number {
   return Math.max(0, now - run.startedAtMs);
 }
 
-/** Of the primary node, else of the one at the end, else of all at the ends by their ids. */
+/** Returns the outputs of the primary node, else of the only end, else of all ends by their ids. */
 function outputsOf({ run, graph }: Ending): Values {
   const endNodes = [...graph.nodes.values()].flatMap(({ node, outgoing }) => {
     const nodeRun = run.nodes.get(node.id);

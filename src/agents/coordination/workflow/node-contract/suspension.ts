@@ -38,7 +38,7 @@ export function draftSuspension({ run, nodeRun }: NodeView, question: NewInterru
   ];
 }
 
-/** Until it is answered, or its time is over. */
+/** Waits until the question is answered or its time is over. */
 export function waitForAnswer({ atMs, timeoutMs }: Interrupt): NodeStep {
   return timeoutMs ? { kind: "wait", atMs: addMs(atMs, timeoutMs) } : { kind: "wait" };
 }

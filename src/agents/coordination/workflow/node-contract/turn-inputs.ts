@@ -83,7 +83,7 @@ export function turnText(inputs: TurnInputs, clean: (text: string) => string): s
   return JSON.stringify(state);
 }
 
-/** How its workers ended. */
+/** Returns how the workers of the run ended. */
 function workersOf(run: WorkflowRun): readonly Values[] {
   return [...run.nodes.values()].flatMap(({ handoff }) =>
     handoff
@@ -130,7 +130,7 @@ function listItems(
   );
 }
 
-/** Every value is there; the longest are cut, so far that all of them fit. */
+/** Fits all values into a number of characters by cutting the longest. */
 export function fitValues(
   values: readonly (readonly [name: string, value: unknown])[],
   charsMax: number,

@@ -66,7 +66,7 @@ export const agentInvocation: NodeType = {
   },
 };
 
-/** Whether the node is one of an agent that the run knows by its manifest. */
+/** True when the node is one of an agent that the run knows by its manifest. */
 export function isInvocation(view: NodeView): boolean {
   return agentOf(view) !== undefined;
 }
@@ -208,7 +208,7 @@ function draftDecision(
   ];
 }
 
-/** What the model asked for, one call after the other: begun in the log, then made. */
+/** Begins the next call that the model asked for, in the log, and then makes it. */
 function stepCall(view: NodeView, invocation: Invocation, call: AskedCall): NodeStep {
   const tool = toolOf(invocation, call);
   if (!tool) return failBroken("a call of a tool that was not bound");
@@ -259,7 +259,7 @@ function listGrantedCalls({ turns, returned: back }: Invocation, toolName: strin
   );
 }
 
-/** What the agent was let keep, each once: in one transaction with the event that tells of it. */
+/** Keeps what the agent may keep, each note once, in one transaction with the event that records it. */
 function stepMemory(view: NodeView, invocation: Invocation): NodeStep | undefined {
   const scope = invocation.bound?.memoryScope;
   // The memory outlives the run: ids of several runs are beside each other there.

@@ -32,7 +32,7 @@ function shownOf(run: NodeView["run"], graph: NodeView["graph"]): Values {
   return Object.fromEntries(Object.entries(variablesOf(run, graph)).filter(([name]) => !hidden.has(name)));
 }
 
-/** Only within the node's execution: the next one is another invocation. */
+/** Returns an id within this execution of the node; the next execution is another invocation. */
 function idOf({ nodeRun: { nodeId, executions } }: NodeView): string {
   return `${nodeId}:${executions}`;
 }

@@ -32,7 +32,7 @@ export const delay: NodeType = {
   },
 };
 
-/** By the names under which definitions give it; milliseconds. */
+/** Returns the delay in milliseconds, under any of the names that definitions use. */
 function delayMs({ run, graph, node }: NodeView): number {
   const { config } = node.node;
   const candidates = [

@@ -30,7 +30,7 @@ import { rulingOf, type Judged, type Ruling } from "./gate-ruling.ts";
 
 const gates = new WeakMap<Values, ChildGate | Error>();
 
-/** What the configuration asks for. @throws Error where it cannot be understood: the node fails */
+/** Returns the gate that the configuration asks for. @throws Error when it cannot be understood; the node fails */
 export function gateOf({ node: { config } }: Pick<GraphNode, "node">): ChildGate | undefined {
   const cached = gates.get(config);
   if (cached instanceof Error) throw cached;
@@ -55,7 +55,7 @@ export interface GatePlace {
 
 type Attestation = NonNullable<WorkflowPayloads["core.workflowChain.event"]["attestation"]>;
 
-/** What is to be done with a child that completed; `undefined`: nothing any more. */
+/** Returns the next step for a child that completed; `undefined` when nothing is left to do. */
 export function stepGate(view: NodeView, handoff: Handoff, place: GatePlace): NodeStep | undefined {
   const gate = gateOf(view.node);
   if (!gate || handoff.childStatus !== "completed") return undefined;
@@ -83,7 +83,7 @@ function stepBeforeAnswer(view: NodeView, handoff: Handoff, { gate, place }: Ask
     : undefined;
 }
 
-/** Whether there is anything to merge, or to attest to. */
+/** True when there is anything to merge or to attest to. */
 function isHarvested(gate: ChildGate, { outputMapping }: GatePlace): boolean {
   return Object.keys(outputMapping).length > 0 || gate.attestation?.checksum === true;
 }
@@ -120,7 +120,7 @@ function createJudgeEffect(view: NodeView, handoff: Handoff, { gate, place }: As
   };
 }
 
-/** What the child produced was read, and those who rule on it were asked, or their time was over. */
+/** Settles the gate: the child's outputs were read, and those who rule on it have answered or run out of time. */
 export function settleGate(
   view: NodeView,
   handoff: Handoff,
@@ -145,7 +145,7 @@ export function settleGate(
   return [...verdictDrafts, ...rest];
 }
 
-/** What the critic's model cost is told first. */
+/** Returns the id of the verdict event, which follows the events about the cost of the critic's model. */
 function verdictIdOf(view: NodeView, { calls = [] }: Judged): EventId {
   return draftIdOf(view, calls.length);
 }
@@ -161,14 +161,14 @@ function draftLetThrough(
     : [];
 }
 
-/** What is not accepted, and is nobody's to let through: it stays out, or the worker is sent back. */
+/** True when the result is not accepted and nobody may let it through: it is dropped, or the worker is sent back. */
 function isRuledOut(gate: ChildGate, handoff: Handoff, ruling: Ruling): boolean {
   if (ruling.kind !== "verdict") return false;
   const { verdict } = ruling.verdict;
   return verdict === "fail" || (verdict === "revise" && !isRevisedOut(gate, handoff));
 }
 
-/** What could not be read is missing evidence. */
+/** Returns the judgement of an outcome; outputs that could not be read are missing evidence. */
 function judgedOf(outcome: EffectOutcome): Judged | undefined {
   if (outcome.kind === "child_judged") return outcome;
   return outcome.kind === "failed" ? { kind: "child_judged", isSelf: false, judgements: [] } : undefined;
@@ -187,7 +187,7 @@ function draftVerified(
   });
 }
 
-/** What people were shown, or what they put in its place. */
+/** Drafts the merge of what people were shown, or of what they put in its place. */
 function draftAgreed(
   view: NodeView,
   handoff: Handoff,
@@ -254,7 +254,7 @@ export function draftHarvested(
   });
 }
 
-/** What the node tells of its child, and of the gate, when it ends. */
+/** Returns what the node outputs about its child and its gate when it ends. */
 export function createGateOutputs({ node }: Pick<NodeView, "node">, handoff: Handoff | undefined): Values {
   if (!handoff) return {};
   const goal = handoff.gaveUp ? { childGoalSatisfied: false } : {};

@@ -84,7 +84,10 @@ export function createChildEffect(
   };
 }
 
-/** Where the child runs on another host: a port, the configuration, or the run's caller says so, and nothing that came back. */
+/**
+ * Returns the other host that the child runs on. A port, the configuration or the run's caller may name it; nothing
+ * that came back may.
+ */
 export function peerOf({ run, graph, node }: NodeView): string | undefined {
   const stated =
     inputsOf(run, graph, node)["peerUrl"] ?? node.node.config["peerUrl"] ?? run.started.inputs["peerUrl"];

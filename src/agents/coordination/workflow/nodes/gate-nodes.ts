@@ -55,7 +55,7 @@ function listApprovalProblems(id: string, config: Values): string[] {
   return problems.length > 0 ? problems : listQuorumProblems(id, config);
 }
 
-/** Each of those on the list has one voice. */
+/** Returns the problems of a quorum. Each person on the list has one voice. */
 function listQuorumProblems(id: string, { requiredApprovals, approversList }: Values): string[] {
   const voices = Array.isArray(approversList) ? new Set(approversList).size : 0;
   return voices > 0 && typeof requiredApprovals === "number" && requiredApprovals > voices

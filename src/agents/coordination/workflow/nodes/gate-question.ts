@@ -48,7 +48,7 @@ function listRulingHolds(view: NodeView, ruling: Ruling, actors: readonly Stated
 
 type Stated = Pick<RecordedVerdict, "agentId" | "confidence">;
 
-/** Of the critic or of the actor: either one below the floor is enough. */
+/** Lists the doubts of the critic and of the actor; one of them below the floor is enough. */
 function listDoubts({ settings: { confidenceFloor } }: NodeView, stated: readonly Stated[]): Hold[] {
   return stated.flatMap(({ agentId, confidence }) =>
     confidence !== undefined && confidence < confidenceFloor
@@ -120,7 +120,7 @@ function createQuestion(
   };
 }
 
-/** Without the outputs, people can only put others in their place. */
+/** Selects the outputs that people are shown. Without them people could only put others in their place. */
 function selectShownOutputs(mapping: Mapping, judged: Judged): Values {
   const { variables, attestation } = judged;
   return {

@@ -35,7 +35,7 @@ export function beginHandoff(view: NodeView, workerId: string, { causationId }: 
   return { kind: "record", drafts: [began] };
 }
 
-/** What is next for a worker that has begun; `undefined`: it is over. */
+/** Returns the next step for a worker that has begun; `undefined` when it is over. */
 export function stepHandoff(view: NodeView, handoff: Handoff, handover: Handover): NodeStep | undefined {
   switch (handoff.phase) {
     case "dispatching":
@@ -128,7 +128,7 @@ function draftCreated(
   ];
 }
 
-/** What a gate stands behind is merged only when the gate has ruled on it. */
+/** Drafts the end of a child. Results behind a gate are merged only when the gate has ruled. */
 function draftEnded(
   view: NodeView,
   handoff: Handoff,

@@ -65,7 +65,7 @@ export function isSubWorkflow(typeId: string): boolean {
   return nodeTypeOf(typeId) === subWorkflow;
 }
 
-/** Only in workflows that are there to test hosts. */
+/** True for node types that only workflows for testing hosts may use. */
 export function isMockType(typeId: string): boolean {
   return typeId.startsWith("core.conformance.");
 }

@@ -98,7 +98,7 @@ function endAlone(view: NodeView, outcome: EffectOutcome & { kind: "child_ended"
   return isAbsorbing(view) ? [completion] : [draftFailed(view, failureOf(status, error))];
 }
 
-/** What becomes of the node when its child fails. */
+/** True when the node completes although its child failed. */
 function isAbsorbing({ node: { node } }: NodeView): boolean {
   const { onChildFailure } = node.config;
   return onChildFailure === "absorb" || onChildFailure === "continue";
@@ -139,7 +139,7 @@ function endGated(view: NodeView, handoff: Handoff): NodeStep {
   return error && !isAbsorbed ? { kind: "fail", error } : { kind: "complete", outputs };
 }
 
-/** Why nothing of the child was merged, where something should have been. */
+/** Returns why nothing of the child was merged where something should have been. */
 function problemOf({ childRunId, childStatus, error, verdict, answer }: Handoff): NodeError | undefined {
   if (childStatus !== "completed")
     return childRunId === undefined && error ? error : failureOf(childStatus ?? "failed", error);

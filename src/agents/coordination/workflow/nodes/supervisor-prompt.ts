@@ -54,7 +54,9 @@ function workersOf(config: Values): string {
   return Array.isArray(workers) ? `Workers: ${workers.map(String).join(", ")}` : "";
 }
 
-/** As it was when the turn was entered: what a turn writes is for the turns behind it. A retry is the same turn. */
+/**
+ * Returns the state that the turn was entered with. What a turn writes is for later turns; a retry is the same turn.
+ */
 function turnOf(view: NodeView): TurnAsk {
   const { config } = view.node.node;
   const { memory, workspace, transcriptWindow } = config;

@@ -57,7 +57,7 @@ export const supervisor: NodeType = {
   settle: (view, _effect, outcome) => settle(view, outcome),
 };
 
-/** What an earlier turn held and people said no to stays no. */
+/** Finds the decision that an earlier turn held. A no of people to it stays a no. */
 function findHeldDecision({ run, nodeRun }: NodeView): OrchestratorDecision | undefined {
   const { held: heldDecision } = run.orchestrator;
   return heldDecision && heldDecision.sequence > nodeRun.startedSequence ? heldDecision.decision : undefined;
@@ -86,7 +86,7 @@ function chooseTurn(view: NodeView): Turn {
   return { kind: "decided", decision: readScriptedTurn(view, pending !== undefined) };
 }
 
-/** By the number of decisions so far; what is not scripted is one worker and the end. */
+/** Reads the scripted decision for this turn. An unscripted supervisor sends one worker and ends. */
 function readScriptedTurn(
   { node: { node }, run: { orchestrator } }: NodeView,
   hasPending: boolean,
@@ -238,7 +238,7 @@ function carryOut(view: NodeView, decision: OrchestratorDecision): NodeStep {
     : { kind: "complete", outputs: { decision }, before: [decided] };
 }
 
-/** What the model decided is recorded at once: asking it again could give another decision. */
+/** Records the model's decision at once, because asking again could give another one. */
 function settle(view: NodeView, outcome: EffectOutcome): readonly WorkflowDraft[] {
   if (outcome.kind !== "model_answered") return draftUndecided(view, outcome);
   if (outcome.text.trim() === "" && outcome.object === undefined)

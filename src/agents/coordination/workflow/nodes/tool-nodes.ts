@@ -65,7 +65,7 @@ function hashOf({ settings }: NodeView, inputs: Values): { readonly argsHash?: s
   return argsHash === undefined ? {} : { argsHash };
 }
 
-/** What another agent asked people for was answered; it is not asked again. */
+/** Ends a call that waited for people on another agent's behalf. It is not made again. */
 function stepAfterPeople({ nodeRun }: NodeView): NodeStep | undefined {
   const answer = nodeRun.answers.at(-1);
   if (answer)

@@ -85,7 +85,7 @@ export const workspaceRead: NodeType = {
   },
 };
 
-/** Where the workspace is looked at: at the newest turn of a supervisor, else at the beginning of the run. */
+/** Returns where the workspace is looked at: the newest turn of a supervisor, else the beginning of the run. */
 function snapshotOf({ run, graph }: NodeView): number {
   let sequence = 0;
   for (const { nodeId, executions, enteredSequence } of run.nodes.values())

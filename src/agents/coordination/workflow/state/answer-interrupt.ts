@@ -84,7 +84,10 @@ function draftResolved(
 const DOUBT_ACTIONS: readonly Action[] = ["accept", "reject"];
 const DECISION_ACTIONS: readonly Action[] = ["accept", "reject", "edit-accept"];
 
-/** Only a yes lets what was doubted go on. A doubted decision may give way to another one, which interrupt.md lets stand alone. */
+/**
+ * Answers a doubt. Only a yes lets it go on; a doubted decision may be replaced by another one, which interrupt.md
+ * lets stand alone.
+ */
 function answerDoubt(request: AnswerRequest): Answering {
   const isAboutDecision = isDecision(request.interrupt.data["decision"]);
   const value: unknown =
@@ -196,7 +199,7 @@ function countVote(request: AnswerRequest, action: Action, value: Values): Answe
   return settled.ok ? { ok: true, drafts: [vote, ...settled.drafts] } : settled;
 }
 
-/** Who wants it refined has neither approved nor rejected it. */
+/** Returns what the votes come to. A vote to refine neither approves nor rejects. */
 function outcomeOf(
   votes: readonly Vote[],
   needed: number,
@@ -217,7 +220,7 @@ function answerClarification(request: AnswerRequest): Answering {
   return read.ok ? draftResolved(request, { answers: read.answers }) : refuse(read.message);
 }
 
-/** What does not belong to the awaited event is not its answer. */
+/** Answers with an external event. One that does not belong to the awaited event is refused. */
 function answerExternal(request: AnswerRequest): Answering {
   const { value, interrupt } = request;
   const { eventPayload } = isRecord(value) ? value : {};

@@ -58,7 +58,7 @@ export function readClarification(questions: unknown, value: unknown): ReadAnswe
   return { ok: true, answers: Object.fromEntries(pairs) };
 }
 
-/** One pass over each list: both are written by strangers. */
+/** Finds a foreign, missing or repeated id in one pass over each list, because strangers write both. */
 function findIdProblem(pairs: readonly Pair[], questionList: readonly AskedQuestion[]): string | undefined {
   const ids = new Set(questionList.map(({ id }) => id));
   const foreign = pairs.find(([id]) => !ids.has(id));

@@ -8,7 +8,7 @@ export type NextNode =
 
 type Signal = "success" | "failed" | "skipped";
 
-/** What is to be started or skipped now, in the order of the definition. */
+/** Lists the nodes to start or skip now, in the order of the definition. */
 export function listNextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
   const next: NextNode[] = [];
   for (const node of graph.nodes.values()) {
@@ -20,7 +20,7 @@ export function listNextNodes(run: WorkflowRun, graph: NodeGraph): NextNode[] {
   return next.filter(({ node }) => !behind.has(node.node.id));
 }
 
-/** Whether a failure of the node is something that an edge waits for. */
+/** True when an edge waits for a failure of the node. */
 export function isHandlingFailure({ outgoing }: GraphNode): boolean {
   return outgoing.some(({ rule }) => rule === "any_failed" || rule === "all_complete");
 }
@@ -142,7 +142,7 @@ function signalOf(run: WorkflowRun, edge: GraphEdge): Signal | undefined {
   }
 }
 
-/** Within a loop, what has ended may be about to be done again: who comes behind it waits. */
+/** Finds the nodes behind work that a loop may be about to do again; they wait. */
 function findNodesBehindWork(
   run: WorkflowRun,
   graph: NodeGraph,

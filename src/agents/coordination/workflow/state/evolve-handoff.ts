@@ -125,7 +125,7 @@ function isRevision(
   );
 }
 
-/** What is ruled on a worker takes the place of what was ruled on it before. */
+/** Updates the review of a worker. A new ruling takes the place of the one before. */
 function updateReview(run: WorkflowRun, event: HandoffEvent, { nodeId, handoff }: NodeRun): WorkflowRun {
   if (!handoff) return run;
   const { workerId, childRunId, verdict } = handoff;

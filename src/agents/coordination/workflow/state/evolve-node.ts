@@ -82,7 +82,7 @@ function startNode(run: WorkflowRun, event: Of<"node.started">, atMs: EpochMs): 
   );
 }
 
-/** What counts over all executions of the node. */
+/** Returns what is counted over all executions of the node. */
 function countsOf(
   before: NodeRun | undefined,
 ): Pick<NodeRun, "interrupts" | "completedChildren" | "loopbacks"> {
@@ -200,7 +200,7 @@ function questionOf(node: NodeRun | undefined): Answer["asked"] {
   return { data, ...(reason !== undefined && { reason }) };
 }
 
-/** What people were asked about an agent's doubt is theirs from then on. */
+/** Clears the actor: once people answered an agent's doubt, the decision is theirs. */
 function clearActor(run: WorkflowRun, { kind, asked: question }: Answer): WorkflowRun {
   const { actor, ...rest } = run;
   return actor && (kind === "low-confidence" || question.reason === "low-confidence") ? rest : run;

@@ -58,13 +58,13 @@ export function beginWorkflow(event: WorkflowEvent, origin?: RunOrigin): Workflo
   };
 }
 
-/** What a branch's caller put in place of the source's options. */
+/** Returns the options of the source with what the fork's caller put in their place. */
 function optionsOf(started: WorkflowRun["started"], origin: RunOrigin | undefined): WorkflowRun["started"] {
   const overlay = origin?.configurable;
   return overlay ? { ...started, configurable: { ...started.configurable, ...overlay } } : started;
 }
 
-/** Whether the next event is the first after those that were taken from a source, of this fork or of one that it is a fork of. */
+/** True when the next event is the first that the fork, or a fork that it comes from, appends itself. */
 export function isFirstOfFork({ origin, nextSequence }: WorkflowRun): boolean {
   return origin?.ids.some(({ before }) => before === nextSequence) === true;
 }

@@ -47,7 +47,7 @@ export type InvocationEvent = Extract<
   }
 >;
 
-/** Without an invocation, events of agents that no manifest describes mean nothing here. */
+/** Applies an event of an agent. Without an invocation, events of agents without a manifest are ignored. */
 export function evolveInvocation(
   before: Invocation | undefined,
   event: InvocationEvent,
@@ -84,7 +84,7 @@ function recordTurn(before: Invocation, turn: Turned): Invocation {
   };
 }
 
-/** What the model is told of a call that came back. */
+/** Describes what came back from a call, for the model. */
 export function describeReturned({ outcome, error, status }: Returned): string {
   if (error) return `${status ?? "error"}: ${error.message}`;
   const { text } = (typeof outcome === "object" && outcome !== null ? outcome : {}) as { text?: unknown };

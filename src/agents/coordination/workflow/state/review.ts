@@ -4,7 +4,7 @@
  */
 import type { Answer, Review, WorkflowRun } from "./workflow-state.ts";
 
-/** Whoever did not say yes said no. */
+/** True when people said yes. Anything else is a no. */
 export function isAgreed({ resumeValue }: Pick<Answer, "resumeValue">): boolean {
   if (typeof resumeValue !== "object" || resumeValue === null || !("action" in resumeValue)) return false;
   return resumeValue.action === "accept" || resumeValue.action === "edit-accept";
@@ -18,7 +18,7 @@ export function listUnresolved({ reviews }: Pick<WorkflowRun, "reviews">): Revie
   );
 }
 
-/** What a supervisor is told of it: names and keys, and nothing of the work. */
+/** Returns what a supervisor is told of the reviews: names and keys, and nothing of the work. */
 export function reviewsOf({ reviews }: Pick<WorkflowRun, "reviews">): Readonly<Record<string, unknown>>[] {
   return [...reviews.values()].map(({ workerId, verdict, isMerged, ruling }) => ({
     worker: workerId,
@@ -36,7 +36,7 @@ export interface Convergence {
   readonly notAccepted: readonly string[];
 }
 
-/** Of a run that completed and says, or shows, whether it reached its goal; nothing of any other. */
+/** Returns whether a completed run reached its goal; `undefined` where that is not known. */
 export function convergenceOf({
   phase,
   orchestrator: { last },

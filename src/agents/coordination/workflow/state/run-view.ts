@@ -129,7 +129,7 @@ function endView(atMs: EpochMs): Values {
   return { completedAt: endedAt, endedAt };
 }
 
-/** What the caller said, and who that was. */
+/** Views what the caller said, and who the caller was. */
 function viewCaller(
   { tags, metadata, configurable, parent }: WorkflowRun["started"],
   origin: WorkflowRun["origin"],

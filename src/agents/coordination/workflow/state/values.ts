@@ -6,7 +6,7 @@ import type { WorkflowRun } from "./workflow-state.ts";
 
 export type Values = Readonly<Record<string, unknown>>;
 
-/** Of `run.started`, over the defaults; then what changed. */
+/** Returns the variables: defaults, then the inputs of `run.started`, then later changes. */
 export function variablesOf(run: WorkflowRun, graph: NodeGraph): Values {
   const values: Record<string, unknown> = createInitialVariables(graph, run.started.inputs);
   for (const [name, value] of run.variables) values[name] = value;
@@ -159,7 +159,7 @@ function compile(pattern: string): RE2JS | undefined {
   }
 }
 
-/** Why a condition cannot be evaluated, or nothing. */
+/** Returns why a condition cannot be evaluated; `undefined` when it can. */
 export function findConditionProblem({ type, right }: EdgeCondition): string | undefined {
   if (type !== "regex") return undefined;
   if (typeof right !== "string" || right.length > PATTERN_CHARS_MAX) return "its pattern is no short text";

@@ -54,7 +54,7 @@ export async function callAgentTool(parts: CallParts, toolCall: Calling): Promis
   return { kind: "agent_tool_returned", returned: { ...returned, durationMs } };
 }
 
-/** Why the call is not made; it has not begun then. */
+/** Returns why the call is refused before it begins; `undefined` when it may be made. */
 function refuseTool(parts: CallParts, { run, effect: { call, tool } }: Calling): Returned | undefined {
   const mock = mockToolOf(run, tool);
   const denied = findLackingScopes(mock?.requiredScopes ?? [], run.started.scopes, call.toolName);
@@ -149,7 +149,7 @@ async function readNotes(parts: CallParts, { effect, readMemory }: Calling): Pro
   return createToolAnswer(parts, JSON.stringify(notes));
 }
 
-/** It is written with the event that tells of it, which follows. */
+/** Admits a note. It is written together with the event that records it. */
 function admitNote(args: Values): Returned {
   const note = noteIn(args);
   if (!note) return createToolError("memory_content_missing", "there is no content to keep");

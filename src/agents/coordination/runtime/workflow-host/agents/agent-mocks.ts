@@ -7,7 +7,7 @@ import { sampleOf } from "../../../workflow/sample-of.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { isRecord } from "../../../std/is-record.ts";
 
-/** What a mock agent is told, where the run has one. */
+/** Returns the script of a mock agent, when the run has one. */
 export function mockOf(configurable: Values | undefined): AgentMock | undefined {
   const ai = configurable?.["ai"];
   return isRecord(ai) && ai["provider"] === "mock" ? readAgentMock(ai) : undefined;

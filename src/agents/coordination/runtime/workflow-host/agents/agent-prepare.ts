@@ -326,7 +326,7 @@ function findMcpTool(id: string, offered: readonly Offered[]): Found | undefined
   };
 }
 
-/** That of the first server that has it. A server that is named, or that may have it, is not stood in for by another one. */
+/** Finds the tool of the first server that offers it. A named server is never replaced by another one. */
 function findOfferedTool(
   wanted: string,
   offered: readonly Offered[],
@@ -343,7 +343,7 @@ function findOfferedTool(
   return undefined;
 }
 
-/** What may be on a server that cannot be asked cannot be called now. */
+/** Lists the tools of all servers. A server that cannot be asked offers none now. */
 async function listAll(
   { tools, agentHost, logger }: PrepareParts,
   { signal, trace }: Preparing,

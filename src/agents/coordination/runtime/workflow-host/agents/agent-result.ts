@@ -73,7 +73,10 @@ function readResultBySchema(
   return createUnusableResult(invalid, message.slice(0, 2_000));
 }
 
-/** In an envelope, as it is, or with the confidence beside what the schema describes. */
+/**
+ * Lists what may be the result: an envelope, the value itself, or a value with the confidence beside what the schema
+ * describes.
+ */
 function listCandidates(value: unknown): Final[] {
   if (!isRecord(value)) return [{ result: value }];
   const enveloped = readEnvelope(value);

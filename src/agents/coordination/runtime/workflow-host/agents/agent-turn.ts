@@ -208,7 +208,7 @@ interface CallPlace {
   readonly at: number;
 }
 
-/** Nothing that is not on the agent's surface can be called, whatever the model writes. */
+/** Resolves a call that the model wrote. Only tools on the agent's surface can be called. */
 function callOf(
   { sha256, secrets }: TurnParts,
   { bound, callsLeft, turn }: Answered,
@@ -232,7 +232,7 @@ function callOf(
 
 const SECRET_NAME = /(api[-_]?key|secret|token|passw|credential|authorization)/i;
 
-/** What is short may be guessed from its hash: what goes by the name of a secret is not hashed (SR-1). */
+/** Removes members that are named like secrets, because a short secret could be guessed from its hash (SR-1). */
 function withoutSecrets(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutSecrets);
   if (!isRecord(value)) return value;

@@ -24,7 +24,7 @@ export interface Denied {
   readonly error: NonNullable<WorkflowPayloads["agent.toolReturned"]["error"]>;
 }
 
-/** Why the call is not made, or nothing: it counts then. */
+/** Returns why the call is denied. A call that is not denied counts. */
 export function findToolDenial(
   { agentHost, toolRates }: GateParts,
   { started: { scopes, owner } }: WorkflowRun,
@@ -56,7 +56,7 @@ export function findLackingScopes(
   };
 }
 
-/** One tool may be named in several ways; what is asked under any of them is asked. */
+/** Returns all names of a tool; what is demanded under one of them is demanded. */
 function namesOf(toolName: string, { server, tool: name }: GatedTool["tool"]): string[] {
   if (name === undefined) return [toolName];
   const ofServer = server === undefined ? [] : [`mcp:${server}.${name}`, `mcp:${server}/${name}`];

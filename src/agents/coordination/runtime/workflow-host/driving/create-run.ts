@@ -99,7 +99,9 @@ export function refuse(
   return { kind: "refused", code, message, ...(details && { details }) };
 }
 
-/** What this host cannot run is refused before anything begins. What no host can is the node's own failure. */
+/**
+ * Refuses a workflow that this host cannot run, before anything begins. A node that no host can run fails by itself.
+ */
 export function refusalOf(
   { settings, agentBook }: Pick<CreateParts, "settings" | "agentBook">,
   { graph }: Pick<RunnableWorkflow, "graph">,
@@ -176,7 +178,7 @@ function listOptionsOutOfRange(
   });
 }
 
-/** What a workflow needs and has no default for. */
+/** Lists the inputs that a workflow needs, has no default for and was not given. */
 function listMissingInputs({ variables }: NodeGraph, inputs: CreateRun["inputs"]): string[] {
   return variables.flatMap(({ name, required, defaultValue }) =>
     required && defaultValue === undefined && !(Object.hasOwn(inputs, name) && inputs[name] !== undefined)
@@ -232,7 +234,7 @@ const STATED = [
   "tracestate",
 ] as const;
 
-/** What was not said is not there. */
+/** Picks the options that were stated; the others are left out. */
 function pickStatedOptions(newRun: NewRun): Pick<WorkflowPayloads["run.started"], (typeof STATED)[number]> {
   return Object.fromEntries(STATED.flatMap((key) => (newRun[key] === undefined ? [] : [[key, newRun[key]]])));
 }

@@ -145,7 +145,7 @@ async function beginRun(
   }
 }
 
-/** What a fork takes beyond its first page is not waited for by whoever asked for it. */
+/** Goes on taking events for a fork. Whoever asked for the fork does not wait beyond its first page. */
 function keepTaking(driving: Driving, entry: Driven, beginning: Promise<unknown>): void {
   if (!isMaterialising(entry.loadedRun.run)) return;
   const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
@@ -219,7 +219,7 @@ async function loadNewest(driving: Driving, runId: CoordinationId): Promise<Load
   return loadedRun && catchUpUnlessEnded(driving, loadedRun);
 }
 
-/** Another process may have gone on with it, also with what this one drives. */
+/** Reads what another process may have appended meanwhile, even to a run that this one drives. */
 async function catchUpUnlessEnded(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
   return isEndedPhase(loadedRun.run.phase) ? loadedRun : driving.book.catchUp(loadedRun);
 }
@@ -246,7 +246,7 @@ function runInTurn<T>(driving: Driving, entry: Driven, work: () => Promise<T>): 
   return mine;
 }
 
-/** What nothing is done with, and nobody has in hand, is not driven. */
+/** Stops driving a run that nothing is done with and nobody has in hand. */
 function release({ driven }: Driving, entry: Driven): void {
   const { runId } = entry.loadedRun.run;
   const isIdle = entry.turns === 0 && entry.acts.size === 0 && !entry.cancelWake;
@@ -329,7 +329,7 @@ function performEffects(driving: Driving, entry: Driven, { effects, wakeAtMs }: 
   });
 }
 
-/** What a paused run began is let end; what nobody waits for any more is not. */
+/** Forgets effects that nobody waits for any more. Those of a paused run are let end. */
 function forgetOtherActs({ acts, loadedRun: { run } }: Driven, effects: readonly NodeEffect[]): void {
   if (run.phase.kind === "paused") return;
   const wanted = new Set(effects.map(({ id }) => id));

@@ -102,7 +102,7 @@ async function adoptAll(
   return left;
 }
 
-/** One run that cannot be gone on with does not hold up the others. */
+/** Adopts one run. A run that cannot be driven does not hold up the others. */
 async function adoptOne(
   { orphaned, runs, logger }: RecoveryParts,
   entry: WorkflowEntry,

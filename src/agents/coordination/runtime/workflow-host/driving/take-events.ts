@@ -91,7 +91,10 @@ interface Part {
   readonly asked: string | undefined;
 }
 
-/** Nothing for a record that breaks the rules of every log: it would break them again each time. */
+/**
+ * Replays a part of a record; `undefined` for a record that breaks the rules of every log, and would break them
+ * again.
+ */
 function partOf(
   { settings }: TakingParts,
   { run, graph }: LoadedRun,

@@ -7,7 +7,7 @@ const UNWRITABLE: EffectOutcome = {
   error: { code: "value_not_recordable", message: "what came back is nested too deep to be written" },
 };
 
-/** What is nested deeper than the stack would be so again, however often a model or a tool is asked. */
+/** Ends runs whose outcome cannot be written, because asking the model or tool again would give the same. */
 export function endRunsWithUnwritableOutcome(perform: Perform): Perform {
   return async (loadedRun, effect, signal, deliver) => {
     try {

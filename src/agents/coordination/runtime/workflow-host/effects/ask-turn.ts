@@ -50,7 +50,7 @@ async function textOf(parts: TurnParts, loadedRun: LoadedRun, turn: TurnAsk): Pr
 
 const PAGE = 1_000;
 
-/** As the log told up to and with the event. */
+/** Reads the run as it was with the event, and nothing after it. */
 async function runAt({ store }: TurnParts, { run }: LoadedRun, sequence: number): Promise<WorkflowRun> {
   if (run.nextSequence === sequence + 1) return run;
   let at: WorkflowRun | undefined;
@@ -70,7 +70,7 @@ async function tailOf({ store }: TurnParts, run: WorkflowRun, turn: TurnAsk): Pr
   return from === turn.sequence ? [] : store.read(run.runId, { from, limit: turn.sequence - from });
 }
 
-/** Of several tags, what has any of them. The newest first. */
+/** Reads memory as it was then, the newest first; an entry with any of the tags counts. */
 async function readMemoryAt(
   parts: TurnParts,
   run: WorkflowRun,

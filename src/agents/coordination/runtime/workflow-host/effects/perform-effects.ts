@@ -81,7 +81,7 @@ export function createPerform(parts: EffectParts): Perform {
   };
 }
 
-/** What a replay's source has no outcome of is not done: nothing is, outside of a replay's own log. */
+/** True when the source of a replay has no outcome for the effect, which is then not performed. */
 function isMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
   return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
 }
@@ -115,7 +115,7 @@ function childIdOf(
   return `run-${digits.slice(0, 32)}` as CoordinationId;
 }
 
-/** Nobody waits any more. Not so when the host stops: what it was doing goes on with the next process. */
+/** True when nobody waits any more. A host that stops is no such case: the next process goes on. */
 function isOver({ aborted, reason }: AbortSignal): boolean {
   return aborted && reason !== HOST_STOPS;
 }

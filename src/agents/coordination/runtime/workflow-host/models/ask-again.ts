@@ -27,7 +27,7 @@ export interface RecordedCall {
   readonly sourceRunId: string;
 }
 
-/** What ends the replay; nothing where the recorded outcome stands. */
+/** Returns the drafts that end the replay; empty when the recorded outcome stands. */
 export async function askAgain(
   parts: AskAgainParts,
   { run, graph }: LoadedRun,

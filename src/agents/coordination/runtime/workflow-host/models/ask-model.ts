@@ -41,7 +41,7 @@ const UNSENDABLE: EffectOutcome = {
   error: { code: "model_request_malformed", message: "what the model is to be asked is no Unicode text" },
 };
 
-/** Known before it is asked, also for a model that then cannot be reached. */
+/** Returns the model that will be asked, known beforehand so that a failed call can name it too. */
 function targetOf(chat: ChatModel | undefined, request: ModelAsk): AskedModel | undefined {
   const target = chat ? chat.target?.(request) : { provider: "mock", model: request.model ?? "mock" };
   return target && { provider: shortenName(target.provider), model: shortenName(target.model) };

@@ -4,7 +4,7 @@ import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts
 
 type Failed = EffectOutcome & { readonly kind: "failed" };
 
-/** By the code of the other side where it gave one. `more`: what is known of the call besides. */
+/** Creates a failure with the other side's own code where it gave one. `more` is whatever else is known of the call. */
 export function failureOf(
   { code, errorCode, message }: OutboundFailure,
   more: Omit<Failed, "kind" | "error"> = {},

@@ -16,7 +16,7 @@ export function memoryHomeOf({ runId, origin, started }: ReadingRun): Coordinati
   return origin ? runId : started.memoryHome;
 }
 
-/** Where a run's writes to a scope go. */
+/** Returns where a run's writes to a scope go. */
 export function placeOfWrites(
   { sha256 }: Pick<MemoryParts, "sha256">,
   run: ReadingRun,
@@ -30,7 +30,7 @@ function besideOf(sha256: MemoryParts["sha256"], home: CoordinationId, scope: st
   return `fork-${sha256(`${home}\n${scope}`)}`;
 }
 
-/** What a run finds in a scope, now or before an event of its own, the newest first. */
+/** Lists what a run finds in a scope, now or before one of its own events, the newest first. */
 export function listEntries(
   parts: MemoryParts,
   run: ReadingRun,

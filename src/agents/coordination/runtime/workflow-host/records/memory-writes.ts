@@ -37,7 +37,7 @@ function resolveSecrets(text: string, secrets: ReadonlyMap<string, string>): str
   });
 }
 
-/** Every text in a value, names of members too. */
+/** Masks every text in a value, names of members included. */
 export function maskValue<T>(value: T, secrets: ReadonlyMap<string, string>): T {
   if (secrets.size === 0) return value;
   return JSON.parse(JSON.stringify(value), (_name, each: unknown) => {

@@ -30,7 +30,7 @@ interface Layer {
   readonly asOf?: WorkspaceAsOf;
 }
 
-/** What the clients of a tenant read and write. */
+/** Returns the workspace that the clients of a tenant read and write. */
 export function ownWorkspace(tenant: string): WorkspaceScope {
   return { tenant, scope: "own" };
 }
@@ -95,7 +95,7 @@ async function listFilesBefore(
 /** Whoever looks at an old run does not look at all that was written since. */
 const SHOWN = { scanMax: 2_000 };
 
-/** What a run's workspace held when it began. */
+/** Lists what a run's workspace held when it began. */
 export async function listFilesAtStart(
   store: WorkflowStore,
   run: WorkflowRun,
@@ -252,7 +252,7 @@ const TOO_LARGE: NodeError = {
   message: `a file has at most ${WORKFLOW_BOUNDS.workspaceFileBytesMax} bytes`,
 };
 
-/** What is written together with the events that follow from an outcome. */
+/** Returns the workspace writes that are stored together with the events of an outcome. */
 export function workspaceWritesOf(
   { nodeId }: NodeEffect,
   outcome: EffectOutcome,

@@ -80,7 +80,7 @@ export function cancel(
   }));
 }
 
-/** Nobody waits for them any more. What is cut off here is found by `endOrphan`. */
+/** Cancels the children that nobody waits for any more. `endOrphan` finds those that are missed here. */
 export async function cancelChildren(hosting: Hosting, run: WorkflowRun): Promise<void> {
   const children = [...run.nodes.values()].flatMap(({ handoff, status }) =>
     status === "cancelled" && handoff?.childRunId !== undefined ? [handoff.childRunId] : [],
@@ -101,7 +101,7 @@ async function isChildOf({ store }: Hosting, runId: string, parentRunId: string)
   return entry?.summary.parent?.runId === parentRunId;
 }
 
-/** Whether the run's parent ended while nobody was there to tell it; then it is cancelled now. */
+/** Cancels a run whose parent ended while nobody was there to tell it. True when it did. */
 export async function endOrphan(hosting: Hosting, { runId, summary }: WorkflowEntry): Promise<boolean> {
   const { parent, tenant } = summary;
   if (!parent || parent.wellKnownUrl !== undefined) return false;

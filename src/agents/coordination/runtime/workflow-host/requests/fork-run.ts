@@ -231,7 +231,7 @@ function refuseBeyondCaller(
     : refuse("forbidden", "the run may use tools that its caller may not: only its replay is to be had");
 }
 
-/** What the source's caller could not have asked for is not to be had by forking either. */
+/** Refuses an overlay that the source's caller could not have asked for either. */
 async function refuseBrokenOverlay(
   forking: ForkParts,
   { asked: { overlay = {} }, place }: Asked,

@@ -62,7 +62,7 @@ function describe(
   };
 }
 
-/** Never beyond the interrupt's own time. */
+/** Returns when a token expires, which is never after the question itself. */
 function expiryOf({ clock }: InterruptParts, { atMs, timeoutMs }: Interrupt): EpochMs {
   const expiresAt = clock.now() + WORKFLOW_BOUNDS.interruptTokenMs;
   return Math.min(expiresAt, timeoutMs ? atMs + timeoutMs : expiresAt) as EpochMs;
@@ -154,7 +154,7 @@ async function refuseBrokenSchema(
   return refuse("validation_error", details.join("; "), { problems: details });
 }
 
-/** Whether an answer is one of those that its question takes. */
+/** Refuses an answer that is none of those that its question takes. */
 async function refuseBrokenAnswer(
   { contract }: Pick<InterruptParts, "contract">,
   { kind, data: { questions } }: Interrupt,
@@ -188,7 +188,7 @@ function describeChoices({ enum: choices }: Readonly<Record<string, unknown>>): 
 
 type Opened = { readonly payload: TokenPayload } | HostRefusal;
 
-/** Whose time is over, or that was not signed here, opens nothing. */
+/** Opens a token that was signed here and has not expired. */
 function open({ tokens, clock }: InterruptParts, token: string): Opened {
   const payload = tokens.read(token);
   if (!payload) return refuse("interrupt_not_found", "there is no such interrupt");

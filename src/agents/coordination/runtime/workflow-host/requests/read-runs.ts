@@ -21,7 +21,10 @@ export function createdOf({ run }: LoadedRun): CreatedRun {
   return { runId: run.runId, status: statusOf(run) };
 }
 
-/** What is accepted has not ended for its caller, however fast it was: the protocol knows no other status here. */
+/**
+ * Returns what the caller is told of an accepted run. The protocol knows no ended status here, however fast the run
+ * was.
+ */
 export function acceptedOf(loadedRun: LoadedRun): CreatedRun {
   const created = createdOf(loadedRun);
   return hasRunEnded(created.status) ? { ...created, status: "running" } : created;

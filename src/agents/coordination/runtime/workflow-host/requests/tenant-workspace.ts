@@ -106,7 +106,7 @@ function refuseInvalidType(contentType: string): HostRefusal | undefined {
     : refuse("validation_error", "contentType is no media type, such as text/markdown");
 }
 
-/** What cannot be kept as it is would be read back as something else. */
+/** Refuses text that would be read back as something else. */
 function refuseInvalidText(text: string): HostRefusal | undefined {
   return text.isWellFormed()
     ? undefined

@@ -70,6 +70,15 @@ export default tseslint.config(
     rules: { "language/function-names": "error", "language/variable-names": "error" },
   },
   {
+    files: [
+      "src/agents/coordination/contracts/**/*.ts",
+      "src/agents/coordination/ports/*.ts",
+      "src/plugins/hooks/*.ts",
+      "src/plugins/openclaw/writes/resources.ts",
+    ],
+    rules: { "language/public-docstrings": "error" },
+  },
+  {
     files: ["test/**/*.ts", "scripts/**/*.ts"],
     rules: { "max-lines-per-function": "off", "@typescript-eslint/no-non-null-assertion": "off" },
   },

@@ -2,7 +2,8 @@
  * Owns: the rules of our language that a machine can hold (docs: CONTRIBUTING.md, "Language").
  *
  * A function's name begins with a verb, or with `is`, `has` or `can`; `xOf` and `xFromY` name what they return. No variable
- * is called by a pronoun or a bare participle. An object literal is not spread into an object literal.
+ * is called by a pronoun or a bare participle. An object literal is not spread into an object literal. What other authors read
+ * first (contracts, ports, hooks) has a docstring on every export.
  */
 import { FIRST_WORDS } from "./verbs.js";
 
@@ -96,10 +97,31 @@ const literalSpreads = {
   },
 };
 
+const publicDocstrings = {
+  meta: {
+    type: "suggestion",
+    schema: [],
+    messages: { missing: "Say in a docstring what `{{name}}` is or does." },
+  },
+  create(context) {
+    return {
+      ExportNamedDeclaration(node) {
+        const { declaration } = node;
+        if (!declaration) return;
+        const comment = context.sourceCode.getCommentsBefore(node).at(-1);
+        if (comment?.type === "Block" && comment.value.startsWith("*")) return;
+        const name = declaration.id?.name ?? declaration.declarations?.[0]?.id.name ?? "this";
+        context.report({ node, messageId: "missing", data: { name } });
+      },
+    };
+  },
+};
+
 export const plainLanguage = {
   rules: {
     "function-names": functionNames,
     "variable-names": variableNames,
     "literal-spreads": literalSpreads,
+    "public-docstrings": publicDocstrings,
   },
 };

@@ -6,6 +6,7 @@ import { copyIsolated } from "./isolated-copy.ts";
 import { readDecision } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 
+/** What plugins ruled on a decision. */
 export type DecisionRuling =
   /** `plugin` is the one whose confidence counts, or else the first that allowed it. */
   | { readonly action: "allow"; readonly plugin: string; readonly confidence?: number }
@@ -18,6 +19,7 @@ export type DecisionRuling =
       readonly failed?: true;
     };
 
+/** Asks the `decide` hooks in order of priority, until one denies. @returns `undefined` when none has an opinion */
 export async function askDeciders(
   parts: ProblemParts,
   decision: HookDecision,

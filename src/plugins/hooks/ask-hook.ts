@@ -9,6 +9,7 @@ import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { StoredHook } from "./hook-registry.ts";
 import type { HookContext } from "./hook-types.ts";
 
+/** What asking a hook came to. */
 export type Asked =
   | { readonly kind: "answer"; readonly value: unknown }
   | {
@@ -17,6 +18,7 @@ export type Asked =
       readonly error?: unknown;
     };
 
+/** How a hook is asked. */
 export interface Asking {
   readonly clock: Clock;
   readonly deadlineAtMs: number;
@@ -29,6 +31,7 @@ export interface Asking {
 const TIMED_OUT: Asked = { kind: "failed", because: "timed_out" };
 const STOPPED: Asked = { kind: "failed", because: "stopped" };
 
+/** Asks one hook within its time. Never rejects. */
 export async function askHook(hook: StoredHook, asking: Asking): Promise<Asked> {
   const { clock, deadlineAtMs, signal } = asking;
   if (signal?.aborted) return STOPPED;

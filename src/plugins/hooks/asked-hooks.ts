@@ -34,6 +34,7 @@ export function hooksOf(kind: HookKind, nowMs: number): readonly AskedHook[] {
     .toSorted((a, b) => priorityOf(b) - priorityOf(a) || (a.plugin < b.plugin ? -1 : 1));
 }
 
+/** Finds the hook of a plugin; `undefined` when it has none now. */
 export function hookOf(plugin: string, kind: HookKind, nowMs: number): AskedHook | undefined {
   const slot = findHookSlots()?.get(plugin);
   return slot && createAskedHook(slot, kind, nowMs);

@@ -1,6 +1,7 @@
 /** Owns: instances of a plugin as the host makes and ends them, as far as hooks can tell. */
 import type { CoordinationHooksApi } from "./hook-types.ts";
 
+/** Instances of a plugin in a test, as the host would open and end them. */
 export interface FakeInstances {
   readonly newest: () => CoordinationHooksApi;
   readonly open: () => CoordinationHooksApi;
@@ -14,6 +15,7 @@ interface Instance {
   readonly dispose: () => void;
 }
 
+/** Creates instances of one plugin for a test. */
 export function createFakeInstances(pluginId: string, log: (message: string) => void): FakeInstances {
   let instances: readonly Instance[] = [];
   const open = (): CoordinationHooksApi => {

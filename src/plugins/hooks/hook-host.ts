@@ -23,11 +23,13 @@ import { readRuling } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 import { verifyByPlugin } from "./verify-by-plugin.ts";
 
+/** What plugins ruled on a contest. */
 export type ContestRuling =
   | { readonly award: "requester" | "holder"; readonly plugin: string; readonly reason: string }
   /** The id of the plugin, and a sentence: the requester is refused. */
   | { readonly failed: string; readonly message: string };
 
+/** The side of hooks that asks: all registered plugins, in order of priority. */
 export interface HookHost {
   /** Whether any plugin has such a hook. A look into a map. */
   hasAny(kind: HookKind): boolean;
@@ -52,6 +54,7 @@ export interface HookHost {
   observed(): Promise<void>;
 }
 
+/** What the asking side of hooks needs. */
 export interface HookHostParts {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -59,6 +62,7 @@ export interface HookHostParts {
   readonly onProblem?: (problem: HookProblem) => void;
 }
 
+/** Creates the asking side of hooks. */
 export function createHookHost(parts: HookHostParts): HookHost {
   const { clock } = parts;
   const namesOf = (kind: HookKind): readonly string[] =>

@@ -3,6 +3,7 @@
  * plugin of an author as it is; where a limit is one of the contracts too, a test holds them together.
  */
 export const HOOK_KINDS = ["arbitrate", "verify", "decide", "escalate", "observe"] as const;
+/** One of the five hooks. */
 export type HookKind = (typeof HOOK_KINDS)[number];
 
 /** How long one call of a hook may take: when it states nothing, and at most. */
@@ -15,6 +16,7 @@ export const HOOK_BUDGETS_MS: Readonly<Record<HookKind, { readonly usual: number
     observe: { usual: 1_000, most: 10_000 },
   };
 
+/** How many hooks there may be, and how long each may take (docs/hooks.md). */
 export const HOOK_LIMITS = {
   pluginsMax: 64,
   /** Of one plugin: the host loads each more than once, and again after every change. */

@@ -5,6 +5,7 @@ import type { AskedHook } from "./asked-hooks.ts";
 import { HOOK_LIMITS, type HookKind } from "./hook-limits.ts";
 import type { HookEntry } from "./hook-registry.ts";
 
+/** A hook that gave no usable answer. */
 export interface HookProblem {
   readonly plugin: string;
   readonly hook: HookKind;
@@ -15,6 +16,7 @@ export interface HookProblem {
   readonly error?: unknown;
 }
 
+/** What reporting a problem needs. */
 export interface ProblemParts {
   readonly clock: Clock;
   readonly logger: Logger;
@@ -29,6 +31,7 @@ interface Problem {
   readonly error?: unknown;
 }
 
+/** Reports a problem with a hook to the log and to whoever listens. */
 export function reportProblem(
   { logger, onProblem }: ProblemParts,
   { plugin, kind, entry }: AskedHook,

@@ -13,6 +13,7 @@ import { HOOK_LIMITS } from "./hook-limits.ts";
 /** Of an entry. `version`, `pluginId` and `kinds` mean the same in every version. */
 export const HOOKS_VERSION = 1;
 
+/** A hook as it is kept, in whatever copy of this module it was registered. */
 export interface StoredHook {
   /** Called with what the hook is given; answers whatever the author's code answers. */
   readonly run: (...args: readonly unknown[]) => unknown;
@@ -21,6 +22,7 @@ export interface StoredHook {
   readonly agents?: readonly string[];
 }
 
+/** All hooks that one instance of a plugin registered. */
 export interface HookEntry {
   readonly version: number;
   readonly pluginId: string;
@@ -30,6 +32,7 @@ export interface HookEntry {
   readonly report: (message: string) => void;
 }
 
+/** The instances of one plugin. */
 export interface HookSlot {
   /** The newest last. */
   readonly entries: readonly HookEntry[];
@@ -37,11 +40,13 @@ export interface HookSlot {
   readonly left?: { readonly entry: HookEntry; readonly atMs: number } | undefined;
 }
 
+/** All plugins with hooks, shared by every copy of this module in the process. */
 export interface HookRegistry {
   readonly version: 1;
   readonly slots: Map<string, HookSlot>;
 }
 
+/** Why the hooks of an instance ended. */
 export type Ending = "reloaded" | "withdrawn" | "disabled";
 
 const KEY = Symbol.for("openclaw-coordination.hooks");

@@ -8,6 +8,7 @@ export interface CoordinationHooksApi {
   readonly lifecycle?: HooksLifecycle | undefined;
 }
 
+/** The part of the host's plugin API that tells of a plugin's end. */
 export interface HooksLifecycle {
   registerRuntimeLifecycle?(registration: {
     id: string;
@@ -26,11 +27,13 @@ export interface HookContext {
   readonly deadlineAtMs: number;
 }
 
+/** What an observer is given beside the event. */
 export interface ObserverContext extends HookContext {
   /** Events that were dropped since the last one, because the observer was too slow. */
   readonly dropped: number;
 }
 
+/** Settings of one hook. */
 export interface HookSettings {
   /** Plugins with a higher one are asked first; 0 where absent. Equals in the order of their ids. */
   readonly priority?: number | undefined;
@@ -73,6 +76,7 @@ export interface HookContest {
   readonly tool?: string | undefined;
 }
 
+/** What an `arbitrate` hook answers. */
 export interface ArbitrateAnswer {
   /** `holder`: the call is refused. `requester`: it happens, and the holders' claims end. */
   readonly award: "requester" | "holder";
@@ -98,6 +102,7 @@ export interface HookResult {
   readonly confidence?: number | undefined;
 }
 
+/** What a `verify` hook answers. */
 export interface VerifyAnswer {
   /** `revise` gives the result back to its agent, with the criteria. */
   readonly verdict: "pass" | "fail" | "revise";
@@ -119,6 +124,7 @@ interface DecisionBase {
   readonly confidence?: number | undefined;
 }
 
+/** A spawn that is about to be admitted. */
 export interface SpawnDecision extends DecisionBase {
   readonly kind: "spawn";
   readonly runner?: string | undefined;
@@ -126,6 +132,7 @@ export interface SpawnDecision extends DecisionBase {
   readonly depth?: number | undefined;
 }
 
+/** A plan that is about to be admitted. */
 export interface PlanDecision extends DecisionBase {
   readonly kind: "plan";
   readonly steps: number;
@@ -136,6 +143,7 @@ export interface PlanDecision extends DecisionBase {
 /** A decision to have work done, before any of it begins. Free of content. */
 export type HookDecision = SpawnDecision | PlanDecision;
 
+/** What a `decide` hook answers. */
 export interface DecideAnswer {
   readonly action: "allow" | "deny";
   /** One sentence for the agent and for people. */
@@ -167,6 +175,7 @@ export interface HookQuestion {
   readonly confidence?: { readonly measured?: number | undefined; readonly floor: number } | undefined;
 }
 
+/** What an `escalate` hook answers for people. */
 export interface EscalateAnswer {
   readonly answer: "approve" | "deny" | "answer";
   /** What an `answer` says. */
@@ -196,6 +205,7 @@ export type AnswerReceipt =
 /** Answers the question, now or later, until its deadline. Never throws. */
 export type AnswerQuestion = (answer: EscalateAnswer) => Promise<AnswerReceipt>;
 
+/** What an `escalate` hook is given beside the question. */
 export interface EscalateContext extends HookContext {
   /** Stays the same when the same notice comes again after a crash. */
   readonly noticeId: string;
@@ -206,23 +216,30 @@ export interface EscalateContext extends HookContext {
 /** An event that is on disk: ids, hashes and sizes, never a prompt, a task or a result. New types may be added. */
 export type CoordinationEvent = RunEvent;
 
+/** Rules on a contested write; `undefined` leaves it to others. */
 export type ArbitrateHook = (
   contest: HookContest,
   context: HookContext,
 ) => Later<ArbitrateAnswer | undefined>;
+/** Rules on a result. */
 export type VerifyHook = (result: HookResult, context: HookContext) => Later<VerifyAnswer>;
+/** Rules on a spawn or plan; `undefined` leaves it to others. */
 export type DecideHook = (decision: HookDecision, context: HookContext) => Later<DecideAnswer | undefined>;
+/** Brings a question to people, and answers now or later through `answer`. */
 export type EscalateHook = (
   question: HookQuestion,
   answer: AnswerQuestion,
   context: EscalateContext,
 ) => Later<EscalateAnswer | Nothing>;
+/** Is told of every event, ids and types only. */
 export type ObserveHook = (event: CoordinationEvent, context: ObserverContext) => unknown;
 
+/** A hook together with its settings. */
 export interface WithSettings<H> extends HookSettings {
   readonly run: H;
 }
 
+/** A `verify` hook together with its settings. */
 export interface VerifySettings extends WithSettings<VerifyHook> {
   /** Whose results are verified; absent: everybody's. */
   readonly agents?: readonly string[] | undefined;

@@ -2,6 +2,7 @@
 import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 
+/** A clock that a test moves. */
 export interface ManualClock {
   readonly now: () => number;
   /** Moves on, ending on the way what is due, and lets everything that follows from it happen. */
@@ -13,6 +14,7 @@ interface Wake {
   readonly run: () => void;
 }
 
+/** Creates a clock that stands still until a test moves it. */
 export function createManualClock(startMs: number): ManualClock & { readonly clock: Clock } {
   let nowMs = startMs;
   const wakes = new Set<Wake>();

@@ -27,6 +27,7 @@ interface Telling {
   readonly take: TakeAnswer;
 }
 
+/** Notifies people through a plugin. Never rejects. */
 export async function notifyPlugin(parts: ProblemParts, telling: Telling): Promise<NoticeOutcome> {
   const { plugin, notice } = telling;
   const hook = hookOf(plugin, "escalate", parts.clock.now());

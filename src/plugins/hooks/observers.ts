@@ -23,6 +23,7 @@ interface Watching {
   telling: Promise<void> | undefined;
 }
 
+/** All observers of a process. */
 export interface Observers {
   readonly observe: (events: readonly CoordinationEvent[]) => void;
   /** Resolves when everybody has been told everything. */
@@ -32,6 +33,7 @@ export interface Observers {
 /** Told in one turn of the event loop, where the observer answers at once. */
 const PER_TURN = 32;
 
+/** Creates the delivery of events to observers, each at its own speed. */
 export function createObservers(parts: ProblemParts): Observers {
   const watching = new Map<string, Watching>();
   return {

@@ -5,6 +5,7 @@
 import { HOOK_LIMITS } from "./hook-limits.ts";
 import type { ArbitrateAnswer, DecideAnswer, EscalateAnswer, VerifyAnswer } from "./hook-types.ts";
 
+/** A value that was read from an answer, or why it could not be. */
 export type Read<T> =
   { readonly kind: "read"; readonly value: T } | { readonly kind: "malformed"; readonly why: string };
 
@@ -14,6 +15,7 @@ const CRITERION = /^[A-Za-z0-9][A-Za-z0-9._:@/-]*$/;
 
 class Malformed extends Error {}
 
+/** Reads the answer of an `arbitrate` hook. */
 export function readRuling(answer: unknown): Read<ArbitrateAnswer | undefined> {
   return readOrReport(() => {
     if (answer === undefined) return undefined;
@@ -22,6 +24,7 @@ export function readRuling(answer: unknown): Read<ArbitrateAnswer | undefined> {
   });
 }
 
+/** Reads the answer of a `verify` hook. */
 export function readVerdict(answer: unknown): Read<VerifyAnswer> {
   return readOrReport(() => {
     const fields = fieldsOf(answer, ["verdict", "criteria", "confidence", "target"]);
@@ -36,6 +39,7 @@ export function readVerdict(answer: unknown): Read<VerifyAnswer> {
   });
 }
 
+/** Reads the answer of a `decide` hook. */
 export function readDecision(answer: unknown): Read<DecideAnswer | undefined> {
   return readOrReport(() => {
     if (answer === undefined) return undefined;
@@ -49,6 +53,7 @@ export function readDecision(answer: unknown): Read<DecideAnswer | undefined> {
   });
 }
 
+/** Reads what an `escalate` hook answered for people. */
 export function readPeoplesAnswer(value: unknown): Read<EscalateAnswer> {
   return readOrReport(() => {
     const fields = fieldsOf(value, ["answer", "text", "by"]);

@@ -4,10 +4,12 @@ import { awaitHookBack, type AskedHook } from "./asked-hooks.ts";
 import { reportProblem, type HookProblem, type ProblemParts } from "./hook-problem.ts";
 import type { Read } from "./read-answers.ts";
 
+/** What a hook answered, or the problem with it. */
 export type Outcome<T> =
   | { readonly kind: "answer"; readonly value: T }
   | { readonly kind: "problem"; readonly problem: HookProblem };
 
+/** How one hook is run, with the reading of its answer. */
 export interface Run<T> extends Pick<Asking, "given" | "signal"> {
   /** Also before the hook's own budget is over. */
   readonly deadlineAtMs?: number | undefined;

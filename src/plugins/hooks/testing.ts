@@ -56,6 +56,7 @@ export type {
 /** What the host ends an instance of a plugin for. */
 export type InstanceEnding = "reload" | "disable";
 
+/** Hooks of a plugin under test, asked as the coordination plugin does. */
 export interface HookHarness {
   /** For `registerCoordinationHooks`, as the newest instance of the plugin gets it. */
   readonly api: CoordinationHooksApi;
@@ -82,6 +83,7 @@ export interface HookHarness {
   close(): void;
 }
 
+/** How a test notifies a plugin. */
 export interface EscalateOptions {
   /** 0 for the first notice, 1 for the first reminder. */
   readonly notice?: number;
@@ -89,6 +91,7 @@ export interface EscalateOptions {
   readonly take?: (answer: PluginAnswer) => AnswerRefusal | undefined;
 }
 
+/** What became of a notice in a test, and the answers. */
 export interface Escalated {
   readonly outcome: NoticeOutcome;
   /** What was answered until now; later answers are added. */
@@ -100,6 +103,7 @@ const START_MS = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 /** How long the checks of one result take together where nobody configures it. */
 const VERIFY_MS = 120_000;
 
+/** Creates a harness for the hooks of one plugin. @example `const harness = createHookHarness();` */
 export function createHookHarness({
   pluginId = PLUGIN_ID,
 }: { readonly pluginId?: string } = {}): HookHarness {

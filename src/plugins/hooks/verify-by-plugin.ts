@@ -6,12 +6,14 @@ import { copyIsolated } from "./isolated-copy.ts";
 import { readVerdict } from "./read-answers.ts";
 import { runAsked } from "./run-asked.ts";
 
+/** A plugin that is to verify a result. */
 export interface AskedVerifier {
   readonly check: string;
   /** Absent where no such plugin verifies. */
   readonly asked: AskedHook | undefined;
 }
 
+/** Lets a plugin verify a result. Never rejects. */
 export async function verifyByPlugin(
   parts: ProblemParts,
   { result, deadlineAtMs, signal }: Pick<CheckRequest, "result" | "deadlineAtMs" | "signal">,

@@ -35,6 +35,10 @@ export const contestantSchema = z.object({
   /** It holds no claim any more: it changed the resource after the requester last saw it. */
   changedAtMs: epochMsSchema.optional(),
 });
+/**
+ * One that wants a resource: a step, the owner or somebody outside, with all that rules look at (QM2, conflict
+ * arbitration).
+ */
 export type Contestant = z.infer<typeof contestantSchema>;
 
 /** The strategy for a resource, and what chose it. */
@@ -42,6 +46,7 @@ export const appliedStrategySchema = z.object({
   strategy: conflictStrategySchema,
   from: z.enum(["high_risk", "operator", "plan", "default"]),
 });
+/** The strategy that a conflict was ruled by, and where it came from. */
 export type AppliedStrategy = z.infer<typeof appliedStrategySchema>;
 
 /** Why a three-way merge could not be made. */
@@ -54,6 +59,7 @@ export const mergeObstacleSchema = z.enum([
   "being_written",
   "does_not_apply",
 ]);
+/** Why two changes could not be merged. */
 export type MergeObstacle = z.infer<typeof mergeObstacleSchema>;
 
 /** What came of a three-way merge: versions only, no content. */
@@ -66,6 +72,7 @@ export const mergeEvidenceSchema = z.discriminatedUnion("kind", [
   }),
   z.object({ kind: z.literal("obstacle"), obstacle: mergeObstacleSchema }),
 ]);
+/** What a merge found on both sides, as hashes and sizes. */
 export type MergeEvidence = z.infer<typeof mergeEvidenceSchema>;
 
 /** What plugins say of a contested write, before the strategy: who, and for whom. Never their words. */
@@ -81,4 +88,5 @@ export const pluginRulingSchema = z.object({
   /** It gave no ruling, so that the requester does not get the resource. */
   failed: z.literal(true).optional(),
 });
+/** What a plugin ruled on a contest, with the plugin's id. */
 export type PluginRuling = z.infer<typeof pluginRulingSchema>;

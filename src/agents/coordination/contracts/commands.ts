@@ -62,12 +62,14 @@ interface OutcomeOf {
   readonly via: LearntVia;
 }
 
+/** Records that the host created the child of a step. */
 export interface AcknowledgeStep extends OutcomeOf {
   readonly type: "acknowledgeStep";
   readonly childSessionKey: SessionKey;
   readonly childRunId: string;
 }
 
+/** Records that an attempt completed, with its output. */
 export interface CompleteStep extends OutcomeOf {
   readonly type: "completeStep";
   readonly output?: ContentRef;
@@ -76,6 +78,7 @@ export interface CompleteStep extends OutcomeOf {
   readonly stated?: StatedConfidence;
 }
 
+/** Records that an attempt failed, or was cancelled. */
 export interface FailStep extends OutcomeOf {
   readonly type: "failStep";
   readonly error: StepError;
@@ -83,6 +86,7 @@ export interface FailStep extends OutcomeOf {
   readonly usage?: Usage;
 }
 
+/** Records that an attempt ran out of time. */
 export interface TimeOutStep extends OutcomeOf {
   readonly type: "timeOutStep";
 }
@@ -102,6 +106,7 @@ export interface DispatchStep {
   readonly message?: ContentRef;
 }
 
+/** Records what the agent of a step reported through its tool. */
 export interface ReportStep {
   readonly type: "reportStep";
   readonly stepId: StepId;
@@ -132,6 +137,7 @@ export interface RetryStep {
   readonly stepId?: StepId;
 }
 
+/** Cancels a coordination, or one of its steps. */
 export interface CancelCoordination {
   readonly type: "cancelCoordination";
   readonly by: Requester;
@@ -214,6 +220,7 @@ export interface ResourceRequest {
   readonly contest?: ResourceContest;
 }
 
+/** A contest for a resource, as the arbiter found it. */
 export interface ResourceContest extends AppliedStrategy {
   readonly cause: "overlap" | "stale_base";
   /** The requester is one of them. */

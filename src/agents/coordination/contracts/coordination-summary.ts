@@ -2,6 +2,7 @@ import type { ContentRef, ForkedFrom } from "./fact-fields.ts";
 import type { TerminalStatus } from "./facts.ts";
 import type { EpochMs, SessionKey, StepId } from "./ids.ts";
 
+/** The status of a coordination: running, or how it ended. */
 export type CoordinationStatus = "running" | TerminalStatus;
 
 /** What `list` shows of a coordination, kept beside the log so that listing folds nothing. */

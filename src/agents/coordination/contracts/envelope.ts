@@ -2,15 +2,21 @@ import { z } from "zod";
 import { coordinationIdSchema, epochMsSchema, sessionKeySchema, stepIdSchema } from "./ids.ts";
 import { BOUNDS } from "./bounds.ts";
 
+/** All priorities, the lowest first. */
 export const PRIORITIES = ["low", "normal", "high", "critical"] as const;
+/** The schema of a priority. */
 export const prioritySchema = z.enum(PRIORITIES);
+/** How urgent a step is beside others of its lane. */
 export type Priority = z.infer<typeof prioritySchema>;
 
+/** The schema of a delivery mode. */
 export const deliveryModeSchema = z.enum(["best_effort", "at_least_once"]);
+/** How often a step may be delivered: at most once, or again until it is acknowledged. */
 export type DeliveryMode = z.infer<typeof deliveryModeSchema>;
 
 /** QM2 2.3: control carries plan and control messages, data carries work and results, escalation people's questions. */
 export const laneSchema = z.enum(["control", "data", "escalation"]);
+/** The command-queue lane of a message: control, data or escalation. */
 export type Lane = z.infer<typeof laneSchema>;
 
 /** The target of a spawn whose child session the host has not created yet. */
@@ -41,4 +47,5 @@ export const coordinationEnvelopeSchema = z.strictObject({
     causalRef: traceRefSchema.optional(),
   }),
 });
+/** What every spawn carries: ids, lane, priority, deadline and trace (QM2, section 3). */
 export type CoordinationEnvelope = z.infer<typeof coordinationEnvelopeSchema>;

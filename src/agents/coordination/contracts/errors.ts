@@ -129,6 +129,7 @@ export const ERROR_CODES = {
   },
 } as const satisfies Record<string, ErrorCodeEntry>;
 
+/** The codes of all errors that users see; docs/errors.md says what to do about each. */
 export type ErrorCode = keyof typeof ERROR_CODES;
 
 /** The world failed. Branch on `code`, never on the text. */
@@ -158,6 +159,7 @@ export class InvariantViolation extends CoordinationError {
   }
 }
 
+/** Throws when the condition does not hold. @throws InvariantViolation naming the rule */
 export function assertInvariant(condition: boolean, rule: string): asserts condition {
   if (!condition) throw new InvariantViolation(rule);
 }
@@ -167,6 +169,7 @@ export function assertNever(value: never, description: string): never {
   throw new InvariantViolation(`unhandled ${description}: ${JSON.stringify(value)}`);
 }
 
+/** True for our own errors, also those of another copy of this module. */
 export function isCoordinationError(error: unknown): error is CoordinationError {
   return error instanceof Error && "code" in error && Object.hasOwn(ERROR_CODES, String(error.code));
 }

@@ -5,6 +5,7 @@ import { epochMsSchema, sessionKeySchema } from "./ids.ts";
 
 /** `approve` and `deny` rule on what is held; `answer` brings a text: a replacement for a result, or what an agent asked for. */
 export const answerKindSchema = z.enum(["approve", "deny", "answer"]);
+/** What a question may be answered with. */
 export type AnswerKind = z.infer<typeof answerKindSchema>;
 
 /** Where a question is told and where its answer came from: `chat`, `cli`, `gateway`, `host`, `webhook:NAME`, `plugin:ID`. */
@@ -13,6 +14,7 @@ export const channelSchema = z
   .min(1)
   .max(BOUNDS.nameCharsMax + "webhook:".length)
   .regex(/^(?:chat|cli|gateway|host|webhook:[a-z0-9][a-z0-9_-]*|plugin:[a-z0-9][a-z0-9._@/-]*)$/);
+/** Where people are notified: `chat`, `host`, `webhook:NAME` or `plugin:ID`. */
 export type Channel = z.infer<typeof channelSchema>;
 
 /** Who answered, as the channel vouches for it: never what a model wrote. */
@@ -23,10 +25,12 @@ export const answererSchema = z.object({
   /** The session in which the answer was given. */
   session: sessionKeySchema.optional(),
 });
+/** Who answered, as the channel knows them. */
 export type Answerer = z.infer<typeof answererSchema>;
 
 /** Telling somebody of an open question: at first, as a reminder, or somebody else when nobody answered. */
 export const noticeSchema = z.object({ channel: channelSchema, atMs: epochMsSchema });
+/** One notice of a question: the channel, and how many milliseconds after asking. */
 export type Notice = z.infer<typeof noticeSchema>;
 
 /** Why an answer did not count. */
@@ -39,6 +43,7 @@ export const answerRefusalSchema = z.enum([
   "same_session",
   "not_allowed",
 ]);
+/** Why an answer does not count. */
 export type AnswerRefusal = z.infer<typeof answerRefusalSchema>;
 
 /** What holds for every question of a coordination, from its opening on. */
@@ -51,6 +56,7 @@ export const questionPolicySchema = z.object({
     .optional(),
   requireDifferentApprover: z.literal(true).optional(),
 });
+/** How a question is asked: its channels, its deadline, and what counts when nobody answers. */
 export type QuestionPolicy = z.infer<typeof questionPolicySchema>;
 
 /** What an agent asks, as it is kept beside the log. */
@@ -60,4 +66,5 @@ export const questionTextSchema = z.object({
   /** Counts when nobody answers in time. */
   otherwise: z.string().max(BOUNDS.questionCharsMax).optional(),
 });
+/** The words of a question, which lie beside the log. */
 export type QuestionText = z.infer<typeof questionTextSchema>;

@@ -12,16 +12,22 @@ import {
 } from "./ids.ts";
 import { gateSchema } from "./verification.ts";
 
+/** The schema of a duration, in milliseconds. */
 export const durationMs = z.int().min(0).max(BOUNDS.durationMsMax);
+/** The schema of an attempt's number, from 1. */
 export const attemptSchema = z
   .int()
   .min(1)
   .max(BOUNDS.retryBudgetMax + 1 + BOUNDS.revisionsMax);
+/** The schema of a key or id that the host gave. */
 export const hostRef = z.string().min(1).max(BOUNDS.sessionKeyCharsMax);
+/** The schema of a name. */
 export const shortName = z.string().min(1).max(BOUNDS.nameCharsMax);
+/** The schema of a share in hundredths of a percent: 10,000 is all. */
 export const basisPoints = z.int().min(0).max(10_000);
 /** RFC 0039: no host may go below a half. */
 export const floorSchema = z.int().min(5_000).max(10_000);
+/** The schema of a question's id within its coordination. */
 export const escalationId = z.string().min(1).max(BOUNDS.idCharsMax);
 
 /** Names a text by its sha256; the text itself lies in the content table and may be deleted. Size in bytes. */
@@ -32,6 +38,7 @@ export const contentRefSchema = z.object({
     .regex(/^[0-9a-f]*$/),
   bytes: z.int().min(0),
 });
+/** Names a content beside the log by its sha256 and its size in bytes. */
 export type ContentRef = z.infer<typeof contentRefSchema>;
 
 /** A result was held: what let it through, and whether people replaced it. */
@@ -42,6 +49,7 @@ export const releasedSchema = z.enum(["verified", "approved", "replaced"]);
  * where it was held and then ruled on.
  */
 export const learntViaSchema = z.enum(["hook", "reconciled", "deadline", "runner", "gate"]);
+/** How an outcome was learnt: from the host's hook, by asking, or from the agent. */
 export type LearntVia = z.infer<typeof learntViaSchema>;
 
 /** Why a step failed. `message` is the host's sentence, cut to a bound. */
@@ -67,6 +75,7 @@ export const stepErrorSchema = z.object({
   ]),
   message: z.string().max(BOUNDS.errorMessageCharsMax),
 });
+/** Why an attempt failed: a code, and a message free of content. */
 export type StepError = z.infer<typeof stepErrorSchema>;
 
 /** A step error with the host's sentence cut to its bound: an event that breaks a bound could not be read again. */
@@ -79,6 +88,7 @@ export const inputProblemSchema = z.object({
   code: z.enum(["ENVELOPE_MALFORMED", "ENVELOPE_NOT_AUTHORITATIVE", "PARAMS_MALFORMED"]),
   path: z.string().max(BOUNDS.problemPathCharsMax),
 });
+/** Why the input of a step could not be filled. */
 export type InputProblem = z.infer<typeof inputProblemSchema>;
 
 /**
@@ -86,6 +96,7 @@ export type InputProblem = z.infer<typeof inputProblemSchema>;
  * turn of the owner's session, which is how a result is delivered.
  */
 export const runnerSchema = z.enum(["subagent", "acp", "acp_stdio", "owner"]);
+/** What runs a step: a host subagent, an ACP agent or the owner's session. */
 export type RunnerKind = z.infer<typeof runnerSchema>;
 
 /** What was used, as far as it is known. */
@@ -94,6 +105,7 @@ export const usageSchema = z.object({
   /** Millionths of a US dollar. */
   costMicroUsd: z.int().min(0).optional(),
 });
+/** Tokens and cost of an attempt, as far as the provider tells. */
 export type Usage = z.infer<typeof usageSchema>;
 
 /** A budget as it is enforced: integers only. */
@@ -103,6 +115,7 @@ export const spendingLimitSchema = z.object({
   costMicroUsd: z.int().min(1).optional(),
   wallMs: durationMs.optional(),
 });
+/** What a budget still allows. */
 export type SpendingLimit = z.infer<typeof spendingLimitSchema>;
 
 /** What a plan says about a step. A spawn that a model asked for has none of it. */
@@ -115,10 +128,12 @@ export const plannedSchema = z.object({
   criticalPathMs: z.int().min(0),
   budget: spendingLimitSchema.optional(),
 });
+/** What the plan says of a step: its dependencies, limits, gate and retries. */
 export type Planned = z.infer<typeof plannedSchema>;
 
 /** A decision to do work, with the confidence of whoever decided and what is demanded. */
 export const decisionSchema = z.object({ confidence: basisPoints.optional(), floor: floorSchema });
+/** The decision that waits for people. */
 export type HeldDecision = z.infer<typeof decisionSchema>;
 
 /** `sequence`: the first event of the source that a fork takes nothing from. */
@@ -128,6 +143,7 @@ export const forkedFromSchema = z.object({
   /** Of the policy that the plan was put under; absent where there was none. */
   policySha256: contentRefSchema.shape.sha256.optional(),
 });
+/** Where a fork comes from: the source, and the sequence number of the first event of its own. */
 export type ForkedFrom = z.infer<typeof forkedFromSchema>;
 
 /** A result that a step of a fork has from its source: it is completed with its admission, and is not run. */
@@ -138,6 +154,7 @@ export const carriedSchema = z.object({
   /** As in the source: what let it through there, and whether people replaced it. */
   released: releasedSchema.optional(),
 });
+/** A result that a fork took from its source. */
 export type Carried = z.infer<typeof carriedSchema>;
 
 /** What is fixed about a step from its admission on. */
@@ -170,6 +187,7 @@ export const stepAdmittedSchema = z.object({
   /** Only in a fork. */
   carried: carriedSchema.optional(),
 });
+/** All that is known of a step when it is admitted. */
 export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;
 
 /**
@@ -177,6 +195,7 @@ export type StepAdmitted = z.infer<typeof stepAdmittedSchema>;
  * child submitted the plan.
  */
 export const requesterSchema = z.enum(["operator", "agent", "task_flow", "parent"]);
+/** Who asked for a change of a coordination: an operator, a session or the host. */
 export type Requester = z.infer<typeof requesterSchema>;
 
 /** The question that a step waits for after its last attempt; `coordination.escalated` follows and asks it. */
@@ -185,6 +204,7 @@ export const askedSchema = z.object({
   answerByMs: epochMsSchema,
 });
 
+/** The fields that name an attempt of a step. */
 export const attemptOf = { stepId: stepIdSchema, attempt: attemptSchema };
 
 /** The child's own confidence; `unreadable` where it stated something that is no number from 0 to 1. */

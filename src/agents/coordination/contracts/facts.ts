@@ -355,7 +355,9 @@ export const FACT_PAYLOADS = {
   }),
 } as const;
 
+/** The types of facts, such as `step.completed`. */
 export type FactType = keyof typeof FACT_PAYLOADS;
+/** The payload of each type of fact (QM2, section 5). */
 export type FactPayloads = { [T in FactType]: z.infer<(typeof FACT_PAYLOADS)[T]> };
 
 /** The ten types that QM2 3.3 demands; the others are this host's own. */
@@ -372,4 +374,5 @@ export const QM2_EVENT_TYPES = [
   "coordination.terminal",
 ] as const satisfies readonly FactType[];
 
+/** How a coordination ended. */
 export type TerminalStatus = FactPayloads["coordination.terminal"]["status"];

@@ -9,10 +9,12 @@ export const coordinationIdSchema = z
   .min(1)
   .max(BOUNDS.coordinationIdCharsMax)
   .brand<"CoordinationId">();
+/** The id of a coordination; in OpenWOP the id of its run. */
 export type CoordinationId = z.infer<typeof coordinationIdSchema>;
 
 /** Names a step within one coordination. */
 export const stepIdSchema = declareId().brand<"StepId">();
+/** The id of a step, unique within its coordination. */
 export type StepId = z.infer<typeof stepIdSchema>;
 
 /** The step by which a plan's owner is told the result. Step ids of plans do not begin with `@`. */
@@ -26,14 +28,17 @@ export const OUTSIDE_STEP_ID = "@outside" as StepId;
 
 /** Names an event of the ledger, unique over all coordinations: `coordinationId:sequence`. */
 export const eventIdSchema = declareId().brand<"EventId">();
+/** The id of an event, unique in the ledger. */
 export type EventId = z.infer<typeof eventIdSchema>;
 
 /** An OpenClaw session key, such as `agent:main:main` or `agent:main:subagent:<uuid>`. */
 export const sessionKeySchema = z.string().min(1).max(BOUNDS.sessionKeyCharsMax).brand<"SessionKey">();
+/** The key by which the host knows a session. */
 export type SessionKey = z.infer<typeof sessionKeySchema>;
 
 /** An OpenClaw agent id, such as `main`. */
 export const agentIdSchema = z.string().min(1).max(BOUNDS.agentIdCharsMax).brand<"AgentId">();
+/** The id of an agent of the host. */
 export type AgentId = z.infer<typeof agentIdSchema>;
 
 /** `coordinationId:stepId:attempt` (QM2 3.4): a second dispatch with the same key is a replay, never new work. */
@@ -41,8 +46,10 @@ export type IdempotencyKey = string & { readonly __idempotencyKey: true };
 
 /** Milliseconds since 1970-01-01T00:00:00Z. */
 export const epochMsSchema = z.int().min(0).max(8_640_000_000_000_000).brand<"EpochMs">();
+/** A time in milliseconds since 1970, UTC. */
 export type EpochMs = z.infer<typeof epochMsSchema>;
 
+/** Creates the key that stays the same when an attempt is sent again. */
 export function createIdempotencyKey(
   coordinationId: CoordinationId,
   stepId: StepId,
@@ -51,6 +58,7 @@ export function createIdempotencyKey(
   return `${coordinationId}:${stepId}:${attempt}` as IdempotencyKey;
 }
 
+/** Creates the id of the event at a place of a log. */
 export function createEventId(coordinationId: CoordinationId, sequence: number): EventId {
   return `${coordinationId}:${sequence}` as EventId;
 }

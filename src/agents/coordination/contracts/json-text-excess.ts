@@ -11,6 +11,7 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 const COMMA = 0x2c;
 
+/** How deep a JSON text may be, and how many values it may hold. */
 export interface JsonTextBounds {
   /** Arrays and objects within each other. */
   readonly depthMax: number;

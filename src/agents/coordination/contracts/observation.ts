@@ -10,6 +10,7 @@ export type Observation =
   | ({ readonly kind: "running" } & ObservedChild)
   | ({ readonly kind: "ended" } & ObservedChild & ChildEnding);
 
+/** The child that the host created for a step. */
 export interface ObservedChild {
   readonly childSessionKey: SessionKey;
   readonly childRunId: string;

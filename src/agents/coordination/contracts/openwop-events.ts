@@ -132,5 +132,7 @@ export const OPENWOP_PAYLOADS = {
   }),
 } as const;
 
+/** The types of OpenWOP events in a coordination's log. */
 export type OpenWopType = keyof typeof OPENWOP_PAYLOADS;
+/** The payload of each type of OpenWOP event. */
 export type OpenWopPayloads = { [T in OpenWopType]: z.infer<(typeof OPENWOP_PAYLOADS)[T]> };

@@ -15,6 +15,7 @@ export const conflictStrategySchema = z.enum([
   "merge_if_safe",
   "manual_review",
 ]);
+/** How a contest is ruled: by priority, time, merge, a plugin or people. */
 export type ConflictStrategy = z.infer<typeof conflictStrategySchema>;
 
 /** The conflict rules of a coordination: a default strategy, exceptions by resource pattern, and what is high-risk. */
@@ -32,17 +33,20 @@ export const arbiterPolicySchema = z.strictObject({
     .refine((patterns) => lengthOf(patterns) <= BOUNDS.policyCharsMax)
     .optional(),
 });
+/** The strategies of a plan, by resource. */
 export type ArbiterPolicy = z.infer<typeof arbiterPolicySchema>;
 
 function lengthOf(patterns: readonly string[]): number {
   return patterns.reduce((chars, pattern) => chars + pattern.length, 0);
 }
 
+/** The schema of a plan's policy for failures. */
 export const failurePolicySchema = z.strictObject({
   retryBudget: z.int().min(0).max(BOUNDS.retryBudgetMax),
   timeoutPolicy: z.enum(["fail_fast", "continue_with_partial"]),
   escalationPolicy: z.enum(["none", "hitl"]),
 });
+/** What happens when steps of a plan fail. */
 export type FailurePolicy = z.infer<typeof failurePolicySchema>;
 
 const retrySchema = z.strictObject({
@@ -57,6 +61,7 @@ export const budgetSchema = z.strictObject({
   costUsd: z.number().positive().max(1_000_000).optional(),
   wallMs: durationMs.optional(),
 });
+/** What a plan or step may spend: tokens, cost, spawns and time. */
 export type Budget = z.infer<typeof budgetSchema>;
 
 /**
@@ -94,6 +99,7 @@ export const coordinationStepSchema = z.strictObject({
   confidence: z.number().min(0).max(1).optional(),
   budget: budgetSchema.optional(),
 });
+/** A step as its author wrote it. */
 export type CoordinationStep = z.infer<typeof coordinationStepSchema>;
 
 /** What holds for every step of a plan that does not say otherwise. */
@@ -104,6 +110,7 @@ export const stepDefaultsSchema = z.strictObject({
   deliveryMode: deliveryModeSchema.optional(),
   lane: laneSchema.optional(),
 });
+/** What steps of a plan have unless they say otherwise. */
 export type StepDefaults = z.infer<typeof stepDefaultsSchema>;
 
 /**
@@ -125,6 +132,7 @@ export const coordinationPlanSchema = z.strictObject({
   /** What the plan is to reach: one that is not met makes the end a give-up. */
   successCriteria: z.array(successCriterionSchema).max(BOUNDS.successCriteriaMax).optional(),
 });
+/** A plan as its author wrote it (docs/plans.md). */
 export type CoordinationPlan = z.infer<typeof coordinationPlanSchema>;
 
 /**

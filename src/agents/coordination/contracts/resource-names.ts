@@ -33,6 +33,7 @@ export function listResourceAndAbove(resource: string): string[] {
   return names;
 }
 
+/** True when the name is that of a file. */
 export function isFile(resource: string): boolean {
   return resource.startsWith(FILE);
 }

@@ -31,6 +31,7 @@ export type RunEvent = FactEvent | OpenWopEvent;
 
 /** What `decide` and `project` yield: an event before it has a place in the log. */
 export type FactDraft = { [T in FactType]: Draft<T, FactPayloads[T]> }[FactType];
+/** An event of OpenWOP that has no place in a log yet. */
 export type OpenWopDraft = { [T in OpenWopType]: Draft<T, OpenWopPayloads[T]> }[OpenWopType];
 interface Draft<T, P> {
   readonly type: T;
@@ -56,6 +57,7 @@ const eventEnvelopeSchema = z.object({
   payload: z.unknown(),
 });
 
+/** True when the event is a fact of ours, and not a projection of one. */
 export function isFact(event: RunEvent): event is FactEvent {
   return event.type in FACT_PAYLOADS;
 }

@@ -12,10 +12,12 @@ export interface ValidationProblem {
   readonly received: string;
 }
 
+/** A value that was read, or what is wrong with it. */
 export type Parsed<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly ValidationProblem[] };
 
+/** How long and how deep a value may be before it is looked at. */
 export interface ValueBounds {
   readonly charsMax: number;
   readonly depthMax: number;
@@ -23,11 +25,14 @@ export interface ValueBounds {
   readonly valuesMax?: number;
 }
 
+/** How large an envelope may be. */
 export const ENVELOPE_BOUNDS: ValueBounds = {
   charsMax: BOUNDS.envelopeCharsMax,
   depthMax: BOUNDS.envelopeDepthMax,
 };
+/** How large a plan may be. */
 export const PLAN_BOUNDS: ValueBounds = { charsMax: BOUNDS.planCharsMax, depthMax: BOUNDS.planDepthMax };
+/** How large an event may be. */
 export const EVENT_BOUNDS: ValueBounds = { charsMax: BOUNDS.eventCharsMax, depthMax: BOUNDS.eventDepthMax };
 
 /**
@@ -51,6 +56,7 @@ export function parseBounded<S extends z.ZodType>(
   });
 }
 
+/** Describes all problems in one sentence. */
 export function describeProblems(problems: readonly ValidationProblem[]): string {
   return problems
     .map((problem) => `${problem.path}: expected ${problem.expected}, got ${problem.received}`)

@@ -80,6 +80,7 @@ export const operatorCheckSchema = z.discriminatedUnion("kind", [
   modelCheck,
   commandCheck,
 ]);
+/** A check that the operator configured. */
 export type Check = z.output<typeof operatorCheckSchema>;
 
 /** What a step of a plan asks for. */
@@ -99,6 +100,7 @@ export const stepVerifySchema = z.strictObject({
   /** From 0 to 1. */
   confidenceThreshold: z.number().min(0).max(1).optional(),
 });
+/** What a step of a plan says of the verification of its result. */
 export type StepVerify = z.output<typeof stepVerifySchema>;
 
 const basisPoints = z.int().min(0).max(10_000);
@@ -119,9 +121,12 @@ export const gateSchema = z.object({
   /** An agent may rule on its own results. */
   allowSelf: z.boolean().optional(),
 });
+/** Everything that holds a result: checks, a confidence floor, and how strictly its text is withheld. */
 export type Gate = z.infer<typeof gateSchema>;
 
+/** The schema of a verdict. */
 export const verdictSchema = z.enum(["pass", "fail", "revise"]);
+/** What a check ruled: `pass`, `fail`, or `revise` with what to do better. */
 export type Verdict = z.infer<typeof verdictSchema>;
 
 /** What one check found, free of content. */
@@ -140,6 +145,7 @@ export const findingSchema = z.object({
   /** Whoever ruled is whoever did the work. */
   self: z.literal(true).optional(),
 });
+/** A verdict with its check, its agent and the criteria. */
 export type Finding = z.infer<typeof findingSchema>;
 
 /** Why a check has no verdict. Nothing passes without one (G1). */
@@ -152,6 +158,7 @@ export const verificationFailureSchema = z.enum([
   "malformed",
   "self_not_allowed",
 ]);
+/** Why a check gave no verdict. */
 export type VerificationFailure = z.infer<typeof verificationFailureSchema>;
 
 /** One thing that a plan is to reach. */
@@ -160,10 +167,12 @@ export const successCriterionSchema = z.strictObject({
   /** As `{{steps.ID.outputs.PATH}}`: met where that is `true`. Absent: met where all steps completed. */
   when: z.string().min(1).max(BOUNDS.resourceCharsMax).optional(),
 });
+/** A criterion that a plan is to meet, and the output that shows it. */
 export type SuccessCriterion = z.infer<typeof successCriterionSchema>;
 
 /** How far a plan reached it (RFC 0090, section C). */
 export const criterionMetSchema = z.object({ key: criterionKeySchema, met: z.boolean() });
+/** Whether a criterion was met. */
 export type CriterionMet = z.infer<typeof criterionMetSchema>;
 
 /** The form of what a verifier answers (`ports/verifier.ts`), which another plugin may have made. */

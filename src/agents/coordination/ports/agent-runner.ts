@@ -26,6 +26,7 @@ export interface Order extends Attempt {
   readonly traceparent: string;
 }
 
+/** What starting an attempt came to. */
 export type Start =
   /** The agent is at work, or has ended already. */
   | { readonly kind: "started"; readonly child: ObservedChild; readonly ending?: ChildEnding }

@@ -12,6 +12,7 @@ export interface Health {
   readonly uncoordinatedSpawns: number;
 }
 
+/** Where the plugin reports whether it is well. */
 export interface HealthSink {
   /** Never throws: health is told as well as can be. */
   write(health: Health): void;

@@ -35,6 +35,7 @@ export interface ChannelNotice {
   readonly signal: AbortSignal;
 }
 
+/** What became of a notice. */
 export type NoticeOutcome =
   | { readonly kind: "delivered"; readonly tries: number }
   /** Given up; nothing more is tried for this notice. `message` is free of secrets. */

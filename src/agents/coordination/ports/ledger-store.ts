@@ -42,6 +42,7 @@ export interface LedgerStore extends ClaimIndex {
   close(): Promise<void>;
 }
 
+/** What one append writes: the events of one run, with everything that belongs to them, in one transaction. */
 export interface AppendRequest {
   readonly runId: CoordinationId;
   readonly events: readonly RunEvent[];
@@ -54,6 +55,7 @@ export interface AppendRequest {
   readonly claims?: readonly ClaimChange[];
 }
 
+/** Which runs a listing returns. */
 export interface ListQuery {
   readonly limit: number;
   readonly status?: "running" | "ended";
@@ -63,6 +65,7 @@ export interface ListQuery {
   readonly after?: RunEntry;
 }
 
+/** A run of the ledger as a listing shows it. */
 export interface RunEntry {
   readonly runId: CoordinationId;
   /** The position of the run's first event among all runs. */
@@ -72,6 +75,7 @@ export interface RunEntry {
   readonly summary: Summary;
 }
 
+/** The run and step that a reference names. */
 export interface Found {
   readonly runId: CoordinationId;
   readonly stepId?: Reference["stepId"];
@@ -96,6 +100,7 @@ export interface StoredProblem {
   readonly sequence?: number;
 }
 
+/** An event that is missing, changed or cannot be read. */
 export interface EventDamage {
   readonly sequence: number;
   readonly problem: Extract<StoredProblem["kind"], "event_missing" | "event_changed" | "event_unreadable">;

@@ -1,5 +1,6 @@
 import type { AgentId } from "../contracts/ids.ts";
 
+/** A question to a model that belongs to no conversation. */
 export interface ModelRequest {
   /** Whose model is asked. It is no turn of that agent: it has no tools, no history and no session. */
   readonly agentId: AgentId;

@@ -43,6 +43,7 @@ export interface OutboundUnknown {
   readonly errorCode?: string;
 }
 
+/** A call that failed: it was refused, or nobody knows what became of it. */
 export type OutboundFailure = OutboundRefusal | OutboundUnknown;
 
 /** W3C trace context of the run that calls. */
@@ -55,6 +56,7 @@ export interface TraceContext {
 export type CallingRun = Required<Pick<ParentRun, "runId" | "hostId" | "cause" | "wellKnownUrl">> &
   Pick<ParentRun, "eventId" | "depth">;
 
+/** Another host that offers OpenWOP. */
 export interface PeerHost {
   readonly kind: "host";
   /** As it names itself in `crossHostCausation`; else the origin of its URL. */
@@ -62,6 +64,7 @@ export interface PeerHost {
   readonly wellKnownUrl: string;
 }
 
+/** What starts a run on another host. */
 export interface PeerRunRequest extends TraceContext {
   readonly workflowId: string;
   readonly inputs: Readonly<Record<string, unknown>>;
@@ -72,12 +75,14 @@ export interface PeerRunRequest extends TraceContext {
   readonly signal: AbortSignal;
 }
 
+/** The run that another host created. */
 export interface PeerRunCreated {
   readonly kind: "created";
   readonly runId: string;
   readonly status: WorkflowStatus;
 }
 
+/** The state of a run on another host. */
 export interface PeerRunSnapshot {
   readonly kind: "snapshot";
   readonly runId: string;
@@ -115,6 +120,7 @@ export interface PeerHosts {
   ): Promise<{ readonly kind: "cancelling"; readonly status: WorkflowStatus } | OutboundFailure>;
 }
 
+/** A call of a tool over MCP. */
 export interface McpCall extends TraceContext {
   /** The MCP endpoint itself. */
   readonly url: string;
@@ -126,6 +132,7 @@ export interface McpCall extends TraceContext {
   readonly signal: AbortSignal;
 }
 
+/** What a tool answered over MCP. */
 export interface McpAnswer {
   readonly kind: "answered";
   /** False where the tool itself says that it failed; `content` says why. */
@@ -137,6 +144,7 @@ export interface McpAnswer {
   readonly structured?: Readonly<Record<string, unknown>>;
 }
 
+/** A message to an agent over A2A. */
 export interface A2aCall extends TraceContext {
   /** Root of the agent, below which its card is, or the card's own URL. */
   readonly url: string;
@@ -149,6 +157,7 @@ export interface A2aCall extends TraceContext {
   readonly signal: AbortSignal;
 }
 
+/** What an agent answered over A2A. */
 export interface A2aAnswer {
   readonly kind: "answered";
   /** False where the agent's task failed, was rejected, or was cancelled. */
@@ -162,12 +171,14 @@ export interface A2aAnswer {
   readonly taskId?: string;
 }
 
+/** A tool that an MCP server offers. */
 export interface McpTool {
   readonly name: string;
   readonly description?: string;
   readonly inputSchema: Readonly<Record<string, unknown>>;
 }
 
+/** All tools that an MCP server offers. */
 export interface McpTools {
   readonly kind: "listed";
   readonly tools: readonly McpTool[];
@@ -191,6 +202,7 @@ export interface ChatTool {
   readonly parameters: Readonly<Record<string, unknown>>;
 }
 
+/** A call that a model asked for, or that came back. */
 export interface ChatToolCall {
   /** Correlates the call with what came back. */
   readonly callId: string;
@@ -198,6 +210,7 @@ export interface ChatToolCall {
   readonly args: Readonly<Record<string, unknown>>;
 }
 
+/** A message of a conversation with a model. */
 export type ChatMessage =
   | {
       readonly role: "user" | "assistant";
@@ -214,6 +227,7 @@ export interface ChatCallAsked {
   readonly args?: Readonly<Record<string, unknown>>;
 }
 
+/** A request to a model, with its conversation and tools. */
 export interface ChatRequest {
   /** Whose model is asked; `model` names another one. */
   readonly agentId?: string;
@@ -233,13 +247,16 @@ export interface ChatRequest {
   readonly signal: AbortSignal;
 }
 
+/** The tokens of a request and its answer. */
 export interface ChatUsage {
   readonly inputTokens?: number;
   readonly outputTokens?: number;
 }
 
+/** Why a model stopped. */
 export type ChatFinish = "stop" | "length" | "content-filter" | "tool-calls" | "other";
 
+/** What a model answered. */
 export interface ChatAnswer {
   readonly kind: "answered";
   /** Empty where the model refused. */

@@ -13,6 +13,7 @@ export interface ResourceFiles {
   look(resource: string): Promise<FileLook>;
 }
 
+/** What is at a path: nothing, a folder, a text, or something that cannot be read. */
 export type FileLook =
   | { readonly kind: "absent"; readonly version: string }
   | { readonly kind: "folder"; readonly version: string }

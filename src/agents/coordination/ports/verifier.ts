@@ -31,6 +31,7 @@ export interface CheckRequest {
   readonly signal: AbortSignal;
 }
 
+/** What a check answered: a verdict, or why there is none. */
 export type CheckAnswer =
   | {
       readonly kind: "verdict";

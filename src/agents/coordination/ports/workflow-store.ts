@@ -41,6 +41,7 @@ export interface WorkflowStore {
   readonly drivers: DriverTable;
 }
 
+/** What one append writes to a workflow run's log, with everything that belongs to it, in one transaction. */
 export interface WorkflowAppend {
   readonly runId: CoordinationId;
   /** Their first sequence is the length of the run's log. */
@@ -54,6 +55,7 @@ export interface WorkflowAppend {
   readonly workspace?: readonly WorkspaceWrite[];
 }
 
+/** A workflow run as a listing shows it. */
 export interface WorkflowEntry {
   readonly runId: CoordinationId;
   readonly ordinal: number;
@@ -63,6 +65,7 @@ export interface WorkflowEntry {
   readonly origin?: RunOrigin;
 }
 
+/** A definition that a tenant registered, or that a run follows. */
 export interface StoredDefinition {
   readonly sha256: string;
   /** Absent: not registered by a tenant, only kept for the runs that follow it. */
@@ -88,6 +91,7 @@ export interface MemoryEntry {
   readonly expiresAt?: string;
 }
 
+/** A note that is written together with its event. */
 export interface MemoryWrite {
   readonly at: MemoryScope;
   readonly entry: MemoryEntry;
@@ -117,6 +121,7 @@ export interface MemoryJournal {
   deleteExpired(before: EpochMs, limit: number): Promise<number>;
 }
 
+/** Which notes a query returns. */
 export interface MemoryQuery {
   readonly now: EpochMs;
   readonly limit: number;
@@ -139,6 +144,7 @@ export interface RequestLog {
   deleteBefore(time: EpochMs, limit: number): Promise<number>;
 }
 
+/** Names a keyed request of a tenant (OpenWOP, idempotency.md). */
 export interface RequestKey {
   readonly tenant: string;
   /** Method and route, such as `POST /v1/runs`. */
@@ -146,6 +152,7 @@ export interface RequestKey {
   readonly key: string;
 }
 
+/** A keyed request that is about to be worked on. */
 export interface KeyedRequest extends RequestKey {
   /** sha256 over what is asked. */
   readonly digest: string;
@@ -156,12 +163,14 @@ export interface KeyedRequest extends RequestKey {
   readonly leaseUntilMs: EpochMs;
 }
 
+/** The answer that a keyed request got. */
 export interface KeptAnswer {
   readonly status: number;
   /** JSON. */
   readonly body: string;
 }
 
+/** What beginning a keyed request came to: it is new, answered, or under way. */
 export type Begun =
   /** `runId` is that of the first try, where one died. */
   | { readonly kind: "new"; readonly runId: CoordinationId }
@@ -178,6 +187,7 @@ export interface DriverTable {
   remove(id: string): Promise<void>;
 }
 
+/** A process that drives runs. */
 export interface Driver {
   /** Unique, also over restarts. */
   readonly id: string;

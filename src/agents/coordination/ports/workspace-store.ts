@@ -19,6 +19,7 @@ export interface WorkspaceEntry {
   readonly updatedAt: string;
 }
 
+/** A version of a file in a workspace. */
 export type WorkspaceVersion =
   /** `content` is absent where it is not kept any more: so many newer versions are there. */
   | (WorkspaceEntry & { readonly kind: "file"; readonly content?: string })
@@ -41,6 +42,7 @@ export interface WorkspaceStore {
   write(change: WorkspaceChange): Promise<WorkspaceWritten>;
 }
 
+/** Which files a listing returns. */
 export interface WorkspaceListing {
   readonly asOf?: WorkspaceAsOf;
   readonly withRemoved?: boolean;
@@ -48,15 +50,18 @@ export interface WorkspaceListing {
   readonly scanMax?: number;
 }
 
+/** A file of a listing, or that it was removed. */
 export type WorkspaceListed =
   | (WorkspaceEntry & { readonly kind: "file" })
   | { readonly kind: "removed"; readonly path: string; readonly version: number };
 
+/** A change of a file, with the versions that it may replace. */
 export type WorkspaceChange = WorkspaceUpdate & {
   /** What must be there, as one of these tags or anything at all; absent: whatever is. */
   readonly ifMatch?: readonly string[] | "any";
 };
 
+/** What came of a change of a file. */
 export type WorkspaceWritten =
   | { readonly kind: "written"; readonly entry: WorkspaceEntry }
   | { readonly kind: "removed"; readonly version: number }

@@ -39,6 +39,7 @@ const lanesSchema = z.strictObject({
     .optional()
     .describe("How many spawns of one session may be open at once."),
 });
+/** Settings of the lanes: how many spawns run at once, and how many wait. */
 export type LanesConfig = z.output<typeof lanesSchema>;
 
 /** A program that speaks the Agent Client Protocol over stdio. Only an operator can name one. */
@@ -55,6 +56,7 @@ const acpAgentSchema = z.strictObject({
     .default("deny")
     .describe("What the agent is answered when it asks for permission."),
 });
+/** Settings of one ACP agent: its program, arguments and bounds. */
 export type AcpAgentConfig = z.output<typeof acpAgentSchema>;
 
 const declareResourceNames = (purpose: string) =>
@@ -78,6 +80,7 @@ const watchedToolSchema = z.strictObject({
       "The parameter that holds the folder which relative paths are in. Absent: the agent's workspace.",
     ),
 });
+/** A tool of another plugin whose calls change resources. */
 export type WatchedTool = z.output<typeof watchedToolSchema>;
 
 /** Tools of the host whose calls are read as they are; an entry of `tools` has no effect on them. */
@@ -153,6 +156,7 @@ const conflictsSchema = arbiterPolicySchema.extend({
     .default([])
     .describe("What shell commands change; the first entry that fits a command counts."),
 });
+/** Settings of arbitration. */
 export type ConflictsConfig = z.output<typeof conflictsSchema>;
 
 /** `plugins.entries.coordination.config.coordination.phase1`. */
@@ -210,6 +214,7 @@ export const pluginConfigSchema = z.strictObject({
   coordination: z.strictObject({ phase1: phase1Schema.prefault({}) }).prefault({}),
 });
 
+/** The whole configuration below `coordination.phase1`. */
 export type Phase1Config = z.output<typeof phase1Schema>;
 
 /** @throws CoordinationError `CONFIG_INVALID` */

@@ -18,6 +18,7 @@ const agentGateSchema = z.strictObject({
   requireConfidence: z.boolean().optional().describe("In place of `requireConfidence`, for this agent."),
 });
 
+/** The schema of the settings below `gates`. */
 export const gatesSchema = z
   .strictObject({
     enabled: z
@@ -75,6 +76,7 @@ export const gatesSchema = z
             message: "a key of gates.verifiers",
           });
   });
+/** Settings of gates. */
 export type GatesConfig = z.output<typeof gatesSchema>;
 
 /** A signed request to an address of the operator's. */
@@ -95,8 +97,10 @@ const webhookSchema = z.strictObject({
   triesMax: z.int().min(1).max(20).default(6).describe("How often it is tried before it is given up."),
   answers: z.boolean().default(true).describe("Whether answers signed with this secret count."),
 });
+/** A webhook that people are notified through. */
 export type WebhookConfig = z.output<typeof webhookSchema>;
 
+/** The schema of the settings below `escalations`. */
 export const escalationsSchema = z
   .strictObject({
     notify: z
@@ -154,4 +158,5 @@ export const escalationsSchema = z
           message: "a name of escalations.webhooks",
         });
   });
+/** Settings of questions to people. */
 export type EscalationsConfig = z.output<typeof escalationsSchema>;

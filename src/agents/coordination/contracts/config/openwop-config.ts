@@ -3,7 +3,9 @@ import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
 import { WORKFLOW_BOUNDS } from "../workflows/workflow-bounds.ts";
 
+/** A day, in milliseconds. */
 export const DAY_MS = 24 * 3_600_000;
+/** The longest time, in days, for which ended runs are kept to be replayed. */
 export const REPLAY_RETENTION_DAYS_MAX = 3_650;
 
 const TOKEN_CHARS_MIN = 16;
@@ -40,6 +42,7 @@ const tokenSchema = z.strictObject({
     .optional()
     .describe("What its holder's agents may use tools for that ask for it (`toolScopes`). Absent: nothing."),
 });
+/** A bearer token with its tenant, principal and scopes. */
 export type OpenWopToken = z.output<typeof tokenSchema>;
 
 const MENTION_WAIT_SECONDS_MAX = 600;
@@ -71,8 +74,10 @@ const mentionsSchema = z.strictObject({
       "How long a chat waits for the agent's answer before it is told that the agent is still at work.",
     ),
 });
+/** Settings of mentioning agents in chats. */
 export type MentionsConfig = z.output<typeof mentionsSchema>;
 
+/** The schema of the settings below `openwop`. */
 export const openWopSchema = z
   .strictObject({
     enabled: z
@@ -180,4 +185,5 @@ export const openWopSchema = z
           "at least one token where openwop.enabled is true, because nobody could be let in without one",
       });
   });
+/** Settings of the OpenWOP service in the gateway. */
 export type OpenWopConfig = z.output<typeof openWopSchema>;

@@ -29,6 +29,7 @@ const policyFileSchema = z.strictObject({
     .optional(),
 });
 
+/** How large and how deep a policy file may be. */
 export const POLICY_BOUNDS: ValueBounds = {
   charsMax: BOUNDS.configCharsMax,
   depthMax: BOUNDS.configDepthMax,

@@ -15,6 +15,7 @@ const confidence = share.optional();
 
 /** How an agent of a manifest came to be invoked (RFC 0077). */
 export const agentSourceSchema = z.enum(["workflow-node", "run-api", "chat-mention"]);
+/** How an agent came to be run. */
 export type AgentSource = z.infer<typeof agentSourceSchema>;
 
 /** A tool that an agent may call in one invocation: what it is to the agent, and how this host reaches it. */
@@ -31,6 +32,7 @@ const boundToolSchema = z.strictObject({
   server: name.optional(),
   tool: name.optional(),
 });
+/** A tool as it is bound to an agent's run. */
 export type BoundTool = z.infer<typeof boundToolSchema>;
 
 /** A call that a model asked for. One with a `problem` is not made. */
@@ -44,6 +46,7 @@ const askedCallSchema = z.strictObject({
   argsHash: z.string().length(64),
   problem: z.enum(["forbidden", "malformed", "over-limit"]).optional(),
 });
+/** A call that the model asked for. */
 export type AskedCall = z.infer<typeof askedCallSchema>;
 
 /** By type; `workflow-events.ts` has them among the others. */

@@ -65,6 +65,7 @@ export const promptRefSchema = z.union([
   }),
 ]);
 
+/** What a manifest may ask of a model (OpenWOP RFC 0003). */
 export const MODEL_CLASSES = [
   "reasoning",
   "writing",
@@ -73,6 +74,7 @@ export const MODEL_CLASSES = [
   "classification",
   "general",
 ] as const;
+/** One of the model classes. */
 export type ModelClass = (typeof MODEL_CLASSES)[number];
 
 const promptOverrides = z.strictObject({
@@ -82,6 +84,7 @@ const promptOverrides = z.strictObject({
   "schema-hint": promptRefSchema.optional(),
 });
 
+/** The schema of an agent's manifest (OpenWOP RFC 0003). */
 export const agentManifestSchema = z
   .strictObject({
     agentId: declareText(3, 256).regex(AGENT_ID),
@@ -117,6 +120,7 @@ export const agentManifestSchema = z
       error: "exactly one of systemPrompt and systemPromptRef",
     },
   );
+/** An agent's manifest. */
 export type AgentManifest = z.infer<typeof agentManifestSchema>;
 
 const record = z.record(z.string(), z.unknown());
@@ -131,16 +135,19 @@ export const installedAgentSchema = z.strictObject({
   packName: z.string().min(1),
   packVersion: z.string().min(1),
 });
+/** A manifest with its prompt, schemas and pack, as the host installed it. */
 export type InstalledAgent = z.infer<typeof installedAgentSchema>;
 
 const BOUNDS = { charsMax: AGENT_BOUNDS.manifestCharsMax, depthMax: AGENT_BOUNDS.depthMax };
 
+/** Reads a manifest from a value of unknown shape. */
 export function readAgentManifest(value: unknown): Parsed<AgentManifest> {
   return parseBounded(agentManifestSchema, value, BOUNDS);
 }
 
 const STORED = { charsMax: 4 * AGENT_BOUNDS.manifestCharsMax, depthMax: 2 * AGENT_BOUNDS.depthMax };
 
+/** Reads an installed agent from a value of unknown shape. */
 export function readInstalledAgent(value: unknown): Parsed<InstalledAgent> {
   return parseBounded(installedAgentSchema, value, STORED);
 }

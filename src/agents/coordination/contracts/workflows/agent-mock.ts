@@ -34,9 +34,12 @@ const mockSchema = z.object({
   /** A host's deterministic floor may be asked without looking at the task. */
   validateHandoff: z.boolean().default(true),
 });
+/** The script of an agent that no live model plays. */
 export type AgentMock = z.output<typeof mockSchema>;
+/** A tool of a mock agent, which does nothing. */
 export type MockTool = AgentMock["tools"][number];
 
+/** Reads the script of a mock agent; `undefined` when the value is none. */
 export function readAgentMock(value: unknown): AgentMock | undefined {
   const parsed = mockSchema.safeParse(value);
   return parsed.success ? parsed.data : undefined;

@@ -32,6 +32,7 @@ const scriptedVerdictSchema = z.union([
   z.object({ verdict: verdictSchema, criteria: keys.optional(), confidence: share.optional() }),
 ]);
 
+/** A verdict that a test wrote for the verifier of a child. */
 export interface ScriptedVerdict {
   readonly verdict: Verdict;
   readonly criteria?: readonly string[] | undefined;
@@ -73,6 +74,7 @@ const verifierSchema = z
       mockVerdicts !== undefined || criteria.every((key) => criterionKeySchema.safeParse(key).success),
     "a critic's criteria are named by letters, digits and ._:@/-",
   );
+/** Who verifies the outputs of a child, and by which checks. */
 export type VerifierConfig = z.output<typeof verifierSchema>;
 
 const attestationSchema = z.object({
@@ -83,6 +85,7 @@ const attestationSchema = z.object({
   principalScope: z.array(name).max(BOUNDS.criteriaMax).optional(),
   approvalTimeoutMs: waitMs.optional(),
 });
+/** Whether the outputs of a child are signed for, and by whom. */
 export type AttestationConfig = z.output<typeof attestationSchema>;
 
 /** What stands between a completed child and its outputs in the parent. */
@@ -96,6 +99,7 @@ const gateSchema = z.object({
   outputAttestation: attestationSchema.optional(),
 });
 
+/** The gate of a child as it was read, or what is wrong with it. */
 export type GateReading =
   | { readonly ok: true; readonly gate: ChildGate | undefined }
   /** A gate that was misunderstood would open too early. */

@@ -3,11 +3,14 @@ import { z } from "zod";
 import { coordinationIdSchema, createEventId, type CoordinationId, type EventId } from "../ids.ts";
 import { WORKFLOW_BOUNDS } from "./workflow-bounds.ts";
 
+/** The schema of a fork's mode. */
 export const forkModeSchema = z.enum(["replay", "branch"]);
+/** How a run was forked: to replay its source, or to branch off. */
 export type ForkMode = z.infer<typeof forkModeSchema>;
 
 const sequence = z.int().min(0);
 
+/** The schema of a fork's origin. */
 export const runOriginSchema = z.strictObject({
   mode: forkModeSchema,
   sourceRunId: coordinationIdSchema,
@@ -27,6 +30,7 @@ export const runOriginSchema = z.strictObject({
   configurable: z.record(z.string(), z.unknown()).optional(),
 });
 
+/** Where a forked run comes from (OpenWOP, replay and fork). */
 export type RunOrigin = z.infer<typeof runOriginSchema>;
 
 /** The id of the event at a place in a run's log, which is its source's for what was taken from there. */

@@ -20,6 +20,7 @@ const portValue = z.discriminatedUnion("type", [
   }),
   z.object({ type: z.literal("variable"), variableName: name, optional: z.boolean().optional() }),
 ]);
+/** The value of a port: a constant, or where it comes from. */
 export type PortValue = z.infer<typeof portValue>;
 
 const agentRef = z.looseObject({ agentId: z.string().min(3).max(WORKFLOW_BOUNDS.nameCharsMax) });
@@ -38,6 +39,7 @@ const node = z.looseObject({
   agent: agentRef.optional(),
   outputRole: z.enum(["primary", "secondary"]).optional(),
 });
+/** A node of a workflow definition. */
 export type WorkflowNode = z.infer<typeof node>;
 
 const edgeCondition = z.looseObject({
@@ -46,6 +48,7 @@ const edgeCondition = z.looseObject({
   right: z.unknown().optional(),
   expression: z.string().optional(),
 });
+/** When an edge is followed. */
 export type EdgeCondition = z.infer<typeof edgeCondition>;
 
 const edge = z.looseObject({
@@ -57,6 +60,7 @@ const edge = z.looseObject({
   condition: edgeCondition.optional(),
   triggerRule: z.enum(["all_success", "any_success", "all_complete", "none_failed", "any_failed"]).optional(),
 });
+/** An edge of a workflow definition. */
 export type WorkflowEdge = z.infer<typeof edge>;
 
 const variable = z.looseObject({
@@ -66,8 +70,10 @@ const variable = z.looseObject({
   defaultValue: z.unknown().optional(),
   sensitive: z.boolean().optional(),
 });
+/** A variable of a workflow definition. */
 export type WorkflowVariable = z.infer<typeof variable>;
 
+/** The schema of a workflow definition (OpenWOP, workflow-definition.schema.json). */
 export const workflowDefinitionSchema = z.looseObject({
   id: z
     .string()
@@ -91,8 +97,10 @@ export const workflowDefinitionSchema = z.looseObject({
     })
     .default({}),
 });
+/** A workflow as its author wrote it. */
 export type WorkflowDefinition = z.infer<typeof workflowDefinitionSchema>;
 
+/** Reads a workflow definition from a value of unknown shape. */
 export function readWorkflowDefinition(value: unknown): Parsed<WorkflowDefinition> {
   return parseBounded(workflowDefinitionSchema, value, {
     charsMax: WORKFLOW_BOUNDS.definitionCharsMax,

@@ -19,6 +19,7 @@ import {
   text,
 } from "./workflow-fields.ts";
 
+/** The schema of what made a run the child of another one. */
 export const ancestryCauseSchema = z.enum([
   "mcp-tool-call",
   "a2a-message",
@@ -38,8 +39,10 @@ export const parentRunSchema = z.object({
   /** Runs around it, where another host says so. */
   depth: count.optional(),
 });
+/** The run that a child was started by, perhaps of another host. */
 export type ParentRun = z.infer<typeof parentRunSchema>;
 
+/** The schema of an interrupt's kind. */
 export const interruptKindSchema = z.enum([
   "approval",
   "clarification",
@@ -47,9 +50,12 @@ export const interruptKindSchema = z.enum([
   "custom",
   "low-confidence",
 ]);
+/** What kind of answer an interrupt waits for (OpenWOP, interrupt.md). */
 export type InterruptKind = z.infer<typeof interruptKindSchema>;
 
+/** The schema of how a run is paused. */
 export const drainPolicySchema = z.enum(["immediate", "drain-current-node"]);
+/** Whether work under way is stopped at a pause or let end. */
 export type DrainPolicy = z.infer<typeof drainPolicySchema>;
 
 const confidence = share.optional();
@@ -68,6 +74,7 @@ export const decisionSchema = z.discriminatedUnion("kind", [
     successCriteria: z.array(z.strictObject({ key: name, met: z.boolean() })).optional(),
   }),
 ]);
+/** What a supervisor decided (OpenWOP RFC 0006). */
 export type OrchestratorDecision = z.infer<typeof decisionSchema>;
 
 /** The payload schema of every event of a workflow run, by type. */
@@ -251,7 +258,9 @@ export const WORKFLOW_PAYLOADS = {
   }),
 } as const;
 
+/** The types of events in a workflow run's log. */
 export type WorkflowEventType = keyof typeof WORKFLOW_PAYLOADS;
+/** The payload of each type of event in a workflow run's log. */
 export type WorkflowPayloads = { [T in WorkflowEventType]: z.infer<(typeof WORKFLOW_PAYLOADS)[T]> };
 
 /** The error code of a node whose model, or its provider, refused to answer. */

@@ -14,6 +14,7 @@ export const WORKFLOW_STATUSES = [
   "cancelling",
   "cancelled",
 ] as const;
+/** The status of a workflow run, as the protocol names it. */
 export type WorkflowStatus = (typeof WORKFLOW_STATUSES)[number];
 
 /** What is kept beside the log of a workflow run, so that finding one folds nothing. */
@@ -28,6 +29,7 @@ export interface WorkflowSummary {
   readonly parent?: ParentRun;
 }
 
+/** True when a run of this status has ended. */
 export function hasRunEnded(status: WorkflowStatus): boolean {
   return status === "completed" || status === "failed" || status === "cancelled";
 }

@@ -20,11 +20,13 @@ export interface WorkspaceScope {
   readonly scope: string;
 }
 
+/** The content of a file in a workspace. */
 export interface WorkspaceContent {
   readonly contentType: string;
   readonly text: string;
 }
 
+/** A change of a file in a workspace. */
 export interface WorkspaceUpdate {
   readonly at: WorkspaceScope;
   readonly path: string;
@@ -41,6 +43,7 @@ export type PlannedUpdate = WorkspaceUpdate & {
   readonly previous: number;
 };
 
+/** The content type of a file that names none. */
 export const WORKSPACE_CONTENT_TYPE = "text/markdown";
 
 /** A media type, as it stands in a header. */

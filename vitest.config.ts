@@ -1,5 +1,19 @@
 import { randomInt } from "node:crypto";
+import { availableParallelism, totalmem } from "node:os";
 import { defineConfig } from "vitest/config";
+
+/** What two gateways need. */
+const TWO_GATEWAYS_BYTES = 8 * 1024 ** 3;
+
+/** Tests that measure time: whatever runs beside them would be measured too. */
+const TIMED = [
+  "test/attacks/event-loop.test.ts",
+  "test/contract/{output-contract,sqlite-file,verifier,verifier-commands}.test.ts",
+  "test/core/{arbiter-many-claims,contracts-hostile,give-way,many-questions,matches-pattern}.test.ts",
+  "test/core/{plan-read-outputs,plan-size,plan-under-policy,stated-confidence}.test.ts",
+  "test/openwop/levels-streams.test.ts",
+  "test/plugin/{many-questions,writes-edit,writes-patch,writes-read-tool-call}.test.ts",
+];
 
 /** One for the whole run, so that what it finds can be played again. */
 const seed = seedOf(process.env["PROPERTY_SEED"]);
@@ -13,10 +27,24 @@ export default defineConfig({
           include: [
             "test/{core,contract,architecture,attacks,docs,replay,crash,cli,plugin,openwop}/**/*.test.ts",
           ],
+          exclude: TIMED,
           setupFiles: ["test/support/property-seed.ts"],
           env: { PROPERTY_SEED: String(seed) },
           testTimeout: 120_000,
+          // The default leaves one core idle, which is half of two.
+          maxWorkers: availableParallelism(),
           sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          name: "timed",
+          include: TIMED,
+          setupFiles: ["test/support/property-seed.ts"],
+          env: { PROPERTY_SEED: String(seed) },
+          testTimeout: 120_000,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -26,10 +54,10 @@ export default defineConfig({
           globalSetup: ["test/e2e/packed-plugin.ts"],
           testTimeout: 300_000,
           hookTimeout: 300_000,
-          // After the fast tests, whose budgets of time a gateway would spoil.
-          sequence: { groupOrder: 1 },
-          // One gateway at a time: each takes a core and a gigabyte.
-          fileParallelism: false,
+          // After the timed tests, whose budgets a gateway would spoil.
+          sequence: { groupOrder: 2 },
+          // Each gateway takes a core and a gigabyte: two run side by side where there is room.
+          maxWorkers: totalmem() >= TWO_GATEWAYS_BYTES ? Math.min(2, availableParallelism()) : 1,
         },
       },
     ],

@@ -41,7 +41,7 @@ function isDrawing(file: string): boolean {
 }
 
 function runTests(files: readonly string[], env: Record<string, string>): number {
-  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--project", "fast", "--reporter=dot"];
+  const vitest = ["node_modules/vitest/vitest.mjs", "run", "--project", "!e2e", "--reporter=dot"];
   const { status, signal } = spawnSync(process.execPath, [...vitest, ...files], {
     cwd: ROOT,
     env: { ...process.env, ...env },

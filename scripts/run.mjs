@@ -18,6 +18,7 @@ const NODE = join(MODULES, "node", "bin", process.platform === "win32" ? "node.e
 const STAMP = join(MODULES, ".setup-complete");
 
 const VITEST = ["node_modules/vitest/vitest.mjs", "run"];
+const WITHOUT_GATEWAYS = ["--project", "!e2e"];
 const PRETTIER = ["node_modules/prettier/bin/prettier.cjs"];
 const ESLINT = ["node_modules/eslint/bin/eslint.js", "."];
 const TSC = ["node_modules/typescript/bin/tsc"];
@@ -27,7 +28,8 @@ const TASKS = {
   setup: [],
   demo: [["scripts/demo.ts"]],
   test: [VITEST],
-  "test:fast": [[...VITEST, "--project", "fast"]],
+  "test:fast": [[...VITEST, ...WITHOUT_GATEWAYS]],
+  "test:long": [[...VITEST, ...WITHOUT_GATEWAYS, "test/crash"]],
   explore: [["scripts/explore.ts"]],
   bench: [["test/bench/run.ts"]],
   cli: [["src/plugins/cli/main.ts"]],
@@ -44,6 +46,9 @@ const TASKS = {
   requirements: [["scripts/requirements.ts"]],
   "pack:smoke": [["scripts/pack-smoke.ts"]],
 };
+
+/** Variables of the environment that a task sets for its commands. */
+const VARIABLES = { "test:long": { TEST_CAMPAIGN: "long" } };
 
 /** In this order; `npm test` is the slow one. */
 const VERIFY = ["format:check", "lint", "types", "test", "build", "pack:smoke"];
@@ -62,13 +67,15 @@ function main([name = "", ...args]) {
   if (failed) return failed;
   for (const task of tasks) {
     if (tasks.length > 1) console.error(`\n== ${task}`);
-    const status = runTask(TASKS[task], args);
+    const status = runTask(task, args);
     if (status !== 0) return status;
   }
   return 0;
 }
 
-function runTask(commands, args) {
+function runTask(task, args) {
+  const commands = TASKS[task];
+  Object.assign(process.env, VARIABLES[task]);
   for (const [index, command] of commands.entries()) {
     const status = run(NODE, index === commands.length - 1 ? [...command, ...args] : command);
     if (status !== 0) return status;

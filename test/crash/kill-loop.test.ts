@@ -9,10 +9,11 @@ import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledge
 import { seeded } from "../support/ledger-fixtures-damage.ts";
 import { openTestLedger, tempFolder } from "../support/temp-ledger.ts";
 import type { Acknowledged } from "./kill-loop-worker.ts";
+import { campaignSize } from "../support/campaign-size.ts";
 
 /** `LOOP_ROUNDS=5000` for a night. */
-const ROUNDS = Number(process.env["LOOP_ROUNDS"] ?? 200);
-const CHECK_EVERY = 25;
+const ROUNDS = campaignSize("LOOP_ROUNDS", { short: 40, long: 200 });
+const CHECK_EVERY = 20;
 const TEST_TIMEOUT_MS = 90_000 + ROUNDS * 1_000;
 /** A worker is killed after it has told of so many operations at most, and then so many milliseconds later at most. */
 const ACKNOWLEDGEMENTS_MAX = 60;

@@ -7,8 +7,9 @@ import { problemsOf } from "./plan-check.ts";
 import { playPlan } from "./plan-play.ts";
 import { describeSchedule, scheduleOf, type Schedule } from "./plan-schedule.ts";
 import { crashesAt, SMALL, TRAPS } from "./plan-small.ts";
+import { campaignSize } from "../support/campaign-size.ts";
 
-const SCHEDULES = Number(process.env["SWEEP_SCHEDULES"] ?? 2_000);
+const SCHEDULES = campaignSize("SWEEP_SCHEDULES", { short: 500, long: 2_000 });
 const FIRST_SEED = Number(process.env["SWEEP_SEED"] ?? 1);
 
 async function problemsIn(schedule: Schedule): Promise<string[]> {

@@ -7,8 +7,9 @@ import { isFact, type RunEvent } from "../../src/agents/coordination/contracts/r
 import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
 import { play, storiesOf, type Played, type Told } from "./sweep-schedule.ts";
 import { FAULTS, type Fault } from "./sweep-process.ts";
+import { campaignSize } from "../support/campaign-size.ts";
 
-const SCHEDULES = Number(process.env["SWEEP_SCHEDULES"] ?? 600);
+const SCHEDULES = campaignSize("SWEEP_SCHEDULES", { short: 300, long: 600 });
 const FIRST_SEED = Number(process.env["SWEEP_SEED"] ?? 1);
 
 type Of<T extends RunEvent["type"]> = Extract<RunEvent, { type: T }>;

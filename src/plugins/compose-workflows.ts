@@ -281,6 +281,6 @@ const noModel: ChatModel = {
     Promise.resolve({
       kind: "refused",
       code: "not_configured",
-      message: "no model is configured: say which with --model-url and --model",
+      message: "no model is configured; name one with --model-url and --model",
     }),
 };

@@ -156,7 +156,7 @@ describe("fork --dry-run", () => {
     const gateway = gatewayOf(PREVIEW);
     const { stderr, exitCode } = await fork(["plan-e", "--dry-run", "--wait"], gateway);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain("--wait: a dry run does nothing that could be waited for");
+    expect(stderr).toContain("--wait: a dry run starts nothing, so there is nothing to wait for");
     expect(gateway.calls).toEqual([]);
   });
 });

@@ -42,7 +42,7 @@ describe("a body", () => {
   it("names the field that is wrong", async () => {
     const response = await fakeFace().app.request("/v1/runs", post({ workflowId: 5 }));
     expect(await response.json()).toMatchObject({
-      message: "The body is not what this takes: workflowId: expected string, got number 5.",
+      message: "The body does not have the expected form: workflowId: expected string, got number 5.",
       details: { problems: [{ path: "workflowId" }] },
     });
   });

@@ -93,7 +93,7 @@ async function send(parts: A2aParts, calling: Calling): Promise<A2aAnswer | Outb
     await waitFor(parts.clock, waitBeforeTry(looks), bounds.signal);
     task = await client.getTask({ tenant: "", id: task.id, historyLength: undefined }, options);
   }
-  return failureOf({ code: "timed_out", message: "The agent's task came to no end." });
+  return failureOf({ code: "timed_out", message: "The agent's task did not end." });
 }
 
 async function connect(fetch: SafeFetch, calling: Calling): Promise<Client> {

@@ -13,7 +13,7 @@ export function settleObserved(state: OpenCoordination): Decision {
     return refuse("STEPS_OPEN", "a session has not been told its result or answer yet");
   // A cancelled coordination does not wait for answers.
   if (state.openQuestions.size > 0 && !state.cancelledBy)
-    return refuse("QUESTIONS_OPEN", "people were asked, and have not answered");
+    return refuse("QUESTIONS_OPEN", "people were asked and have not answered yet");
   const { completed, failed, cancelled, timed_out: timedOut } = state.endedSteps;
   const steps = { total: state.steps.size, completed, failed, timedOut, cancelled };
   return {

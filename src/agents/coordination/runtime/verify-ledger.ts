@@ -375,7 +375,11 @@ function checkEnd({ state, expected, problems }: Check, { runId, length, summary
     });
   }
   if (state.kind === "unopened" || JSON.stringify(summarize(state)) !== JSON.stringify(summary)) {
-    problems.push({ kind: "index_differs", message: "the summary is not what the log folds to", runId });
+    problems.push({
+      kind: "index_differs",
+      message: "the summary differs from the state that the log gives",
+      runId,
+    });
   }
 }
 

@@ -28,7 +28,10 @@ export async function forkCoordination(
 ): Promise<void> {
   const timeoutMs = waitLimit(options);
   if (options.dryRun && options.wait)
-    throw new CoordinationError("INPUT_INVALID", "--wait: a dry run does nothing that could be waited for");
+    throw new CoordinationError(
+      "INPUT_INVALID",
+      "--wait: a dry run starts nothing, so there is nothing to wait for",
+    );
   const payload = await ask(host, source, options);
   if (!payload) return;
   const forked = readForked(payload);

@@ -57,7 +57,7 @@ export async function runOnceForKey(
     case "answered":
       return replayAnswer(begun.answer.status, begun.answer.body);
     case "in_flight":
-      return refuse("idempotency_in_flight", "The runFirst request with this key is still under way.", {
+      return refuse("idempotency_in_flight", "The first request with this key is still under way.", {
         retryAfter: 1,
       });
     case "mismatch":

@@ -59,7 +59,7 @@ export function checkBody(schema: z.ZodType, value: unknown): ReadBody {
 export function refuseProblems(subject: string, problems: readonly ValidationProblem[]): HttpRefusal {
   const [first] = problems;
   const why = first ? `: ${first.path}: expected ${first.expected}, got ${first.received}` : "";
-  return refuse("validation_error", `${subject} is not what this takes${why}.`, { problems });
+  return refuse("validation_error", `${subject} does not have the expected form${why}.`, { problems });
 }
 
 function isJson(contentType: string | undefined): boolean {

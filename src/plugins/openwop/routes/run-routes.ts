@@ -202,7 +202,7 @@ function rootOf({
 }: CreateBody): Pick<CreateRun, "workflowId" | "agent"> | HttpRefusal {
   const named = [workflowId, agent, agentId].filter((each) => each !== undefined);
   if (named.length !== 1)
-    return refuse("validation_error", "A run is of one workflow (`workflowId`) or of one agent (`agent`).");
+    return refuse("validation_error", "A run needs either a workflow (`workflowId`) or an agent (`agent`).");
   if (workflowId !== undefined) return { workflowId };
   const { version, channel, ...pin } = agent ?? { agentId: agentId ?? "" };
   return {

@@ -199,8 +199,10 @@ async function resolve(
   const view = await coordinator.view(runId);
   const questions = view?.escalations.filter((question) => nodeOf(question) === nodeId) ?? [];
   const [question] = view ? openQuestions(view).filter((each) => nodeOf(each) === nodeId) : [];
-  if (questions.length === 0) return refuse("interrupt_not_found", `node ${nodeId} of the run asks nobody`);
-  if (!question) return refuse("interrupt_already_resolved", `what node ${nodeId} asked is settled already`);
+  if (questions.length === 0)
+    return refuse("interrupt_not_found", `node ${nodeId} of the run waits for no answer`);
+  if (!question)
+    return refuse("interrupt_already_resolved", `the question of node ${nodeId} has already been settled`);
   const { escalationId, kind } = question;
   const answer = answerToQuestion({ kind, escalationId }, value);
   if ("refused" in answer) return refuse("validation_error", answer.refused);

@@ -121,7 +121,7 @@ async function checkTaken(
 function checkSummary({ run }: Check, { runId, summary }: WorkflowEntry): StoredProblem[] {
   return run && isSameValue(summarizeRun(run, summary.driver), summary)
     ? []
-    : [{ kind: "index_differs", message: "the summary is not what the log folds to", runId }];
+    : [{ kind: "index_differs", message: "the summary differs from the state that the log gives", runId }];
 }
 
 interface Check {

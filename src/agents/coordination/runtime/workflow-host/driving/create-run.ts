@@ -50,7 +50,7 @@ export async function createRun(
   const agents = await parts.agentBook.pin(graph);
   const first = createStartedEvent(parts, { runId, caller, graph, agents, asked: loadedRun });
   const problem = findPayloadProblem(first.type, first.payload);
-  if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
+  if (problem !== undefined) return refuse("validation_error", `the request cannot be recorded: ${problem}`);
   await parts.book.store(workflow);
   const begun = await parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
   return begun ? { kind: "done", value: begun } : findExistingRun(parts, caller, runId);

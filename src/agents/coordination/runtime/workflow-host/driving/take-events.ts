@@ -112,7 +112,9 @@ function partOf(
 const UNREPLAYABLE: readonly WorkflowDraft[] = [
   {
     type: "run.failed",
-    payload: { error: { code: "replay_diverged", message: "the log of the source is not that of a run" } },
+    payload: {
+      error: { code: "replay_diverged", message: "the log of the source is not the log of a workflow run" },
+    },
   },
 ];
 
@@ -154,7 +156,7 @@ function draftDivergence({ sourceRunId }: RunOrigin, { event, kind, point }: Div
   const { sequence: atSequence, eventId: originalEventId } = event;
   const error = {
     code: "replay_diverged",
-    message: `at event ${atSequence}, what follows from the log is not what was recorded: ${point}`,
+    message: `the replay differs from the record at event ${atSequence}: ${point}`,
   };
   return [
     {

@@ -4,7 +4,7 @@ import type { Perform } from "./drive-runs.ts";
 
 const UNWRITABLE: EffectOutcome = {
   kind: "failed",
-  error: { code: "value_not_recordable", message: "what came back is nested too deep to be written" },
+  error: { code: "value_not_recordable", message: "the answer is nested too deeply to be recorded" },
 };
 
 /** Ends runs whose outcome cannot be written, because asking the model or tool again would give the same. */

@@ -95,7 +95,10 @@ const OF_THE_RUN: ReadonlySet<NodeEffect["kind"]> = new Set([
 
 const MISSING: EffectOutcome = {
   kind: "failed",
-  error: { code: REPLAY_SOURCE_MISSING, message: "the source of the replay has no outcome of this" },
+  error: {
+    code: REPLAY_SOURCE_MISSING,
+    message: "the source of the replay recorded no outcome of this effect",
+  },
 };
 
 interface Act<E> {
@@ -233,7 +236,7 @@ const UNBOUNDED: EffectOutcome = {
   kind: "child_refused",
   error: {
     code: "principal_scope_not_enforceable",
-    message: "what a child on another host may do cannot be bounded from here",
+    message: "this host cannot bound what a child on another host may do",
   },
 };
 

@@ -38,7 +38,7 @@ export async function askModel(parts: AskParts, call: ModelCall): Promise<Effect
 
 const UNSENDABLE: EffectOutcome = {
   kind: "failed",
-  error: { code: "model_request_malformed", message: "what the model is to be asked is no Unicode text" },
+  error: { code: "model_request_malformed", message: "the question to the model is not valid Unicode text" },
 };
 
 /** Returns the model that will be asked, known beforehand so that a failed call can name it too. */

@@ -153,7 +153,7 @@ const TOO_MUCH: NodeError = {
 
 const UNAVAILABLE: NodeError = {
   code: "workspace_snapshot_unavailable",
-  message: "what the workspace held is not kept any more: too much was written since",
+  message: "the workspace as it was then is no longer kept, because too much was written since",
 };
 
 function isAmong(path: string, paths: readonly string[]): boolean {

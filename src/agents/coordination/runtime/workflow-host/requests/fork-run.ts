@@ -126,7 +126,7 @@ async function refuseTooManyForks(
   for (let at: WorkflowEntry | undefined = source; at?.origin; forks += 1)
     at = await store.entry(at.origin.sourceRunId);
   return forks >= WORKFLOW_BOUNDS.forksMax
-    ? refuse("validation_error", `a run is a fork of a fork at most ${WORKFLOW_BOUNDS.forksMax} times`)
+    ? refuse("validation_error", `forks of forks may be at most ${WORKFLOW_BOUNDS.forksMax} deep`)
     : undefined;
 }
 
@@ -228,7 +228,10 @@ function refuseBeyondCaller(
   const isWithin = place.mode === "replay" || scopes.every((scope) => caller.scopes?.includes(scope));
   return isWithin
     ? undefined
-    : refuse("forbidden", "the run may use tools that its caller may not: only its replay is to be had");
+    : refuse(
+        "forbidden",
+        "the run may use tools that its caller may not use, so only a replay of it is allowed",
+      );
 }
 
 /** Refuses an overlay that the source's caller could not have asked for either. */
@@ -252,7 +255,7 @@ async function refuseBrokenOverlay(
   });
   return problem === undefined
     ? undefined
-    : refuse("validation_error", `what is asked cannot be kept: ${problem}`);
+    : refuse("validation_error", `the request cannot be recorded: ${problem}`);
 }
 
 async function originOf(

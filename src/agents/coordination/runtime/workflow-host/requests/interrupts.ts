@@ -106,7 +106,7 @@ export async function answer(
     if (!answered.ok) return { refused: refuse(answered.code, answered.message) };
     const unfit = findUnfitDraft(answered.drafts);
     return unfit
-      ? { refused: refuse("validation_error", `the answer cannot be kept: ${unfit.problem}`) }
+      ? { refused: refuse("validation_error", `the answer cannot be recorded: ${unfit.problem}`) }
       : { drafts: answered.drafts };
   });
   if (!outcome) return refuse("not_found", `there is no run ${answerRequest.runId}`);
@@ -126,14 +126,14 @@ function isOfSuite({ started: { workflowId } }: WorkflowRun): boolean {
 function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | HostRefusal {
   const node = run.nodes.get(nodeId);
   if (!node || (node.interrupts === 0 && !node.interrupt))
-    return refuse("interrupt_not_found", `node ${nodeId} of the run asks nobody`);
+    return refuse("interrupt_not_found", `node ${nodeId} of the run waits for no answer`);
   const { interrupt } = node;
   if (
     !interrupt ||
     isEndedPhase(run.phase) ||
     (interruptId !== undefined && interrupt.interruptId !== interruptId)
   )
-    return refuse("interrupt_already_resolved", `what node ${nodeId} asked is settled already`);
+    return refuse("interrupt_already_resolved", `the question of node ${nodeId} has already been settled`);
   return { node, interrupt };
 }
 
@@ -221,7 +221,8 @@ export async function resolveToken(
   const opened = open(parts, token);
   if ("kind" in opened) return opened;
   const { runId, nodeId, interruptId, intent } = opened.payload;
-  if (intent !== "resolve") return refuse("interrupt_inspect_only", "this token is for looking only");
+  if (intent !== "resolve")
+    return refuse("interrupt_inspect_only", "this token may show the question, and may not answer it");
   return answer(parts, {
     runId: runId as CoordinationId,
     nodeId,

@@ -58,7 +58,7 @@ export function createWorkflowSeams({
         ([name, next]) => ({ type: "variable.changed", payload: { name, next } }) as const,
       );
       const unfit = findUnfitDraft(drafts);
-      if (unfit) return refuse("validation_error", `the variables cannot be kept: ${unfit.problem}`);
+      if (unfit) return refuse("validation_error", `the variables cannot be recorded: ${unfit.problem}`);
       const answered = await runs.ask(runId as CoordinationId, ({ run }) =>
         isEndedPhase(run.phase) ? { refused: refuse("run_not_pausable", "the run has ended") } : { drafts },
       );

@@ -1,13 +1,11 @@
 import { randomInt } from "node:crypto";
-import { availableParallelism, totalmem } from "node:os";
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-
-/** What two gateways need. */
-const TWO_GATEWAYS_BYTES = 8 * 1024 ** 3;
 
 /** Tests that measure time: whatever runs beside them would be measured too. */
 const TIMED = [
   "test/attacks/event-loop.test.ts",
+  "test/cli/plan.test.ts",
   "test/contract/{output-contract,sqlite-file,verifier,verifier-commands}.test.ts",
   "test/core/{arbiter-many-claims,contracts-hostile,give-way,many-questions,matches-pattern}.test.ts",
   "test/core/{plan-read-outputs,plan-size,plan-under-policy,stated-confidence}.test.ts",
@@ -56,8 +54,8 @@ export default defineConfig({
           hookTimeout: 300_000,
           // After the timed tests, whose budgets a gateway would spoil.
           sequence: { groupOrder: 2 },
-          // Each gateway takes a core and a gigabyte: two run side by side where there is room.
-          maxWorkers: totalmem() >= TWO_GATEWAYS_BYTES ? Math.min(2, availableParallelism()) : 1,
+          // One gateway at a time: it and its test take two cores. Two side by side took longer, measured on two cores.
+          fileParallelism: false,
         },
       },
     ],

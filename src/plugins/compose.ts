@@ -40,6 +40,7 @@ import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
 import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
+import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 
 /** A gateway must not be blocked by another process's lock for longer than this. */
@@ -282,6 +283,14 @@ function joinHealthPath(ledgerPath: string): string {
 /** Structured JSON lines to `destination`, debug included. */
 export function createLoggerTo(destination: { write(line: string): void }): Logger {
   return createPinoLogger({ level: "debug", destination });
+}
+
+/**
+ * Returns the key that makes the names of texts that are kept back, in `withheld-key` beside the ledger (mode 0600).
+ * @throws CoordinationError `CONFIG_INVALID` for a key that others may have made or changed
+ */
+export function readWithheldKey(ledgerPath: string): Uint8Array {
+  return readOrCreateKey(join(dirname(ledgerPath), "withheld-key"));
 }
 
 export function joinLedgerPath(stateDir: string): string {

@@ -157,6 +157,7 @@ describe("doctor", () => {
       "ledger-folder",
       "ledger-file",
       "interrupt-key",
+      "withheld-key",
       "durability",
       "disk",
       "ledger",

@@ -115,7 +115,7 @@ export async function spawnChild(it: World, coordinator: Coordinator, task = "t"
     says: async (text) => {
       const gated = await coordinator.heldSessions.gated(session);
       const isHeld = gated && (gated.isStrict || mustWithhold(gated.gate, text, gated.reported));
-      const shown = isHeld ? formatPlaceholder(it.texts.add(session, text).sha256) : text;
+      const shown = isHeld ? formatPlaceholder(it.texts.add(session, text)) : text;
       it.texts.keeping(session, coordinator.heldSessions.keep(session, shown));
       await settled();
       return shown;

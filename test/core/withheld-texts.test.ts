@@ -3,30 +3,32 @@ import { describe, expect, it } from "vitest";
 import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import {
   createWithheldTexts,
+  type NameText,
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import { settled } from "../support/fake-clock.ts";
 
-const refOf = (text: string) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) });
-const fresh = (): WithheldTexts => createWithheldTexts(refOf);
+const nameText: NameText = (session, text) => hash("sha256", `${session} ${text}`);
+const fresh = (): WithheldTexts => createWithheldTexts(nameText);
 const A = "agent:main:subagent:a" as SessionKey;
 const B = "agent:main:subagent:b" as SessionKey;
 const known = (texts: WithheldTexts, text: string, session = A): boolean =>
-  texts.textOf(session, refOf(text).sha256) === text;
+  texts.textOf(session, nameText(session, text)) === text;
 
 describe("words that are kept back", () => {
-  it("are remembered under their hash, and the same words have the same name", () => {
+  it("are remembered under their name, which the same words of the same session have again", () => {
     const texts = fresh();
-    expect(texts.add(A, "words")).toEqual(refOf("words"));
-    expect(texts.add(A, "words")).toEqual(texts.add(B, "words"));
+    expect(texts.add(A, "words")).toBe(nameText(A, "words"));
+    expect(texts.add(A, "words")).toBe(nameText(A, "words"));
+    expect(texts.add(B, "words")).not.toBe(nameText(A, "words"));
     expect(known(texts, "words")).toBe(true);
     expect(texts.textOf(A, "0".repeat(64))).toBeUndefined();
   });
 
   it("are read by no other session, also under their name", () => {
     const texts = fresh();
-    const { sha256 } = texts.add(A, "words");
-    expect(texts.textOf(B, sha256)).toBeUndefined();
+    const name = texts.add(A, "words");
+    expect(texts.textOf(B, name)).toBeUndefined();
   });
 
   it("that grow are remembered in their newest form only", () => {

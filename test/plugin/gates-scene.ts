@@ -103,11 +103,15 @@ function transformToolCallArgumentText(transform: () => string): string {
   return transform();
 }
 
-/** What a process remembers is gone with it. */
+/** The key that lies beside the ledger, and so outlives a process. */
+const WITHHELD_KEY = new Uint8Array(32).fill(7);
+
+/** Forgets what a process remembers, as its end does. */
 export function forgetAll(): void {
   const holder = globalThis as Record<symbol, unknown>;
-  for (const name of ["gate-memory", "runtime"])
+  for (const name of ["gate-memory.2", "runtime"])
     Reflect.deleteProperty(holder, Symbol.for(`openclaw-coordination.${name}`));
+  accessGateMemory().key = WITHHELD_KEY;
 }
 
 /** A world whose coordinators and hooks share what they remember, as those of one process do. */

@@ -12,6 +12,7 @@ import type { LogFields, Logger } from "../../src/agents/coordination/ports/logg
 import type { SpawnRequest } from "../../src/agents/coordination/runtime/spawns/admit-spawn.ts";
 import {
   createWithheldTexts,
+  type NameText,
   type WithheldTexts,
 } from "../../src/agents/coordination/runtime/environment/withheld-texts.ts";
 import { createCoordinator, type Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
@@ -194,7 +195,8 @@ export function world(
   const logger: Logger = { debug: say("debug"), info: say("info"), warn: say("warn"), error: say("error") };
   let opened = 0;
   const all = { ...SETTINGS, ...settings };
-  let texts = createWithheldTexts(planParts(plans).refOf);
+  const nameText: NameText = (session, text) => planParts(plans).refOf(`${session}\0${text}`).sha256;
+  let texts = createWithheldTexts(nameText);
   return {
     clock,
     ledger,
@@ -208,7 +210,7 @@ export function world(
     },
     start: (wrap = (store) => store, outside = { clock, runner: host }) => {
       const store = wrap(ledger.open(clock));
-      texts = createWithheldTexts(planParts(plans).refOf);
+      texts = createWithheldTexts(nameText);
       return createCoordinator({
         store,
         withheld: texts,

@@ -68,17 +68,22 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
   ];
 }
 
+/** Keys beside the ledger: of interrupt tokens, and of the names of texts that are kept back. */
+const KEY_FILES = ["interrupt-key", "withheld-key"] as const;
+
 function checkFiles(path: string): Check[] {
   const uid = process.getuid?.();
   const folder = dirname(path);
-  const key = join(folder, "interrupt-key");
   const readFacts = (file: string) => statSync(file, { throwIfNoEntry: false });
   const { type, bavail, bsize } = statfsSync(findExistingFolder(folder));
   return [
     checkPrivacy("ledger-folder", readFacts(folder), { path: folder, mode: 0o700, uid }),
     checkPrivacy("ledger-file", readFacts(path), { path, mode: 0o600, uid }),
-    checkPrivacy("interrupt-key", readFacts(key), { path: key, mode: 0o600, uid }),
-    ...[path, `${path}-wal`, `${path}-shm`, key].flatMap((file) =>
+    ...KEY_FILES.map((name) => {
+      const key = join(folder, name);
+      return checkPrivacy(name, readFacts(key), { path: key, mode: 0o600, uid });
+    }),
+    ...[path, `${path}-wal`, `${path}-shm`, ...KEY_FILES.map((name) => join(folder, name))].flatMap((file) =>
       checkPlainFile("plain-files", file, findFileFault(file)),
     ),
     checkDurability(type),

@@ -1,28 +1,29 @@
 /**
- * Owns: what stands where a text was kept back. It names the text by its hash and says nothing of it.
+ * Owns: what stands where a text was kept back. It has a name of the text, from which the text cannot be guessed, because
+ * the name is made with a key of the host.
  *
  * It has no character that JSON escapes, because it is found again inside of other texts.
  */
 const SENTENCE =
   "coordination: this result is held back until it is ruled on; you will be told here. Do not guess it.";
 const PLACEHOLDER = new RegExp(
-  `\\[\\[${SENTENCE.replaceAll(".", "\\.")} Ref (?<sha256>[0-9a-f]{64})\\]\\]`,
+  `\\[\\[${SENTENCE.replaceAll(".", "\\.")} Ref (?<name>[0-9a-f]{64})\\]\\]`,
   "u",
 );
 const ALL = new RegExp(PLACEHOLDER.source, "gu");
 
-export function formatPlaceholder(sha256: string): string {
-  return `[[${SENTENCE} Ref ${sha256}]]`;
+export function formatPlaceholder(name: string): string {
+  return `[[${SENTENCE} Ref ${name}]]`;
 }
 
-/** The hash of the first text that was kept back from this one. */
+/** Finds the name of the first text that was kept back from this one. */
 export function findHeldBack(text: string): string | undefined {
-  return PLACEHOLDER.exec(text)?.groups?.["sha256"];
+  return PLACEHOLDER.exec(text)?.groups?.["name"];
 }
 
 /** Puts something in the place of every text that was kept back. */
-export function replaceHeldBack(text: string, put: (sha256: string, placeholder: string) => string): string {
-  return text.replace(ALL, (placeholder, sha256: string) => put(sha256, placeholder));
+export function replaceHeldBack(text: string, put: (name: string, placeholder: string) => string): string {
+  return text.replace(ALL, (placeholder, name: string) => put(name, placeholder));
 }
 
 /** True when a text consists of placeholders alone. A text that quotes one is a text of its own. */

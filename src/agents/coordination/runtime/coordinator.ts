@@ -151,7 +151,8 @@ export function createCoordinator(parts: CoordinatorParts): Coordinator {
   });
   const turns = createOwnerTurns();
   const waits = createQuestionWaits(parts.clock);
-  const withheld = parts.withheld ?? createWithheldTexts(parts.refOf);
+  const withheld =
+    parts.withheld ?? createWithheldTexts((session, text) => parts.refOf(`${session}\0${text}`).sha256);
   const plans = createPlanSource(parts);
   const forks = createForkSources(parts);
   const arbiter = createArbiter({

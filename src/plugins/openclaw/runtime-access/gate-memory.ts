@@ -2,7 +2,7 @@
  * Owns: which session a model call belongs to, which sessions are gated, and what they said. Module instances of the plugin and the
  * runs under way outlive a reload, so this lies on `globalThis`. No truth: hooks fill it in before every model call.
  */
-import { hash } from "node:crypto";
+import { createHmac, randomBytes } from "node:crypto";
 import type { SessionKey } from "../../../agents/coordination/contracts/ids.ts";
 import { convertToBasisPointsDown } from "../../../agents/coordination/gates/stated-confidence.ts";
 import type { GatedSession } from "../../../agents/coordination/runtime/held-results/withhold-text.ts";
@@ -24,9 +24,13 @@ export interface GateMemory {
   readonly spans: Recent<SessionKey>;
   readonly gated: Recent<GatedNow>;
   readonly texts: WithheldTexts;
+  /** Makes the names of texts that are kept back; the one that outlives the process, once a coordinator has opened. */
+  key: Uint8Array;
 }
 
-const KEY = Symbol.for("openclaw-coordination.gate-memory");
+const KEY = Symbol.for("openclaw-coordination.gate-memory.2");
+/** Before the key of the state folder is read. */
+const KEY_BYTES = 32;
 const SPANS_MAX = 20_000;
 const SESSIONS_MAX = 10_000;
 
@@ -38,7 +42,10 @@ export function accessGateMemory(): GateMemory {
   const memory: GateMemory = {
     spans: createRecent<SessionKey>(SPANS_MAX),
     gated: createRecent<GatedNow>(SESSIONS_MAX),
-    texts: createWithheldTexts((text) => ({ sha256: hash("sha256", text), bytes: Buffer.byteLength(text) })),
+    texts: createWithheldTexts((session, text) =>
+      createHmac("sha256", memory.key).update(`${session}\0${text}`).digest("hex"),
+    ),
+    key: randomBytes(KEY_BYTES),
   };
   (globalThis as Holder)[KEY] = memory;
   return memory;

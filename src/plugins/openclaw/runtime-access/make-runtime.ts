@@ -5,6 +5,7 @@ import type { AgentId } from "../../../agents/coordination/contracts/ids.ts";
 import { parsePluginConfig } from "../../../agents/coordination/contracts/config/config.ts";
 import {
   composeCoordinator,
+  readWithheldKey,
   createHealthSink,
   joinLedgerPath,
   readHealthBeside,
@@ -107,6 +108,8 @@ async function composeForHost(
   options: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended">,
 ): Promise<RunningCoordinator> {
   const { logger } = options;
+  const gateMemory = accessGateMemory();
+  gateMemory.key = readWithheldKey(options.ledgerPath);
   const mirror = createFlowMirror({
     runtime,
     logger,
@@ -124,7 +127,7 @@ async function composeForHost(
       owner,
     },
     model: createHostModel(runtime),
-    withheld: accessGateMemory().texts,
+    withheld: gateMemory.texts,
     channels: (take) => ({
       host: createHostApproval({ pluginId: "coordination", logger, now: () => systemClock.now(), take }),
       chat: createChatChannel(owner, () => systemClock.now()),

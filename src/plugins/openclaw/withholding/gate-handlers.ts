@@ -138,7 +138,7 @@ function keepWritten(
   );
   const isReplaced = shown.some((text) => isOnlyPlaceholders(text));
   for (const text of shown)
-    replaceHeldBack(text, (sha256, put) => (accessGateMemory().texts.keepWhole(session, sha256), put));
+    replaceHeldBack(text, (name, put) => (accessGateMemory().texts.keepWhole(session, name), put));
   if (isReplaced && message.stopReason !== "toolUse") {
     keep(session, shown.join("\n"));
     // A run that goes on remembers what it said, and could be asked for it.

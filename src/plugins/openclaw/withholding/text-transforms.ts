@@ -34,7 +34,7 @@ export function createTextTransforms(spanOf: SpanOf): TextTransforms {
     toModel: createReplacer((text) => {
       const gated = findGatedSession(spanOf());
       return gated
-        ? replaceHeldBack(text, (sha256, placeholder) => ownWords(gated, sha256) ?? placeholder)
+        ? replaceHeldBack(text, (name, placeholder) => ownWords(gated, name) ?? placeholder)
         : text;
     }),
   };
@@ -59,7 +59,7 @@ export function keepBack(gated: GatedNow, text: string): string {
   const isSure = !isLow && readStatedConfidence(text).confidence !== undefined;
   const isDoubtedNow = isLow || (isDoubted && !isSure);
   if (isDoubtedNow !== isDoubted) memory.set(session, { ...gated, isDoubted: isDoubtedNow });
-  return isStrict || isDoubtedNow ? formatPlaceholder(texts.add(session, text).sha256) : text;
+  return isStrict || isDoubtedNow ? formatPlaceholder(texts.add(session, text)) : text;
 }
 
 /**
@@ -67,14 +67,14 @@ export function keepBack(gated: GatedNow, text: string): string {
  * says it.
  */
 function isOurs(gated: GatedNow, text: string): boolean {
-  const sha256 = findHeldBack(text);
-  return sha256 !== undefined && text === formatPlaceholder(sha256) && ownWords(gated, sha256) !== undefined;
+  const name = findHeldBack(text);
+  return name !== undefined && text === formatPlaceholder(name) && ownWords(gated, name) !== undefined;
 }
 
-function ownWords({ session, kept }: GatedNow, sha256: string): string | undefined {
-  return (
-    accessGateMemory().texts.textOf(session, sha256) ?? (kept?.sha256 === sha256 ? kept.text : undefined)
-  );
+function ownWords({ session, keptText }: GatedNow, name: string): string | undefined {
+  const { texts } = accessGateMemory();
+  const isKept = keptText !== undefined && texts.nameOf(session, keptText) === name;
+  return texts.textOf(session, name) ?? (isKept ? keptText : undefined);
 }
 
 /** The host takes patterns; one with a `Symbol.replace` of its own sees the whole text. */

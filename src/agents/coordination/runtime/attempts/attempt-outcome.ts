@@ -104,7 +104,7 @@ async function readLastWords(
 ): Promise<string | undefined> {
   const session = sessionOf(phase);
   const withheldWords = session
-    ? replaceHeldBack(reply, (sha256, shown) => withheld.textOf(session, sha256) ?? shown)
+    ? replaceHeldBack(reply, (name, shown) => withheld.textOf(session, name) ?? shown)
     : reply;
   if (findHeldBack(withheldWords) === undefined) return withheldWords;
   if (kept?.attempt === phase.attempt) return content.get(kept.text.sha256);

@@ -5,7 +5,6 @@
  * A text that is still being written comes in pieces and again and again, longer each time: of those only the newest are remembered.
  * What became part of a message is remembered longer, because its agent is to read it again.
  */
-import type { ContentRef } from "../../contracts/fact-fields.ts";
 import type { SessionKey } from "../../contracts/ids.ts";
 
 /** Of one session. */
@@ -13,13 +12,20 @@ const PIECES_MAX = 64;
 const CHARS_MAX = 1_000_000;
 const SESSIONS_MAX = 200;
 
+/**
+ * Returns the name of a text of a session: 64 hexadecimal digits. Where others see the name, it is made with a key,
+ * because a short text could be guessed from a plain hash.
+ */
+export type NameText = (session: SessionKey, text: string) => string;
+
 export interface WithheldTexts {
-  /** Remembers a text of a session and returns its name; the same text has the same name. */
-  add(session: SessionKey, text: string): ContentRef;
+  /** Remembers a text of a session and returns its name; the same text of the same session has the same name. */
+  add(session: SessionKey, text: string): string;
+  readonly nameOf: NameText;
   /** The text became part of a message. */
-  keepWhole(session: SessionKey, sha256: string): void;
+  keepWhole(session: SessionKey, name: string): void;
   /** Of that session: no other one may read it. */
-  textOf(session: SessionKey, sha256: string): string | undefined;
+  textOf(session: SessionKey, name: string): string | undefined;
   /** Work that brings a text of a session to the disk; what does not resolve to `true` has lost it. */
   keeping(session: SessionKey, work: Promise<true | undefined>): void;
   /** Whether the newest text of a session did not come to the disk. */
@@ -33,23 +39,24 @@ interface Texts {
   readonly whole: Map<string, string>;
 }
 
-export function createWithheldTexts(refOf: (text: string) => ContentRef): WithheldTexts {
+export function createWithheldTexts(nameOf: NameText): WithheldTexts {
   const sessions = new Map<SessionKey, Texts>();
   const underway = new Map<SessionKey, Promise<unknown>>();
   const lostSessions = new Set<SessionKey>();
-  const textOf = (session: SessionKey, sha256: string): string | undefined => {
+  const textOf = (session: SessionKey, name: string): string | undefined => {
     const texts = sessions.get(session);
-    return texts?.whole.get(sha256) ?? texts?.pieces.get(sha256);
+    return texts?.whole.get(name) ?? texts?.pieces.get(name);
   };
   return {
     add: (session, text) => {
-      const ref = refOf(text);
-      remember(textsOf(sessions, session).pieces, ref.sha256, text);
-      return ref;
+      const name = nameOf(session, text);
+      remember(textsOf(sessions, session).pieces, name, text);
+      return name;
     },
-    keepWhole: (session, sha256) => {
-      const text = textOf(session, sha256);
-      if (text !== undefined) rememberWhole(textsOf(sessions, session).whole, sha256, text);
+    nameOf,
+    keepWhole: (session, name) => {
+      const text = textOf(session, name);
+      if (text !== undefined) rememberWhole(textsOf(sessions, session).whole, name, text);
     },
     textOf,
     isLost: (session) => lostSessions.has(session),
@@ -80,18 +87,18 @@ function textsOf(sessions: Map<SessionKey, Texts>, session: SessionKey): Texts {
   return texts;
 }
 
-function remember(pieces: Map<string, string>, sha256: string, text: string): void {
+function remember(pieces: Map<string, string>, name: string, text: string): void {
   const newest = [...pieces].at(-1);
-  if (newest && newest[0] !== sha256 && text.startsWith(newest[1])) pieces.delete(newest[0]);
-  pieces.delete(sha256);
-  pieces.set(sha256, text);
+  if (newest && newest[0] !== name && text.startsWith(newest[1])) pieces.delete(newest[0]);
+  pieces.delete(name);
+  pieces.set(name, text);
   const [oldest] = pieces.keys();
   if (pieces.size > PIECES_MAX && oldest !== undefined) pieces.delete(oldest);
 }
 
-function rememberWhole(whole: Map<string, string>, sha256: string, text: string): void {
-  whole.delete(sha256);
-  whole.set(sha256, text);
+function rememberWhole(whole: Map<string, string>, name: string, text: string): void {
+  whole.delete(name);
+  whole.set(name, text);
   let chars = 0;
   for (const one of whole.values()) chars += one.length;
   for (const [oldest, one] of whole) {

@@ -4,7 +4,7 @@ import type { CoordinationId, SessionKey, StepId } from "../../contracts/ids.ts"
 import type { Gate } from "../../contracts/verification.ts";
 import { replaceHeldBack } from "../../gates/placeholder.ts";
 import { readStatedConfidence } from "../../gates/stated-confidence.ts";
-import { sessionOf, type Step, type WithheldText } from "../../ledger/state.ts";
+import { sessionOf, type Step } from "../../ledger/state.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
 import { isStrict } from "./gate-of.ts";
@@ -19,8 +19,8 @@ export interface GatedSession {
   readonly isStrict: boolean;
   /** What the agent stated with its report. */
   readonly reported?: StatedConfidence;
-  /** The newest text that was kept back by its hash, for the agent itself after a restart. */
-  readonly kept?: { readonly sha256: string; readonly text: string };
+  /** The newest text that was kept back, for the agent itself after a restart. */
+  readonly keptText?: string;
 }
 
 export interface HeldSessions {
@@ -37,7 +37,7 @@ export function createHeldSessions(parts: RuntimeParts): HeldSessions {
       return found && readGatedSession(parts, session, found);
     },
     keep: async (session, shown) => {
-      const text = replaceHeldBack(shown, (sha256, put) => parts.withheld.textOf(session, sha256) ?? put);
+      const text = replaceHeldBack(shown, (name, put) => parts.withheld.textOf(session, name) ?? put);
       if (text !== shown) await keep(parts, session, text);
       return true;
     },
@@ -53,7 +53,7 @@ async function readGatedSession(
   // What an earlier attempt said was refused, whatever became of a later one.
   const isEarlier = sessionOf(step.phase) !== session;
   if (!gate || (isReleased(step) && !isEarlier)) return undefined;
-  const kept = step.withheld && (await readKeptText(content, step.withheld));
+  const keptText = step.withheld && (await content.get(step.withheld.text.sha256));
   return {
     session,
     coordinationId,
@@ -61,21 +61,13 @@ async function readGatedSession(
     gate,
     isStrict: isStrict(gate) || isEarlier || isEverythingKept(step),
     ...readReportedConfidence(step),
-    ...(kept && { kept }),
+    ...(keptText !== undefined && { keptText }),
   };
 }
 
 function readReportedConfidence({ report, phase }: Step): Pick<GatedSession, "reported"> {
   const confidence = report?.attempt === phase.attempt ? report.confidence : undefined;
   return confidence === undefined ? {} : { reported: { confidence } };
-}
-
-async function readKeptText(
-  content: Pick<RuntimeParts["content"], "get">,
-  { text: { sha256 } }: WithheldText,
-): Promise<GatedSession["kept"]> {
-  const text = await content.get(sha256);
-  return text === undefined ? undefined : { sha256, text };
 }
 
 /** True when everything that the step withheld is still kept, so that it could be asked for again. */
@@ -95,7 +87,8 @@ async function keep(parts: RuntimeParts, session: SessionKey, text: string): Pro
     state: { coordinationId },
     step,
   } = found;
-  const ref = parts.withheld.add(session, text);
+  parts.withheld.add(session, text);
+  const ref = parts.refOf(text);
   const submitted = await parts.runs.submit(
     coordinationId,
     [

@@ -266,6 +266,14 @@ describe("show", () => {
     expect(shown).toContain("skipped (denied)");
   });
 
+  test("as JSON says of every question whether it is open", async () => {
+    const { escalations } = JSON.parse(await said(["show", SPAWNS, "--json"])) as CoordinationView;
+    expect(escalations.map(({ status }) => status)).toEqual(
+      escalations.map(({ closed }) => (closed ? "closed" : "open")),
+    );
+    expect(new Set(escalations.map(({ status }) => status))).toEqual(new Set(["open", "closed"]));
+  });
+
   test("as JSON has held results, verdicts and revisions", async () => {
     const spawns = JSON.parse(await said(["show", SPAWNS, "--json"])) as CoordinationView;
     expect(spawns.steps[0]?.held).toMatchObject({ confidence: 3_100, escalationId: "escalation-1" });

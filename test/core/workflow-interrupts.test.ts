@@ -269,6 +269,27 @@ describe("an external event", () => {
     }
   });
 
+  test("is about what it names beside its payload", async () => {
+    const scene = gated(await_, "core.interrupt");
+    const runId = await scene.run("w");
+    const event = { orderId: "o-1", eventPayload: { paid: true } };
+    expect(codeOf(await scene.answer(runId, "gate", event))).toBe("done");
+    expect(outputs(scene, runId)).toEqual({ paid: true });
+  });
+
+  test.each([
+    { orderId: "o-2", eventPayload: { paid: true } },
+    { orderId: "o-1", eventPayload: { orderId: "o-2" } },
+    { orderId: "o-2", eventPayload: { orderId: "o-1" } },
+    { eventPayload: { paid: true } },
+    { orderId: "o-1", eventPayload: { orderId: null } },
+  ])("that names another thing in either place is refused: %j", async (event) => {
+    const scene = gated(await_, "core.interrupt");
+    const runId = await scene.run("w");
+    expect(codeOf(await scene.answer(runId, "gate", event))).toBe("validation_error");
+    expect(await scene.status(runId)).toBe("waiting-external");
+  });
+
   test("that does not come in time fails the run", async () => {
     const scene = gated({ ...await_, timeoutMs: 10 }, "core.interrupt");
     const runId = await scene.run("w");

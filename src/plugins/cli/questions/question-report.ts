@@ -24,6 +24,7 @@ type Shared =
   | "confidence"
   | "conflictId"
   | "requireDifferentApprover"
+  | "status"
   | "closed"
   | "answered"
   | "refusedAnswers";
@@ -34,7 +35,6 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
   readonly questionId: string;
   readonly coordinationId: CoordinationId;
   readonly ownerSession: SessionKey;
-  readonly status: "open" | "closed";
   readonly stepName?: string;
   readonly answers: readonly AnswerKind[];
   readonly onExpiry: "deny" | "default";
@@ -77,7 +77,6 @@ export async function createQuestionReport(
     questionId: questionIdOf(coordinationId, shared.escalationId),
     coordinationId,
     ownerSession,
-    status: question.closed ? "closed" : "open",
     ...shared,
     ...(step && createStepReport(step, question)),
     answers,

@@ -59,6 +59,7 @@ export interface CoordinationView {
 }
 
 export type QuestionView = Omit<Escalation, "notified"> & {
+  readonly status: "open" | "closed";
   /** Of its notices, by their place. */
   readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
 };
@@ -144,7 +145,11 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
 
 /** Returns a question in a form that JSON can carry. */
 function viewQuestion({ notified, ...question }: Escalation): QuestionView {
-  return { ...question, ...(notified && { notified: Object.fromEntries(notified) }) };
+  return {
+    ...question,
+    status: question.closed ? "closed" : "open",
+    ...(notified && { notified: Object.fromEntries(notified) }),
+  };
 }
 
 function viewCriteria(successCriteria: readonly CriterionMet[]): Partial<CoordinationView> {

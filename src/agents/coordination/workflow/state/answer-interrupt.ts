@@ -220,13 +220,20 @@ function answerClarification(request: AnswerRequest): Answering {
   return read.ok ? draftResolved(request, { answers: read.answers }) : refuse(read.message);
 }
 
-/** Answers with an external event. One that does not belong to the awaited event is refused. */
+/** Refuses an event about another thing. The correlation counts in the payload and beside it, and where both have it they must agree. */
 function answerExternal(request: AnswerRequest): Answering {
   const { value, interrupt } = request;
-  const { eventPayload } = isRecord(value) ? value : {};
+  if (!isRecord(value)) return refuse("an external event is an object");
+  const { eventPayload } = value;
   const event = isRecord(eventPayload) ? eventPayload : value;
-  if (!isRecord(event)) return refuse("an external event is an object");
   const correlation = isRecord(interrupt.data["correlation"]) ? interrupt.data["correlation"] : {};
-  const differs = Object.entries(correlation).find(([key, expected]) => !isSameValue(event[key], expected));
-  return differs ? refuse(`the event is about another ${differs[0]}`) : draftResolved(request, event);
+  const other = Object.entries(correlation).find(
+    ([key, expected]) => !isAbout(key, expected, event === value ? [value] : [event, value]),
+  );
+  return other ? refuse(`the event is about another ${other[0]}`) : draftResolved(request, event);
+}
+
+function isAbout(key: string, expected: unknown, places: readonly Values[]): boolean {
+  const named = places.filter((place) => Object.hasOwn(place, key));
+  return named.length > 0 && named.every((place) => isSameValue(place[key], expected));
 }

@@ -4,6 +4,7 @@ import { edge, nextWorker, node, supervised, TERMINATE, workflow } from "../supp
 import { ALICE, codeOf, MALLORY, workflowScene, type WorkflowScene } from "../support/workflow-scene.ts";
 
 const write = (config: Readonly<Record<string, unknown>>) => node("write", "openclaw.memory.write", config);
+const AGENT = { agent: { agentId: "agent-a", memoryRef: "shared" } };
 const keeper = workflow("keeper", { nodes: [write({ content: "kept", tags: ["t"], ttlMs: 3_600_000 })] });
 
 function entries(scene: WorkflowScene, scope: string, caller = ALICE): Promise<readonly MemoryEntry[]> {
@@ -79,6 +80,63 @@ describe("what a run keeps in memory", () => {
     const { memoryRef = "" } = scene.payloads(childRunId, "memory.written")[0] ?? {};
     expect(memoryRef).not.toBe(apart);
     expect(await entries(scene, memoryRef)).toHaveLength(1);
+  });
+
+  test("by an isolated child is in the child's own scope, whatever memory its nodes name", async () => {
+    const named = (id: string) => [
+      node(`${id}1`, "openclaw.memory.write", { content: `${id} config`, memoryRef: "shared" }),
+      node(`${id}2`, "openclaw.memory.write", { content: `${id} agent` }, AGENT),
+    ];
+    const scene = workflowScene({
+      definitions: [
+        workflow("inner", { nodes: named("inner") }),
+        workflow("outer", {
+          nodes: [...named("outer"), node("call", "core.subWorkflow", { workflowId: "inner" })],
+          edges: [edge("outer1>outer2"), edge("outer2>call")],
+        }),
+        supervised("loop", [nextWorker("outer"), TERMINATE], {
+          dispatch: { memoryScopeIsolation: "isolated" },
+        }),
+      ],
+    });
+    const runId = await scene.run("loop");
+    expect(await scene.status(runId)).toBe("completed");
+    expect(await entries(scene, "shared")).toEqual([]);
+    const outer = scene.payloads(runId, "node.dispatched")[0]?.childRunId ?? "";
+    const scope = scene.payloads(outer, "run.started")[0]?.memoryScope ?? "";
+    expect((await entries(scene, scope)).map(({ content }) => content).toSorted()).toEqual([
+      "inner agent",
+      "inner config",
+      "outer agent",
+      "outer config",
+    ]);
+  });
+
+  test("in a scope that is named is not read by an isolated child that names it", async () => {
+    const reader = (memoryScopeIsolation: string) =>
+      node(memoryScopeIsolation, "core.subWorkflow", {
+        workflowId: "reads",
+        memoryScopeIsolation,
+        outputMapping: { [memoryScopeIsolation]: "seen" },
+      });
+    const reads = node("read", "openclaw.memory.read", { into: "seen" }, AGENT);
+    const scene = workflowScene({
+      definitions: [
+        workflow("reads", { nodes: [reads] }),
+        workflow("w", {
+          nodes: [
+            node("write", "openclaw.memory.write", { content: "kept" }, AGENT),
+            reader("inherit"),
+            reader("isolated"),
+          ],
+          edges: [edge("write>inherit"), edge("inherit>isolated")],
+        }),
+      ],
+    });
+    expect((await scene.snapshot(await scene.run("w")))["variables"]).toMatchObject({
+      inherit: [{ content: "kept" }],
+      isolated: [],
+    });
   });
 
   test("holds no secret, the longer one of two that overlap first", async () => {

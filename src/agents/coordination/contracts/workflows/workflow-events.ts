@@ -97,6 +97,8 @@ export const WORKFLOW_PAYLOADS = {
     metadata: record.optional(),
     /** Names the memory that the run reads and writes. */
     memoryScope: name,
+    /** Of a child whose dispatch says so, and of all below it: no name leads to another memory. */
+    hasIsolatedMemory: z.literal(true).optional(),
     /** The fork whose memory the run has, where one began it, or began what began it. */
     memoryHome: coordinationIdSchema.optional(),
     parent: parentRunSchema.optional(),

@@ -153,6 +153,7 @@ export interface ChildEffect {
   /** The log knows that it was created. */
   readonly childRunId?: string;
   readonly memoryScope: string;
+  readonly hasIsolatedMemory?: true;
   /** RFC 0063 §D: scopes that the child has at most. */
   readonly principalScope?: readonly string[];
   /** Made out of the place of the handoff, so that trying again is the same child. */

@@ -81,6 +81,7 @@ export function createChildEffect(
     ...place,
     ...(peerUrl !== undefined && { peerUrl }),
     memoryScope: isIsolated ? `${identityOf(view.run)}:${nodeId}:${ordinal}` : view.run.started.memoryScope,
+    ...((isIsolated || view.run.started.hasIsolatedMemory) && { hasIsolatedMemory: true }),
   };
 }
 

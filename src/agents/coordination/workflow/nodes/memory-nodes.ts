@@ -12,6 +12,7 @@ import {
   type NodeType,
   type NodeView,
 } from "../node-contract/node-type.ts";
+import { resolveMemoryScope } from "../state/memory-scope.ts";
 import { identityOf } from "../state/workflow-state.ts";
 import { inputsOf, type Values } from "../state/values.ts";
 import { echo } from "./basic-nodes.ts";
@@ -83,7 +84,7 @@ export const memoryRead: NodeType = {
 /** An agent's own memory, else that of the run. */
 export function memoryScopeOf({ node: { node }, run }: NodeView): string {
   const ref = node.agent?.["memoryRef"] ?? node.config["memoryRef"];
-  return typeof ref === "string" && ref !== "" ? ref : run.started.memoryScope;
+  return typeof ref === "string" && ref !== "" ? resolveMemoryScope(run, ref) : run.started.memoryScope;
 }
 
 type Note = Omit<MemoryNote, "id" | "scope">;
@@ -143,7 +144,10 @@ function probe(view: NodeView, action: unknown): NodeStep {
     };
   if (view.nodeRun.memoryIds.length === 0) return stepWriting(view, notes(view));
   const foreign = view.node.node.config["probeMemoryRef"];
-  const scopes = [memoryScopeOf(view), ...(typeof foreign === "string" ? [foreign] : [])];
+  const scopes = [
+    memoryScopeOf(view),
+    ...(typeof foreign === "string" ? [resolveMemoryScope(view.run, foreign)] : []),
+  ];
   return { kind: "act", effect: createReadEffect(view, scopes) };
 }
 

@@ -12,6 +12,7 @@ import type { AgentEffect, AgentOutcome } from "../../../workflow/node-contract/
 import { chooseCallName, unwrapTask, NATIVE_TOOLS } from "../../../workflow/node-contract/agent-tools.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
+import { resolveMemoryScope } from "../../../workflow/state/memory-scope.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import type { AgentBook } from "./agent-book.ts";
 import type { AgentHostParts } from "../records/agent-parts.ts";
@@ -77,7 +78,7 @@ async function boundOf(
     agentId,
     tools: [...agentSurface, ...(mock ? listMockTools(mock) : [])],
     threshold: thresholdOf(parts, agent, preparing.run),
-    ...(hasMemory && { memoryScope: memoryRef }),
+    ...(hasMemory && { memoryScope: resolveMemoryScope(preparing.run, memoryRef) }),
   };
 }
 

@@ -28,6 +28,7 @@ export interface CreateParts extends Pick<
 /** What is asked for, with what only a host says. */
 export type NewRun = CreateRun & {
   readonly memoryScope?: string;
+  readonly hasIsolatedMemory?: true;
   readonly memoryHome?: CoordinationId;
   readonly depth?: number;
 };
@@ -224,6 +225,7 @@ function createStartedEvent(
 }
 
 const STATED = [
+  "hasIsolatedMemory",
   "memoryHome",
   "configurable",
   "tags",

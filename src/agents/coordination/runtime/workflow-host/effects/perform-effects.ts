@@ -13,7 +13,7 @@ import { askModel, type AskParts } from "../models/ask-model.ts";
 import { withTurn } from "./ask-turn.ts";
 import { createRun, type CreateParts } from "../driving/create-run.ts";
 import { HOST_STOPS, type Perform } from "../driving/drive-runs.ts";
-import { listEntries, memoryHomeOf } from "../records/fork-memory.ts";
+import { createChildMemory, listEntries } from "../records/fork-memory.ts";
 import { judgeChild, type JudgeParts } from "./judge-child.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import { callTool, sendMessage, type ToolAct } from "./perform-tools.ts";
@@ -173,8 +173,7 @@ async function createChild(
       inputs: effect.inputs,
       runId,
       transport: "rest",
-      memoryScope: effect.memoryScope,
-      ...pickMemoryHome(loadedRun),
+      ...createChildMemory(loadedRun.run, effect),
       depth: (started.depth ?? 0) + 1,
       parent: {
         runId: loadedRun.run.runId,
@@ -185,11 +184,6 @@ async function createChild(
       ...traceOf(parts, loadedRun, effect.ordinal),
     },
   );
-}
-
-function pickMemoryHome({ run }: LoadedRun): { readonly memoryHome?: CoordinationId } {
-  const home = memoryHomeOf(run);
-  return home === undefined ? {} : { memoryHome: home };
 }
 
 function endOf({ run, graph }: LoadedRun): EffectOutcome {

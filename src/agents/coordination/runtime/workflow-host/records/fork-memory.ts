@@ -5,6 +5,7 @@
  */
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { MemoryAsOf, MemoryEntry, MemoryQuery, MemoryScope } from "../../../ports/workflow-store.ts";
+import type { ChildEffect } from "../../../workflow/node-contract/node-type.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
@@ -16,7 +17,26 @@ export function memoryHomeOf({ runId, origin, started }: ReadingRun): Coordinati
   return origin ? runId : started.memoryHome;
 }
 
-/** Returns where a run's writes to a scope go. */
+interface ChildMemory {
+  readonly memoryScope: string;
+  readonly hasIsolatedMemory?: true;
+  readonly memoryHome?: CoordinationId;
+}
+
+/** The memory that a child begins with: the scope that its node gave it, in the fork that the run belongs to. */
+export function createChildMemory(
+  run: ReadingRun,
+  { memoryScope, hasIsolatedMemory }: Pick<ChildEffect, "memoryScope" | "hasIsolatedMemory">,
+): ChildMemory {
+  const memoryHome = memoryHomeOf(run);
+  return {
+    memoryScope,
+    ...(hasIsolatedMemory && { hasIsolatedMemory }),
+    ...(memoryHome !== undefined && { memoryHome }),
+  };
+}
+
+/** Where a run's writes to a scope go. */
 export function placeOfWrites(
   { sha256 }: Pick<MemoryParts, "sha256">,
   run: ReadingRun,

@@ -31,6 +31,8 @@ export function formatManifest(): string {
         hasSubcommands: true,
       },
     ],
+    // Without it the host copies a ledger that is being written byte by byte, which is no ledger afterwards.
+    backupResources: [{ disposition: "include", scope: "state", relativePath: "coordination" }],
     contracts: { tools: TOOL_NAMES },
     configSchema,
   };

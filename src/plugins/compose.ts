@@ -39,6 +39,8 @@ import { createRealFiles } from "../infra/files/real-files.ts";
 import { createHealthFile, readHealth } from "../infra/health/health-file.ts";
 import { createPQueueLanes } from "../infra/lanes/p-queue-lanes.ts";
 import { createPinoLogger } from "../infra/log/pino-logger.ts";
+import { backUpLedger as backUpSqliteLedger } from "../infra/sqlite/back-up-ledger.ts";
+import { readHostBackup, type HostBackup } from "../infra/sqlite/read-host-backup.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
@@ -63,6 +65,20 @@ export type LedgerReader = LedgerStore &
 /** Opens a ledger without changing it. @throws CoordinationError as `openDatabase` does. */
 export function openLedgerForReading(path: string): Promise<LedgerReader> {
   return openSqliteLedger({ path, mode: "read", busyTimeoutMs: READER_BUSY_TIMEOUT_MS, clock: systemClock });
+}
+
+/** Copies a ledger that may be written meanwhile; answers the bytes of the copy. @throws CoordinationError as `backUpLedger` of infra */
+export function backUpLedger(
+  path: string,
+  target: string,
+  onProgress: (pages: { readonly totalPages: number; readonly remainingPages: number }) => void,
+): Promise<number> {
+  return backUpSqliteLedger({ path, target, busyTimeoutMs: READER_BUSY_TIMEOUT_MS, onProgress });
+}
+
+/** When the host of this state folder last made a backup with the ledger in it. */
+export function readLastBackup(stateDir: string): Promise<HostBackup> {
+  return readHostBackup(join(stateDir, "state", "openclaw.sqlite"));
 }
 
 export interface RunningCoordinator extends Coordinator {

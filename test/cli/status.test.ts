@@ -14,6 +14,7 @@ import {
 } from "../../src/plugins/cli/doctor-checks.ts";
 import { applyChanges, planEnable, readSwitches } from "../../src/plugins/openclaw/host/operator-config.ts";
 import { tempFolder, TEST_EPOCH_MS } from "../support/temp-ledger.ts";
+import { recordBackups } from "./recorded-backups.ts";
 import { OPEN, recordLedger, RESEARCH } from "./recorded-ledger.ts";
 import { memoryConfig, runCli, type CliSetting } from "./run-cli.ts";
 
@@ -146,6 +147,7 @@ describe("doctor", () => {
   test("finds nothing wrong with a sound installation", async () => {
     using state = tempFolder();
     await recordedState(state.path);
+    recordBackups(state.path, [{ id: "daily", atMs: TEST_EPOCH_MS }]);
     const { ok, checks } = await doctor({ stateDir: state.path, config: memoryConfig(enabledConfig()) });
     expect(ok).toBe(true);
     expect(checks.map(({ name }) => name)).toEqual([
@@ -164,6 +166,7 @@ describe("doctor", () => {
       "overdue-steps",
       "questions",
       "question-notices",
+      "backup",
       "health",
     ]);
     expect(checks.filter(({ name, status }) => name !== "disk" && status !== "ok")).toEqual([]);

@@ -12,6 +12,7 @@ import { addDiff } from "./workflows/diff-command.ts";
 import { addDoctor } from "./doctor-command.ts";
 import { addEvents } from "./ledger/events-command.ts";
 import { addFork } from "./workflows/fork-command.ts";
+import { addLedger } from "./ledger/ledger-command.ts";
 import { addList } from "./ledger/list-command.ts";
 import { addPlan } from "./plans/plan-command.ts";
 import { addQuestions } from "./questions/questions-command.ts";
@@ -42,6 +43,7 @@ const ADDITIONS = [
   addFork,
   addDiff,
   addVerify,
+  addLedger,
   addPlan,
   addCancel,
   addRetry,

@@ -7,7 +7,12 @@ import {
 } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationView } from "../../agents/coordination/runtime/log/coordination-view.ts";
 import type { Switches } from "../openclaw/host/operator-config.ts";
-import { formatBytes, formatCount, formatInstant } from "../../agents/coordination/std/quantities.ts";
+import {
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatInstant,
+} from "../../agents/coordination/std/quantities.ts";
 
 export interface Check {
   readonly name: string;
@@ -137,6 +142,29 @@ export function checkLedger(opened: "absent" | "opened" | CoordinationError): Ch
     return { name, status: "ok", message: "no ledger yet; the first spawn creates it" };
   if (opened !== "opened") return createFailedCheck(name, opened);
   return { name, status: "ok", message: "opens, with a schema that this release reads" };
+}
+
+/** As the host itself counts: then it reminds its operator. */
+const BACKUP_MS_MAX = 14 * 24 * 3_600_000;
+
+interface BackupFacts {
+  readonly kind: "none" | "unreadable" | "made";
+  readonly atMs?: number;
+  readonly archive?: string;
+}
+
+/** Backups of `openclaw backup create`; only those are recorded anywhere. */
+export function checkBackup({ kind, atMs, archive = "" }: BackupFacts, now: number): Check {
+  const name = "backup";
+  const advice = "Run `openclaw backup create`, or `openclaw coordination ledger backup FILE`.";
+  if (kind === "unreadable")
+    return { name, status: "warn", message: "OpenClaw's record of its backups cannot be read", advice };
+  if (kind === "none" || atMs === undefined)
+    return { name, status: "warn", message: "no backup by OpenClaw is known", advice };
+  const message = `OpenClaw's last backup was at ${formatInstant(atMs)}, ${formatDuration(Math.max(0, now - atMs))} ago: ${archive}`;
+  return now - atMs > BACKUP_MS_MAX
+    ? { name, status: "warn", message, advice }
+    : { name, status: "ok", message };
 }
 
 /** File systems on which SQLite's write-ahead log does not work: NFS, SMB, CIFS, SMB2. */

@@ -1,6 +1,6 @@
 /** Owns: `doctor`: looking at the installation and saying what is wrong with it. It changes nothing. */
-import { statfsSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, statfsSync, statSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import {
   readCoordination,
   type CoordinationView,
@@ -9,6 +9,7 @@ import { findFileFault } from "../../platform/plain-file.ts";
 import { readSwitches } from "../openclaw/host/operator-config.ts";
 import type { CliHost, CommandGroup, Terminal } from "./terminal/cli-host.ts";
 import {
+  checkBackup,
   checkConfig,
   checkDisk,
   checkDurability,
@@ -64,6 +65,7 @@ async function checksOf(host: CliHost, options: ReaderOptions): Promise<Check[]>
     ...(await openWopChecks(switches, { stateDir: await host.stateDir(), env: process.env })),
     ...checkFiles(path),
     ...(await checkLedgerContent(host, options)),
+    ...(await checkLastBackup(host, path)),
     checkHealth(readHealthBeside(path)),
   ];
 }
@@ -97,6 +99,14 @@ function findExistingFolder(folder: string): string {
   while (!statSync(nearest, { throwIfNoEntry: false }) && dirname(nearest) !== nearest)
     nearest = dirname(nearest);
   return nearest;
+}
+
+/** Nothing where there is no ledger, or one that is not in the state folder: the host has no backup of that. */
+async function checkLastBackup(host: CliHost, path: string): Promise<Check[]> {
+  const { joinLedgerPath, readLastBackup } = await loadComposition();
+  const stateDir = await host.stateDir();
+  if (resolve(path) !== resolve(joinLedgerPath(stateDir)) || !existsSync(path)) return [];
+  return [checkBackup(await readLastBackup(stateDir), host.now())];
 }
 
 async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promise<Check[]> {

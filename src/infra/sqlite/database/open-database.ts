@@ -49,7 +49,8 @@ export async function openDatabase(options: OpenOptions): Promise<BetterSqlite3.
   }
 }
 
-async function loadDriver(): Promise<typeof BetterSqlite3> {
+/** @throws CoordinationError `RUNTIME_UNSUPPORTED` */
+export async function loadDriver(): Promise<typeof BetterSqlite3> {
   const major = Number(process.versions.node.split(".")[0]);
   // better-sqlite3 13 crashes the process on Node 20: check before the import.
   if (major < 22)

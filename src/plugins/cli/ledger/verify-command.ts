@@ -8,6 +8,7 @@ import { withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { formatPrintable } from "../terminal/printable.ts";
 import { formatCount } from "../../../agents/coordination/std/quantities.ts";
+import { createProgressLine, type ProgressLine } from "../terminal/progress-line.ts";
 import {
   runCommand,
   withExamples,
@@ -15,8 +16,6 @@ import {
   writeJson,
   type ReaderOptions,
 } from "../terminal/run-command.ts";
-
-const PROGRESS_EVERY_MS = 200;
 
 export function addVerify(parent: CommandGroup, host: CliHost): void {
   const command = withReaderOptions(parent.command("verify"))
@@ -37,7 +36,7 @@ type Verified = Verification & { readonly workflowRuns: number };
 
 /** A damaged file is a result, not an error. */
 async function verifyFile(host: CliHost, options: ReaderOptions): Promise<Verified> {
-  const progress = createProgress(host);
+  const progress = createProgressLine(host);
   try {
     return await withLedger(host, options, (reader) => verifyAll(reader, progress));
   } catch (error) {
@@ -50,10 +49,13 @@ async function verifyFile(host: CliHost, options: ReaderOptions): Promise<Verifi
   }
 }
 
-async function verifyAll(reader: LedgerReader, progress: Progress): Promise<Verified> {
-  const coordinations = await verifyLedger(reader, progress.show);
+async function verifyAll(reader: LedgerReader, progress: ProgressLine): Promise<Verified> {
+  const show = (checked: Checked): void => {
+    progress.show(() => `checked ${extentOf(checked)}`);
+  };
+  const coordinations = await verifyLedger(reader, show);
   const runs = await verifyWorkflowRuns(reader.workflows, ({ workflowRuns, events }) => {
-    progress.show({ ...coordinations, workflowRuns, events: coordinations.events + events });
+    show({ ...coordinations, workflowRuns, events: coordinations.events + events });
   });
   const problems = [...coordinations.problems, ...runs.problems];
   const events = coordinations.events + runs.events;
@@ -64,29 +66,6 @@ interface Checked {
   readonly coordinations: number;
   readonly workflowRuns?: number;
   readonly events: number;
-}
-
-interface Progress {
-  readonly show: (checked: Checked) => void;
-  readonly clear: () => Promise<void>;
-}
-
-function createProgress(host: CliHost): Progress {
-  const { stderr } = host;
-  let shownAtMs: number = host.now();
-  let isShown = false;
-  return {
-    show: (checked) => {
-      const now = host.now();
-      if (!stderr.terminal.isTTY || now - shownAtMs < PROGRESS_EVERY_MS) return;
-      shownAtMs = now;
-      isShown = true;
-      void stderr.write(`\rchecked ${extentOf(checked)} `);
-    },
-    clear: async () => {
-      if (isShown) await stderr.write("\r\u001b[K");
-    },
-  };
 }
 
 function extentOf({ coordinations, workflowRuns = 0, events }: Checked): string {

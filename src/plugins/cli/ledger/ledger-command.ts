@@ -1,0 +1,55 @@
+/** Owns: `ledger backup`. Does not own: proving the copy (`verify-command.ts`). */
+import { formatBytes } from "../../../agents/coordination/std/quantities.ts";
+import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
+import { formatPrintable } from "../terminal/printable.ts";
+import { createProgressLine } from "../terminal/progress-line.ts";
+import {
+  runCommand,
+  withExamples,
+  withReaderOptions,
+  writeJson,
+  writeLines,
+  type ReaderOptions,
+} from "../terminal/run-command.ts";
+import { loadComposition, resolveLedgerPath } from "./open-ledger.ts";
+
+export function addLedger(parent: CommandGroup, host: CliHost): void {
+  const group = parent.command("ledger").description("Back up the ledger file");
+  const command = withReaderOptions(group.command("backup"))
+    .description("Copy the ledger to a new file, also while it is written")
+    .argument("<file>", "where the copy goes; no file may be there yet")
+    .action((file: string, options: ReaderOptions) =>
+      runCommand(host, options, () => backUp(host, file, options)),
+    );
+  const examples = ["ledger backup copy.sqlite", "ledger backup copy.sqlite --json"];
+  withExamples(group, host, examples);
+  withExamples(command, host, [...examples, "verify --ledger copy.sqlite"]);
+}
+
+async function backUp(host: CliHost, file: string, options: ReaderOptions): Promise<void> {
+  const ledger = await resolveLedgerPath(host, options);
+  const { backUpLedger } = await loadComposition();
+  const progress = createProgressLine(host);
+  const showCopied = ({ totalPages, remainingPages }: Pages): void => {
+    progress.show(() => `copied ${formatShare(totalPages - remainingPages, totalPages)}`);
+  };
+  const bytes = await backUpLedger(ledger, file, showCopied).finally(() => progress.clear());
+  if (options.json) {
+    await writeJson(host, { ledger, file, bytes });
+    return;
+  }
+  const print = (text: string): string => formatPrintable(text, host.stdout.terminal.unicode);
+  await writeLines(host, [
+    `${print(ledger)} is copied to ${print(file)} (${formatBytes(bytes)}).`,
+    `Prove the copy with \`${host.program} verify --ledger ${print(file)}\`.`,
+  ]);
+}
+
+interface Pages {
+  readonly totalPages: number;
+  readonly remainingPages: number;
+}
+
+function formatShare(copied: number, total: number): string {
+  return `${total === 0 ? 100 : Math.floor((copied / total) * 100)} %`;
+}

@@ -1,0 +1,28 @@
+/** Owns: one line on stderr that says how far long work is, where a person looks at it. */
+import type { CliHost } from "./cli-host.ts";
+
+const SHOWN_EVERY_MS = 200;
+
+export interface ProgressLine {
+  /** Replaces the line, at most five times a second. */
+  readonly show: (describe: () => string) => void;
+  readonly clear: () => Promise<void>;
+}
+
+export function createProgressLine(host: CliHost): ProgressLine {
+  const { stderr } = host;
+  let shownAtMs: number = host.now();
+  let isShown = false;
+  return {
+    show: (describe) => {
+      const now = host.now();
+      if (!stderr.terminal.isTTY || now - shownAtMs < SHOWN_EVERY_MS) return;
+      shownAtMs = now;
+      isShown = true;
+      void stderr.write(`\r${describe()} `);
+    },
+    clear: async () => {
+      if (isShown) await stderr.write("\r\u001b[K");
+    },
+  };
+}

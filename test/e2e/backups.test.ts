@@ -1,0 +1,96 @@
+/** Owns: that the host's own backup has the whole ledger, while others append to it. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import { verifyLedger } from "../../src/agents/coordination/runtime/verify-ledger.ts";
+import type { Check } from "../../src/plugins/cli/doctor-checks.ts";
+import { openLedgerForReading } from "../../src/plugins/compose.ts";
+import { startAppendLoop } from "../support/append-loop.ts";
+import { tempFolder, type TempFolder } from "../support/temp-ledger.ts";
+import { openStage, type Stage } from "./stage.ts";
+
+let stage: Stage;
+let folder: TempFolder;
+
+beforeAll(async () => {
+  folder = tempFolder();
+  stage = await openStage();
+  // The commands need its configuration only, and the ledger has one writer, which is ours.
+  await stage.gateway.stop();
+});
+
+afterAll(async () => {
+  await stage.close();
+  folder[Symbol.dispose]();
+});
+
+async function json(...args: string[]): Promise<unknown> {
+  const { code, stdout, stderr } = await stage.gateway.openclaw([...args, "--json"]);
+  expect([code, stderr]).toEqual([0, expect.any(String)]);
+  return JSON.parse(stdout);
+}
+
+async function checkBackup(): Promise<Check | undefined> {
+  const { checks } = (await json("coordination", "doctor")) as { checks: Check[] };
+  return checks.find(({ name }) => name === "backup");
+}
+
+interface MadeBackup {
+  readonly archive: string;
+  /** Coordinations that the ledger had acknowledged before. */
+  readonly known: ReadonlySet<CoordinationId>;
+}
+
+async function backUpUnderWrites(name: string): Promise<MadeBackup> {
+  await using loop = await startAppendLoop(stage.ledgerPath, name.length);
+  await loop.more(200);
+  const known = new Set(loop.acknowledged().map(({ runId }) => runId));
+  const archive = folder.file(`${name}.tar.gz`);
+  const { warnings = [] } = (await json(
+    "backup",
+    "create",
+    "--no-include-workspace",
+    "--output",
+    archive,
+  )) as {
+    warnings?: readonly string[];
+  };
+  expect(warnings.filter((warning) => warning.includes("ledger.sqlite"))).toEqual([]);
+  // It appended to the end: the backup was made under writes.
+  await loop.more(1);
+  return { archive, known };
+}
+
+/** The path of the ledger in a restored archive. */
+async function restoreLedger(archive: string): Promise<string> {
+  const target = `${archive}-restored`;
+  await json("backup", "restore", archive, "--target", target);
+  const files = readdirSync(target, { recursive: true, encoding: "utf8" });
+  const ledgers = files.filter((file) => file.endsWith(join("coordination", "ledger.sqlite")));
+  expect(ledgers).toHaveLength(1);
+  return join(target, ledgers[0] ?? "");
+}
+
+describe("the host's backup of a ledger that is being written", () => {
+  it("says that no backup is known before there is one", async () => {
+    expect(await checkBackup()).toMatchObject({ status: "warn", message: "no backup by OpenClaw is known" });
+  });
+
+  it.each(["first", "second"])("is whole and misses nothing acknowledged: the %s", async (name) => {
+    const { archive, known } = await backUpUnderWrites(name);
+    const reader = await openLedgerForReading(await restoreLedger(archive));
+    try {
+      expect(await verifyLedger(reader)).toMatchObject({ ok: true, problems: [] });
+      for (const runId of known) expect(await reader.read(runId, { from: 0, limit: 1 })).toHaveLength(1);
+    } finally {
+      await reader.close();
+    }
+  });
+
+  it("is what doctor says was the last one", async () => {
+    const { status, message } = (await checkBackup()) ?? expect.fail("doctor has no check of backups");
+    expect(status).toBe("ok");
+    expect(message).toContain(folder.file("second.tar.gz"));
+  });
+});

@@ -7,7 +7,8 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { parseHostAgentId } from "../agents/coordination/contracts/host-agent-id.ts";
 import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
-import type { AgentId, CoordinationId } from "../agents/coordination/contracts/ids.ts";
+import type { AgentId, CoordinationId, SessionKey } from "../agents/coordination/contracts/ids.ts";
+import type { RunEvent } from "../agents/coordination/contracts/run-event.ts";
 import type { AgentRunner } from "../agents/coordination/ports/agent-runner.ts";
 import type { SpawnObserver } from "../agents/coordination/ports/spawn-observer.ts";
 import type { ContentStore } from "../agents/coordination/ports/content-store.ts";
@@ -105,6 +106,8 @@ export interface ComposeOptions {
   readonly runners: Readonly<Record<"subagent" | "owner", AgentRunner>>;
   /** Hears of everything that is appended to a coordination. */
   readonly onAppended?: (runId: CoordinationId) => void;
+  /** Hears of the events themselves, and whose coordination they are of. */
+  readonly onEvents?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
   /** Hears of every change of a plan. */
   readonly onPlan: (snapshot: PlanSnapshot) => void;
   readonly workspaceOf: (agent: AgentId) => string;
@@ -192,7 +195,7 @@ function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordina
 
 /** Composes what gates and questions need, and the listeners for every event. */
 function gatesOf(
-  { config, hooks, model, workspaceOf, logger, channels, onAppended }: ComposeOptions,
+  { config, hooks, model, workspaceOf, logger, channels, onAppended, onEvents }: ComposeOptions,
   { contract, take }: { readonly contract: () => Promise<OutputContract>; readonly take: TakeChannelAnswer },
 ): GateParts & Pick<CoordinatorParts, "onAppended"> {
   const { gates, escalations } = config;
@@ -216,7 +219,8 @@ function gatesOf(
       channels: () => hooks.channels(),
     },
     channelOf: channelsOf({ escalations, hooks, logger, take, ofHost: channels(take) }),
-    onAppended: (events) => {
+    onAppended: (events, ownerSession) => {
+      onEvents?.(events, ownerSession);
       if (hooks.hasAny("observe")) hooks.observe(events);
       const [first] = events;
       if (first) onAppended?.(first.runId);

@@ -119,3 +119,17 @@ it("owner, child and grandchild work on the one W3C trace that the coordination 
   for (const depth of [1, 2] as const) expect(requestsAt(depth).length).toBeGreaterThan(0);
   expect(new Set(stage.model.requests.map(traceIdOf))).toEqual(new Set([traceId]));
 });
+
+it("shows every event of the coordination to other plugins, by ids and types", async () => {
+  const recorded = await stage.events(state);
+  const { events } = await stage.gateway.call("spawn-probe.events");
+  const seen = (events as { runId: string; seq: number; sessionKey?: string; data: Json }[]).filter(
+    ({ runId }) => runId === state.coordinationId,
+  );
+  expect(seen.map(({ data }) => [data["sequence"], data["type"], data["eventId"]])).toEqual(
+    recorded.map(({ sequence, type, eventId }) => [sequence, type, eventId]),
+  );
+  expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, index) => index + 1));
+  expect(new Set(seen.map(({ sessionKey }) => sessionKey))).toEqual(new Set([SESSION]));
+  expect(JSON.stringify(seen)).not.toContain("grandchild result");
+});

@@ -141,8 +141,8 @@ function createSpawnRequests(core: Core, admission: Parameters<typeof admitThrou
 export function createCoordinator(parts: CoordinatorParts): Coordinator {
   const runs = createRunLog({
     ...parts,
-    onAppended: (events) => {
-      parts.onAppended?.(events);
+    onAppended: (events, ownerSession) => {
+      parts.onAppended?.(events, ownerSession);
       leaveGate(parts.gate, events);
       arbiter.appended(events);
       if (events.some(({ type }) => type === "escalation.closed")) waits.changed();

@@ -19,6 +19,7 @@ import { createChatChannel } from "../runners/chat-channel.ts";
 import { gateOf } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
 import { createHookHost } from "../../hooks/hook-host.ts";
 import { accessGateMemory } from "./gate-memory.ts";
+import { createAgentEvents } from "../host/host-event-stream.ts";
 import { createHostApproval } from "../host/host-approval.ts";
 import { createHostModel } from "../host/host-model.ts";
 import { createHealthRecord } from "../host/health-record.ts";
@@ -54,6 +55,7 @@ export function makeRuntime(api: OpenClawPluginApi): SharedRuntime {
       logger,
       hooks,
       observer: runner,
+      onEvents: createAgentEvents(api, logger),
       ...(openwop && { onAppended: openwop.appended }),
     }),
   );
@@ -105,7 +107,10 @@ const MIRROR_STOP_MS_MAX = 5_000;
 /** The coordinator with the host's agents behind it, shown in the host's own list of flows. */
 async function composeForHost(
   { runtime }: OpenClawPluginApi,
-  options: Pick<ComposeOptions, "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended">,
+  options: Pick<
+    ComposeOptions,
+    "ledgerPath" | "config" | "logger" | "hooks" | "observer" | "onAppended" | "onEvents"
+  >,
 ): Promise<RunningCoordinator> {
   const { logger } = options;
   const gateMemory = accessGateMemory();

@@ -7,7 +7,7 @@
  */
 import type { Command } from "../../contracts/commands.ts";
 import { CoordinationError, isCoordinationError } from "../../contracts/errors.ts";
-import type { CoordinationId, EpochMs, StepId } from "../../contracts/ids.ts";
+import type { CoordinationId, EpochMs, SessionKey, StepId } from "../../contracts/ids.ts";
 import { FACT_PAYLOADS } from "../../contracts/facts.ts";
 import { isFact, type RunEvent } from "../../contracts/run-event.ts";
 import { describeProblems, EVENT_BOUNDS, parseBounded } from "../../contracts/validation.ts";
@@ -37,8 +37,8 @@ export interface RunLogParts {
   readonly store: LedgerStore;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Hears of events once they are on disk. */
-  readonly onAppended?: (events: readonly RunEvent[]) => void;
+  /** Hears of events once they are on disk, and whose coordination they are of. */
+  readonly onAppended?: (events: readonly RunEvent[], ownerSession: SessionKey) => void;
   /** Hears of a new state before it is on disk: what is decided on it joins its transaction, or fails with it. */
   readonly onDecided?: (state: Coordination) => void;
 }
@@ -215,7 +215,7 @@ async function append(
     ...(batch.keep.length > 0 && { keep: batch.keep }),
     ...(claims.length > 0 && { claims }),
   });
-  onAppended?.(events);
+  onAppended?.(events, state.created.ownerSession);
   const last = events.at(-1);
   logger.debug(
     { runId, sequence: last?.sequence, type: last?.type, stepId: last?.nodeId, events: events.length },

@@ -23,12 +23,17 @@ import {
   type RunningWorkflows,
   type WorkflowOptions,
 } from "./compose-workflows.ts";
+import { collectGatewaySecrets, type Environment } from "./known-secrets.ts";
 import type { OpenWopApp } from "./openwop/app.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import type { RateLimit } from "./openwop/http/rate-limit.ts";
 
 export interface OpenWopOptions {
-  readonly config: Pick<Phase1Config, "openwop" | "gates">;
+  readonly config: Pick<Phase1Config, "openwop" | "gates" | "escalations" | "acpAgents">;
+  /** OpenClaw's own configuration: what is secret in it is masked. */
+  readonly hostConfig: unknown;
+  /** Its secrets are masked. */
+  readonly environment: Environment;
   readonly ledgerPath: string;
   /** Where relative folders of workflows are. */
   readonly stateDir: string;
@@ -77,13 +82,13 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     privateOrigins: openwop.allowPrivate,
     peers: openwop.peers,
     peerTokens: openwop.peerTokens,
-    secrets: new Map(),
+    secrets: collectGatewaySecrets(options),
     agents: { installed, modelClasses, mcpServers, toolScopes },
     coordinations: { ...coordinations, tenant: openwop.coordinationsTenant },
   });
   await running.host.start();
   const { workflows, tenants } = { workflows: definitions.length, tenants: tenantsOf(tokens) };
-  logger.info({ baseUrl, workflows, tenants }, "serves OpenWOP");
+  running.logger.info({ baseUrl, workflows, tenants }, "serves OpenWOP");
   return createServed(
     { running, chats: createChatAgents({ host: running.host, tenant: openwop.coordinationsTenant }) },
     createLazy(() => faceOf(options, { running, tokens })),
@@ -115,7 +120,7 @@ function createServed({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop
 }
 
 async function faceOf(
-  { config, logger, version, baseUrl }: OpenWopOptions,
+  { config, version, baseUrl }: OpenWopOptions,
   { running, tokens }: { readonly running: RunningWorkflows; readonly tokens: readonly BearerToken[] },
 ): Promise<Face> {
   const [{ createOpenWopApp }, { openWopListener }, { DEFAULTS }] = await Promise.all([
@@ -126,7 +131,7 @@ async function faceOf(
   const app = createOpenWopApp({
     host: running.host,
     clock: systemClock,
-    logger,
+    logger: running.logger,
     tokens,
     rateLimit: RATE,
     pathPrefix: new URL(baseUrl).pathname.replace(/\/+$/, ""),

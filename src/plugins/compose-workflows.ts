@@ -28,6 +28,11 @@ import { createPinoLogger } from "../infra/log/pino-logger.ts";
 import { openSqliteLedger } from "../infra/sqlite/sqlite-ledger-store.ts";
 import { interruptTokens } from "../infra/tokens/interrupt-tokens.ts";
 import { readOrCreateKey } from "../infra/tokens/key-file.ts";
+import { createMaskedHost } from "../agents/coordination/runtime/workflow-host/records/masked-host.ts";
+import {
+  createMaskedLogger,
+  maskValue,
+} from "../agents/coordination/runtime/workflow-host/records/mask-secrets.ts";
 import { createOnce } from "../agents/coordination/std/load-once.ts";
 
 export { systemClock };
@@ -83,13 +88,15 @@ export interface WorkflowOptions {
   readonly coordinations?: Omit<CoordinationRunsParts, "hostId">;
   /** Agents of manifests, and what they work with. */
   readonly agents?: AgentOptions;
-  /** SR-1: what is never kept in memory, by name. */
+  /** SR-1: what is never kept, shown or logged, by name. */
   readonly secrets: ReadonlyMap<string, string>;
   readonly readVariable: (name: string) => string | undefined;
 }
 
 export interface RunningWorkflows {
   readonly host: WorkflowHost;
+  /** The one that was given, without secrets. */
+  readonly logger: Logger;
   close(): Promise<void>;
 }
 
@@ -101,15 +108,18 @@ const CALL_BYTES_MAX = 4_000_000;
 
 /** @throws CoordinationError as `openDatabase` does. */
 export async function composeWorkflows(options: WorkflowOptions): Promise<RunningWorkflows> {
-  const { ledgerPath, definitions, logger, baseUrl, testSeams, secrets } = options;
+  const { ledgerPath, baseUrl, testSeams } = options;
   checkShares(options);
   const ledger = await ledgerOf(options);
-  const outbound = outboundOf(options);
+  const key = readOrCreateKey(join(dirname(ledgerPath), "interrupt-key"));
+  const secrets = new Map([...options.secrets, ...listKeyForms(key)]);
+  const logger = createMaskedLogger(options.logger, secrets);
+  const outbound = outboundOf({ ...options, logger });
   const contract = createOnce(async () =>
     (await import("../infra/json-schema/ajv-output-contract.ts")).createAjvOutputContract(),
   );
   const host = createWorkflowHost({
-    definitions,
+    definitions: maskValue(options.definitions, secrets),
     logger,
     baseUrl,
     testSeams,
@@ -124,7 +134,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     driver: { id: `${process.pid}-${randomUUID()}`, pid: process.pid },
     isAlive,
     sha256: (text) => hash("sha256", text),
-    tokens: interruptTokens(readOrCreateKey(join(dirname(ledgerPath), "interrupt-key"))),
+    tokens: interruptTokens(key),
     contract,
     verifier: async (critic) => {
       const { createVerifier } = await import("../infra/verify/create-verifier.ts");
@@ -141,7 +151,8 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     },
   });
   return {
-    host: withCoordinations(host, options),
+    host: createMaskedHost(withCoordinations(host, options), secrets),
+    logger,
     close: async () => {
       try {
         await host.stop();
@@ -150,6 +161,15 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
       }
     },
   };
+}
+
+/** The key of interrupt tokens, as texts may have it. */
+function listKeyForms(key: Uint8Array): (readonly [name: string, form: string])[] {
+  const bytes = Buffer.from(key);
+  return (["hex", "base64", "base64url"] as const).map((form) => [
+    `signing-key-${form}`,
+    bytes.toString(form),
+  ]);
 }
 
 /** The server that nodes call without naming one is one of the agents' too. */

@@ -8,6 +8,7 @@ import {
   type AgentOptions,
   type ModelOptions,
 } from "./compose-workflows.ts";
+import { collectServedSecrets } from "./known-secrets.ts";
 import { DEFAULTS, type Advertised } from "./openwop/http/advertised.ts";
 import type { BearerToken } from "./openwop/http/bearer-tokens.ts";
 import { CONFORMANCE_AGENTS } from "./openwop/conformance/conformance-agents.ts";
@@ -38,7 +39,7 @@ export interface Serving {
   readonly allowedOrigins?: readonly string[];
   /** Agents of manifests, and what they work with. */
   readonly agents?: AgentOptions;
-  /** SR-1: what is never kept, by name. */
+  /** SR-1: what is never kept, shown or logged, by name, besides the secrets of these options. */
   readonly secrets?: ReadonlyMap<string, string>;
   readonly model?: ModelOptions;
   readonly mcpUrl?: string;
@@ -57,17 +58,22 @@ const SUITE_SECRETS = new Map([["conformance-test-secret", "openwop-conformance-
 /** @throws CoordinationError as `openDatabase` does; RangeError where the options are unsafe. */
 export async function startServing(options: Serving): Promise<Served> {
   const { tokens, port, hostname, allowRemote, testSeams, allowedOrigins } = options;
-  const logger = serveLogger(options.log, options.verbose);
+  const secrets = new Map([
+    ...(testSeams ? SUITE_SECRETS : []),
+    ...(options.secrets ?? []),
+    ...collectServedSecrets({ ...options, environment: process.env }),
+  ]);
   let listening = options.baseUrl ?? "";
   const agents = agentsOf(options);
   const running = await composeWorkflows({
     ...options,
-    logger,
+    logger: serveLogger(options.log, options.verbose),
     baseUrl: () => listening,
     agents,
-    secrets: new Map([...(testSeams ? SUITE_SECRETS : []), ...(options.secrets ?? [])]),
+    secrets,
     readVariable: (name) => process.env[name],
   });
+  const { logger } = running;
   try {
     const server = await startOpenWopServer({
       host: running.host,

@@ -88,8 +88,11 @@ async function serve(
 ): Promise<ServedOpenWop> {
   const [{ serveOpenWop }, running] = await Promise.all([import("../../compose-openwop.ts"), coordinator()]);
   const { reads, workflows: store } = running;
+  const hostConfig = runtime.config.current();
   return serveOpenWop({
     config,
+    hostConfig,
+    environment: process.env,
     logger,
     ledgerPath,
     version,
@@ -97,7 +100,7 @@ async function serve(
     chat,
     stateDir: runtime.state.resolveStateDir(),
     coordinations: { coordinator: running, read: reads.read, watch },
-    baseUrl: openWopBaseUrl(config.openwop, { config: runtime.config.current(), env: process.env }),
+    baseUrl: openWopBaseUrl(config.openwop, { config: hostConfig, env: process.env }),
     readVariable: (name) => process.env[name],
   });
 }

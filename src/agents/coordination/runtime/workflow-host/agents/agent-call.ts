@@ -22,7 +22,7 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import type { AgentBook } from "./agent-book.ts";
 import { MOCK_TOOL, mockOf } from "./agent-mocks.ts";
-import { maskText } from "../records/memory-writes.ts";
+import { maskText } from "../records/mask-secrets.ts";
 import { findToolDenial, findLackingScopes, type GateParts } from "./tool-gate.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 

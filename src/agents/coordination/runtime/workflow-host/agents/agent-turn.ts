@@ -27,7 +27,7 @@ import type { AgentBook } from "./agent-book.ts";
 import { createMockAnswer, mockOf } from "./agent-mocks.ts";
 import { readResult } from "./agent-result.ts";
 import { systemOf } from "./agent-rules.ts";
-import { maskText, maskValue } from "../records/memory-writes.ts";
+import { maskText, maskValue } from "../records/mask-secrets.ts";
 import { shortenName } from "../models/model-request.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";

@@ -8,6 +8,7 @@ import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/
 import { advanceRun, type Progress } from "../../../workflow/advance-run.ts";
 import { statusOf, summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isAtFork } from "../../../workflow/state/workflow-state.ts";
+import { maskValue } from "../records/mask-secrets.ts";
 import { memoryWritesOf } from "../records/memory-writes.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
@@ -40,7 +41,8 @@ export function settleAll(
   { effect, outcomes }: { readonly effect: NodeEffect; readonly outcomes: readonly EffectOutcome[] },
 ): Planned {
   let planned: Planned = { run: loadedRun.run, events: [], memory: [], effects: [] };
-  for (const outcome of outcomes) {
+  // SR-1: neither what it writes nor what it is told by models, tools and peers brings a secret into the log.
+  for (const outcome of maskValue(outcomes, parts.secrets)) {
     const now = { ...loadedRun, run: planned.run };
     const place = { graph: loadedRun.graph, settings: parts.settings, now: parts.clock.now() };
     const next = planOn(parts, now, settleEffect(now.run, place, { effect, outcome }));

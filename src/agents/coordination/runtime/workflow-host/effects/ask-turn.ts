@@ -10,7 +10,7 @@ import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { TURN_FILES, turnText, type TurnAsk } from "../../../workflow/node-contract/turn-inputs.ts";
 import type { Values } from "../../../workflow/state/values.ts";
 import { listEntries } from "../records/fork-memory.ts";
-import { maskText } from "../records/memory-writes.ts";
+import { maskText } from "../records/mask-secrets.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { readFiles } from "../records/run-workspace.ts";

@@ -4,10 +4,8 @@ import type { MemoryWrite } from "../../../ports/workflow-store.ts";
 import type { Progress } from "../../../workflow/advance-run.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { placeOfWrites } from "./fork-memory.ts";
+import { maskText, SECRET_CHARS_MIN } from "./mask-secrets.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
-
-/** A shorter one would be found in texts that have nothing to do with it. */
-const SECRET_CHARS_MIN = 8;
 
 export function memoryWritesOf(
   { secrets, clock, sha256 }: Pick<WorkflowHostParts, "secrets" | "clock" | "sha256">,
@@ -35,24 +33,4 @@ function resolveSecrets(text: string, secrets: ReadonlyMap<string, string>): str
     // One that would not be found again stays unresolved.
     return secret.length >= SECRET_CHARS_MIN ? secret : whole;
   });
-}
-
-/** Masks every text in a value, names of members included. */
-export function maskValue<T>(value: T, secrets: ReadonlyMap<string, string>): T {
-  if (secrets.size === 0) return value;
-  return JSON.parse(JSON.stringify(value), (_name, each: unknown) => {
-    if (typeof each === "string") return maskText(each, secrets);
-    if (typeof each !== "object" || each === null || Array.isArray(each)) return each;
-    return Object.fromEntries(
-      Object.entries(each).map(([name, member]) => [maskText(name, secrets), member]),
-    );
-  }) as T;
-}
-
-/** The longest first: one may be part of another. */
-export function maskText(text: string, secrets: ReadonlyMap<string, string>): string {
-  const secretsToMask = [...secrets]
-    .filter(([, secret]) => secret.length >= SECRET_CHARS_MIN)
-    .toSorted(([, one], [, other]) => other.length - one.length);
-  return secretsToMask.reduce((clean, [id, secret]) => clean.replaceAll(secret, `[REDACTED:${id}]`), text);
 }

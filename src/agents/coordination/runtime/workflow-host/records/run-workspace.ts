@@ -19,7 +19,7 @@ import type { EffectOutcome, NodeEffect, NodeError } from "../../../workflow/nod
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import type { TurnFile } from "../../../workflow/node-contract/turn-inputs.ts";
 import { lineageOf, memoryHomeOf } from "./fork-memory.ts";
-import { maskText } from "./memory-writes.ts";
+import { maskText } from "./mask-secrets.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 export type WorkspaceParts = Pick<WorkflowHostParts, "store" | "clock" | "secrets">;

@@ -11,7 +11,7 @@ import {
 } from "../../../contracts/workflows/workspace.ts";
 import type { WorkspaceEntry, WorkspaceWritten } from "../../../ports/workspace-store.ts";
 import { refuse } from "../driving/create-run.ts";
-import { maskText } from "../records/memory-writes.ts";
+import { maskText } from "../records/mask-secrets.ts";
 import type {
   Answered,
   HostRefusal,

@@ -1,0 +1,125 @@
+/**
+ * Owns: the secrets that a host of runs knows, so that they can be masked: those of its options, of the configuration, and of
+ * the environment. They stay in memory, and are never logged.
+ *
+ * K1 The name of a secret stands in masked texts, and callers may write it: it tells the kind, and not where the secret is from.
+ */
+import type { Phase1Config } from "../agents/coordination/contracts/config/config.ts";
+import type { Secrets } from "../agents/coordination/runtime/workflow-host/records/mask-secrets.ts";
+import { isRecord } from "../agents/coordination/std/is-record.ts";
+import { resolveVariable } from "../infra/http/tokens.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** A secret as it is written, with the kind that it is called by. */
+type Found = readonly [kind: string, text: string | undefined];
+
+export interface ServedSecrets {
+  readonly tokens: readonly { readonly token: string }[];
+  readonly peerTokens: Readonly<Record<string, string>>;
+  readonly model?: { readonly apiKey?: string };
+  readonly agents?: { readonly mcpServers?: Readonly<Record<string, string>> };
+  readonly environment: Environment;
+}
+
+/** Of a host in a process of its own. */
+export function collectServedSecrets(options: ServedSecrets): Secrets {
+  const { tokens, peerTokens, model, agents, environment } = options;
+  return nameSecrets(environment, [
+    ...tokens.map(({ token }): Found => ["bearer-token", token]),
+    ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
+    ["model-key", model?.apiKey],
+    ...Object.values(agents?.mcpServers ?? {}).flatMap(findInUrl),
+    ...findInEnvironment(environment),
+  ]);
+}
+
+export interface GatewaySecrets {
+  readonly config: Pick<Phase1Config, "openwop" | "escalations" | "acpAgents" | "gates">;
+  /** OpenClaw's own configuration. */
+  readonly hostConfig: unknown;
+  readonly environment: Environment;
+}
+
+/** Of a host within a gateway. */
+export function collectGatewaySecrets({ config, hostConfig, environment }: GatewaySecrets): Secrets {
+  const { openwop, escalations, acpAgents, gates } = config;
+  const { tokens, peerTokens, mcpServers } = openwop;
+  const programs = [...Object.values(acpAgents), ...Object.values(gates.verifiers)];
+  return nameSecrets(environment, [
+    ...tokens.map(({ token }): Found => ["bearer-token", token]),
+    ...Object.values(peerTokens).map((token): Found => ["peer-token", token]),
+    ...Object.values(mcpServers).flatMap(findInUrl),
+    ...Object.values(escalations.webhooks).flatMap(findInWebhook),
+    ...programs.flatMap((program) => ("env" in program ? findInEnvironment(program.env) : [])),
+    ...findInConfig(hostConfig),
+    ...findInEnvironment(environment),
+  ]);
+}
+
+/** Secrets of several sources; those of the same name are told apart. */
+export function nameSecrets(environment: Environment, found: readonly Found[]): Secrets {
+  const counts = new Map<string, number>();
+  const named = new Map<string, string>();
+  const knownSecrets = new Set<string>();
+  for (const [kind, text] of found) {
+    const secret = text === undefined ? undefined : resolveVariable(text, (name) => environment[name]);
+    if (secret === undefined || secret === "" || knownSecrets.has(secret)) continue;
+    knownSecrets.add(secret);
+    const count = (counts.get(kind) ?? 0) + 1;
+    counts.set(kind, count);
+    named.set(`${kind}-${count}`, secret);
+  }
+  return named;
+}
+
+const WEBHOOK_KEY = "whsec_";
+
+function findInWebhook({ url, secret }: { readonly url: string; readonly secret: string }): Found[] {
+  const key = secret.startsWith(WEBHOOK_KEY) ? secret.slice(WEBHOOK_KEY.length) : undefined;
+  return [["webhook-secret", secret], ["webhook-secret", key], ...findInUrl(url)];
+}
+
+function findInUrl(text: string): Found[] {
+  const password = URL.parse(text)?.password ?? "";
+  return password === "" ? [] : [["url-password", decodePercent(password)]];
+}
+
+function decodePercent(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** `SERVICE_API_KEY`, `SERVICE_TOKEN`; in other variables are paths, addresses and modes. */
+const SECRET_VARIABLE =
+  /(?:^|_)(?:API_?KEY|ACCESS_KEY|SECRET_KEY|PRIVATE_KEY|SIGNING_KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIALS?)$/iu;
+
+function findInEnvironment(environment: Environment): Found[] {
+  return Object.entries(environment).flatMap(([name, value]): Found[] =>
+    SECRET_VARIABLE.test(name) ? [["environment", value]] : [],
+  );
+}
+
+/** `apiKey`, `botToken`, `clientSecret`; not `maxTokens`, `tokenizer`. */
+const SECRET_MEMBER =
+  /(?:api_?key|access_?key|secret_?key|private_?key|signing_?key|secret|token|password|passwd|credential|authorization)$/iu;
+const CONFIG_DEPTH_MAX = 32;
+
+/** A text, or a reference to a variable of the environment, below a member that is named as secrets are. */
+function findInConfig(value: unknown, depth = 0): Found[] {
+  if (depth > CONFIG_DEPTH_MAX || typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]): Found[] =>
+    !Array.isArray(value) && SECRET_MEMBER.test(name)
+      ? [["configured", readConfigured(member)], ...findInConfig(member, depth + 1)]
+      : findInConfig(member, depth + 1),
+  );
+}
+
+function readConfigured(member: unknown): string | undefined {
+  if (typeof member === "string") return member;
+  if (!isRecord(member) || member["source"] !== "env" || typeof member["id"] !== "string") return undefined;
+  return `\${${member["id"]}}`;
+}

@@ -1,3 +1,4 @@
+import { isStrict } from "../../src/agents/coordination/ledger/withheld-words.ts";
 import { describe, expect, it } from "vitest";
 import { parsePluginConfig } from "../../src/agents/coordination/contracts/config/config.ts";
 import type { GatesConfig } from "../../src/agents/coordination/contracts/config/gates-config.ts";
@@ -6,7 +7,6 @@ import {
   findDoubt,
   createGating,
   gateOf,
-  isStrict,
 } from "../../src/agents/coordination/runtime/held-results/gate-of.ts";
 import { questionPolicyOf } from "../../src/agents/coordination/runtime/questions/question-policy.ts";
 import { gateParts } from "../support/gate-parts.ts";

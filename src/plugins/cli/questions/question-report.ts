@@ -27,7 +27,8 @@ type Shared =
   | "status"
   | "closed"
   | "answered"
-  | "refusedAnswers";
+  | "refusedAnswers"
+  | "wordsWithheld";
 
 /** As the commands print it with `--json`, and gateway methods answer it. Confidences are in basis points. */
 export interface QuestionReport extends Pick<QuestionView, Shared> {
@@ -42,7 +43,7 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
   readonly checks?: readonly CheckReport[];
   /** Names the held result; its text is for people who read the ledger. */
   readonly result?: ContentRef;
-  /** As an agent wrote it; `null` once it is no longer kept. */
+  /** As an agent wrote it; `null` once it is no longer kept; absent where it is withheld, but for operators who read the ledger. */
   readonly asked?: QuestionText | null;
   readonly notices?: readonly NoticeReport[];
 }
@@ -69,9 +70,11 @@ export interface FoundQuestion {
 export async function createQuestionReport(
   content: Pick<LedgerReader, "get">,
   { view, question }: FoundQuestion,
+  { isForOperator }: { readonly isForOperator: boolean },
 ): Promise<QuestionReport> {
   const { coordinationId, ownerSession, steps } = view;
   const { question: text, notices, notified: _, answers = [], onExpiry = "deny", ...shared } = question;
+  const isReadable = isForOperator || !shared.wordsWithheld;
   const step = steps.find(({ stepId }) => stepId === shared.stepId);
   return {
     questionId: questionIdOf(coordinationId, shared.escalationId),
@@ -81,7 +84,7 @@ export async function createQuestionReport(
     ...(step && createStepReport(step, question)),
     answers,
     onExpiry,
-    ...(text && { asked: (await readQuestion({ content }, question)) ?? null }),
+    ...(text && isReadable && { asked: (await readQuestion({ content }, question)) ?? null }),
     ...(notices && { notices: listNoticeReports(notices, question) }),
   };
 }

@@ -84,7 +84,8 @@ async function showQuestions(host: CliHost, options: QuestionsOptions): Promise<
       ? findNewestQuestions(createQuestionReads(reader), query)
       : questionsOf(reader, options.coordination, query));
     const reports: QuestionReport[] = [];
-    for (const each of found.slice(0, limit)) reports.push(await createQuestionReport(reader, each));
+    for (const each of found.slice(0, limit))
+      reports.push(await createQuestionReport(reader, each, { isForOperator: true }));
     if (options.json) await writeJson(host, reports);
     else await host.stdout.write(listText(host, reports, { wanted, isMore: found.length > limit }));
   });
@@ -121,7 +122,9 @@ function listText(
 
 async function showQuestion(host: CliHost, id: string, options: ReaderOptions): Promise<void> {
   await withLedger(host, options, async (reader) => {
-    const report = await createQuestionReport(reader, await findNamed(createQuestionReads(reader), id));
+    const report = await createQuestionReport(reader, await findNamed(createQuestionReads(reader), id), {
+      isForOperator: true,
+    });
     const heldText = await readHeldText(reader, report);
     if (options.json) {
       await writeJson(host, { ...report, ...(heldText !== undefined && { resultText: heldText }) });

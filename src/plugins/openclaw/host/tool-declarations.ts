@@ -14,7 +14,8 @@ export const TOOL_NAMES = [
 ] as const;
 export const REPORT_TOOL = "coordination_report";
 /** Children of steps are given these, whatever the profile of their agent. */
-export const CHILD_TOOLS = [REPORT_TOOL, "coordination_escalate"] as const;
+export const ESCALATE_TOOL = "coordination_escalate";
+export const CHILD_TOOLS = [REPORT_TOOL, ESCALATE_TOOL] as const;
 export type ToolName = (typeof TOOL_NAMES)[number];
 
 export interface ToolDeclaration {

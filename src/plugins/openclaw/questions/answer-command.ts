@@ -209,7 +209,7 @@ function tell(
       return isAll ? "No question is open." : "No question is open here. Others: /coordination questions all";
     const lines: string[] = [];
     for (const each of found.slice(0, QUESTIONS_MAX))
-      lines.push(await formatQuestionLine(await questionReport(reads, each)));
+      lines.push(await formatQuestionLine(await questionReport(reads, each, { isForOperator: false })));
     const more = found.length > QUESTIONS_MAX ? ["And more."] : [];
     return [...lines, ...more].join("\n");
   });
@@ -222,10 +222,11 @@ async function formatQuestionLine(question: QuestionReport): Promise<string> {
     describeCause: causeText,
   } = await import("../../cli/questions/question-lines.ts");
   const { formatInstant: instant } = await import("../../../agents/coordination/std/quantities.ts");
-  const { questionId, answers, deadlineAtMs, asked: askedText } = question;
+  const { questionId, answers, deadlineAtMs, asked: askedText, wordsWithheld } = question;
   const wrote = askedText ? ` It wrote: ${JSON.stringify(formatLine(askedText.question))}.` : "";
+  const withheld = wordsWithheld ? " Its words are withheld until its result is let through." : "";
   const subject = formatLine(`${aboutText(question)}: ${causeText(question)}`);
-  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${subject}.${wrote}`;
+  return `${questionId} (${answersText(answers)}; until ${instant(deadlineAtMs)}): ${subject}.${wrote}${withheld}`;
 }
 
 function capitalize(text: string): string {

@@ -80,7 +80,7 @@ async function listQuestions(
 }
 
 async function reportOf(reads: QuestionReads, found: FoundQuestion): Promise<QuestionReport> {
-  return (await loadReport()).createQuestionReport(reads, found);
+  return (await loadReport()).createQuestionReport(reads, found, { isForOperator: false });
 }
 
 const ANSWER_BOUNDS: ValueBounds = {

@@ -10,13 +10,13 @@ import type {
   SessionKey,
   StepId,
 } from "../../../agents/coordination/contracts/ids.ts";
-import { isStrict } from "../../../agents/coordination/runtime/held-results/gate-of.ts";
+import { isStrict } from "../../../agents/coordination/ledger/withheld-words.ts";
 import { isOnlyPlaceholders, replaceHeldBack } from "../../../agents/coordination/gates/placeholder.ts";
 import { parseConfidence } from "../../../agents/coordination/gates/stated-confidence.ts";
 import { mustWithhold } from "../../../agents/coordination/gates/withholds.ts";
 import type { HookContext, HookEvent, HookResult } from "../host/sdk.ts";
 import { findRuntime, type SharedRuntime } from "../runtime-access/shared-runtime.ts";
-import { REPORT_TOOL } from "../host/tool-declarations.ts";
+import { ESCALATE_TOOL, REPORT_TOOL } from "../host/tool-declarations.ts";
 import { accessGateMemory, type GatedNow } from "../runtime-access/gate-memory.ts";
 import type { SpanOf } from "./text-transforms.ts";
 
@@ -147,7 +147,7 @@ function keepWritten(
   const isHeld = gated.isStrict || isReplaced;
   const left = parts
     .filter(({ type }) => !isHeld || type !== "thinking")
-    .map((part) => withoutOutputs(gated, part));
+    .map((part) => withoutQuestion(gated, withoutOutputs(gated, part)));
   if (left.length === parts.length && left.every((part, index) => part === parts[index])) return undefined;
   return { message: { ...message, content: left } } as HookResult<"before_message_write">;
 }
@@ -174,3 +174,11 @@ function withoutOutputs({ gate, isStrict }: GatedNow, part: Part): Part {
   if (!isStrict && !isLow) return part;
   return { ...part, arguments: { outcome, confidence, outputs: { heldBack: true } } };
 }
+
+/** What people are asked is in the ledger, and is withheld there. */
+function withoutQuestion({ isStrict }: GatedNow, part: Part): Part {
+  const isQuestion = part.type === "toolCall" && part.name === ESCALATE_TOOL;
+  return isQuestion && isStrict ? { ...part, arguments: { question: WITHHELD_QUESTION } } : part;
+}
+
+const WITHHELD_QUESTION = "(withheld: it is in the ledger)";

@@ -5,6 +5,7 @@ import type { GatesConfig } from "../../contracts/config/gates-config.ts";
 import type { AgentId } from "../../contracts/ids.ts";
 import type { Gate, StepVerify } from "../../contracts/verification.ts";
 import { findAgentGate, type AgentGate } from "../../gates/agent-gate.ts";
+import { isStrict } from "../../ledger/withheld-words.ts";
 import { convertToBasisPointsUp, convertToBasisPointsDown } from "../../gates/stated-confidence.ts";
 import type { Admitting } from "../../plan/admission-of.ts";
 import type { GateParts } from "../environment/gate-parts.ts";
@@ -50,11 +51,6 @@ function createCheckPart(
     verifyMs: config.verifyMs,
     ...(config.allowSelfVerification && { allowSelf: true }),
   };
-}
-
-/** More than a threshold for what is stated: then every text is kept back, and a runner that cannot do so must not be used. */
-export function isStrict({ checks = [], requireConfidence }: Gate): boolean {
-  return checks.length > 0 || requireConfidence === true;
 }
 
 /**

@@ -7,7 +7,7 @@ import { readStatedConfidence } from "../../gates/stated-confidence.ts";
 import { sessionOf, type Step } from "../../ledger/state.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
 import { stepOfChild, type StepOfChild } from "../log/step-of-child.ts";
-import { isStrict } from "./gate-of.ts";
+import { isEverythingWithheld, isReleased } from "../../ledger/withheld-words.ts";
 
 /** What a host must know of a gated session to keep back what its agent says. */
 export interface GatedSession {
@@ -59,7 +59,7 @@ async function readGatedSession(
     coordinationId,
     stepId,
     gate,
-    isStrict: isStrict(gate) || isEarlier || isEverythingKept(step),
+    isStrict: isEverythingWithheld(step, session),
     ...readReportedConfidence(step),
     ...(keptText !== undefined && { keptText }),
   };
@@ -70,14 +70,12 @@ function readReportedConfidence({ report, phase }: Step): Pick<GatedSession, "re
   return confidence === undefined ? {} : { reported: { confidence } };
 }
 
-/** True when everything that the step withheld is still kept, so that it could be asked for again. */
-function isEverythingKept({ phase, withheld }: Step): boolean {
-  return withheld !== undefined || phase.status === "held";
-}
-
-/** A result that counts is nothing to keep back any more, and neither is what its agent says later. */
-function isReleased({ phase }: Step): boolean {
-  return phase.status === "completed" && phase.released !== "replaced";
+async function readKeptText(
+  content: Pick<RuntimeParts["content"], "get">,
+  { text: { sha256 } }: WithheldText,
+): Promise<GatedSession["kept"]> {
+  const text = await content.get(sha256);
+  return text === undefined ? undefined : { sha256, text };
 }
 
 async function keep(parts: RuntimeParts, session: SessionKey, text: string): Promise<void> {

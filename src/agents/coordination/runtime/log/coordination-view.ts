@@ -32,6 +32,7 @@ import {
   type StepPhase,
   type KnownCoordination,
 } from "../../ledger/state.ts";
+import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
 import { readStoredState } from "./read-state.ts";
 
@@ -62,6 +63,8 @@ export type QuestionView = Omit<Escalation, "notified"> & {
   readonly status: "open" | "closed";
   /** Of its notices, by their place. */
   readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
+  /** What the agent asks is kept back as its result is; only operators read it, in the ledger. */
+  readonly wordsWithheld?: true;
 };
 
 /** A result that does not count before it is ruled on. Confidences in basis points. */
@@ -136,19 +139,23 @@ export function viewCoordination(state: KnownCoordination): CoordinationView {
     steps: [...state.steps.values()].map((step) => viewStep(coordinationId, step)),
     conflicts,
     ...(state.claims.size > 0 && { claims: state.claims.valueSeq().toArray() }),
-    escalations: escalations.valueSeq().toArray().map(viewQuestion),
+    escalations: escalations
+      .valueSeq()
+      .toArray()
+      .map((question) => viewQuestion(state, question)),
     ...(state.successCriteria && viewCriteria(state.successCriteria)),
     ...(created.forkedFrom && { forkedFrom: created.forkedFrom }),
     ...(created.plan && { plan: viewPlan(created.plan) }),
   };
 }
 
-/** Returns a question in a form that JSON can carry. */
-function viewQuestion({ notified, ...question }: Escalation): QuestionView {
+/** In a form that JSON can carry. */
+function viewQuestion({ steps }: KnownCoordination, escalation: Escalation): QuestionView {
+  const { notified, ...question } = escalation;
   return {
     ...question,
-    status: question.closed ? "closed" : "open",
     ...(notified && { notified: Object.fromEntries(notified) }),
+    ...(isQuestionWithheld(steps, escalation) && { wordsWithheld: true }),
   };
 }
 

@@ -3,6 +3,7 @@ import { BOUNDS } from "../../contracts/bounds.ts";
 import type { Command } from "../../contracts/commands.ts";
 import { addMs, type CoordinationId, type StepId } from "../../contracts/ids.ts";
 import { isAboutResult } from "../../ledger/evolve-questions.ts";
+import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import type { Coordination, Escalation, OpenCoordination } from "../../ledger/state.ts";
 import { nameOfChild, formatTraceName } from "../../ledger/summary.ts";
 import { type Json, type JsonObject, isJsonObject } from "../../plan/step-graph.ts";
@@ -138,10 +139,14 @@ async function contentOf(
     };
   const outputs = parseOutputsOrWrap(text);
   const problem =
-    (kind === "answer" ? await findTextProblem(parts, pending.question, text) : undefined) ??
+    (kind === "answer" ? await findTextProblem(parts, describeReadable(pending), text) : undefined) ??
     (isAboutResult(pending.question) ? await findContractProblem(parts, pending, outputs) : undefined);
   if (problem) return { kind: "refused", code: "ANSWER_REFUSED", reason: problem };
   return { kind: "text", content: contentFromOutputs(parts, outputs) };
+}
+
+function describeReadable({ state, question }: Pick<AskedNow, "state" | "question">) {
+  return { question, isWithheld: isQuestionWithheld(state.steps, question) };
 }
 
 function parseOutputsOrWrap(text: string): JsonObject {

@@ -9,6 +9,7 @@ import type { Escalation, OpenCoordination } from "../../ledger/state.ts";
 import type { ChannelNotice, HumanChannel, NoticeOutcome, Question } from "../../ports/human-channel.ts";
 import { askWithin } from "../log/bounded-answer.ts";
 import type { RuntimeParts } from "../environment/runtime-parts.ts";
+import { isQuestionWithheld } from "../../ledger/withheld-words.ts";
 import { questionIdOf } from "./question-requests.ts";
 import { quoteUnlessPlain, removeUnseen } from "./plain-text.ts";
 import { readQuestion } from "./question-text.ts";
@@ -66,7 +67,7 @@ function notifyChannel(
 
 export async function questionOf(
   parts: Pick<RuntimeParts, "content">,
-  { coordinationId, created }: OpenCoordination,
+  { coordinationId, created, steps }: OpenCoordination,
   escalation: Escalation,
 ): Promise<Question> {
   const {
@@ -79,21 +80,21 @@ export async function questionOf(
     onExpiry = "deny",
     confidence,
   } = escalation;
-  const text = await readQuestion(parts, escalation);
+  const questionId = questionIdOf(coordinationId, escalationId);
   return {
-    questionId: questionIdOf(coordinationId, escalationId),
+    questionId,
     coordinationId,
     escalationId,
     cause,
     kind,
     deadlineAtMs,
     onExpiry,
-    title: titleOf(escalation),
     ownerSession: created.ownerSession,
     ...(stepId && { stepId }),
     ...(askedBy && { askedBy }),
-    ...(text && { text: removeUnseen(text.question) }),
-    ...(text?.options && { options: text.options.map(removeUnseen) }),
+    ...(isQuestionWithheld(steps, escalation)
+      ? { title: `${titleOf(escalation)} ${describeWithheld(questionId)}` }
+      : { title: titleOf(escalation), ...(await readShownWords(parts, escalation)) }),
     answers: listAnswers(escalation),
     ...(confidence && {
       confidence: {
@@ -104,7 +105,23 @@ export async function questionOf(
   };
 }
 
-/** Returns the title of a question: one sentence, free of content. */
+async function readShownWords(
+  parts: Pick<RuntimeParts, "content">,
+  escalation: Escalation,
+): Promise<Pick<Question, "text" | "options">> {
+  const words = await readQuestion(parts, escalation);
+  return {
+    ...(words && { text: removeUnseen(words.question) }),
+    ...(words?.options && { options: words.options.map(removeUnseen) }),
+  };
+}
+
+/** The question can be answered by whoever reads it in the ledger. */
+function describeWithheld(questionId: string): string {
+  return `Its words are withheld until its result is let through; an operator reads them with: openclaw coordination questions show ${questionId}`;
+}
+
+/** One sentence, free of content. */
 export function titleOf({
   cause,
   stepId,

@@ -25,19 +25,25 @@ interface ProblemParts {
 /** Returns one sentence for whoever answered; `undefined` where the text is an answer, or its question is closed anyway. */
 export async function findTextProblem(
   parts: ProblemParts,
-  question: Escalation,
+  { question, isWithheld }: { readonly question: Escalation; readonly isWithheld: boolean },
   text: string,
 ): Promise<string | undefined> {
   if (question.closed) return undefined;
   const options = (await readQuestion(parts, question))?.options ?? [];
-  if (options.length > 0) return findOptionProblem(options, text);
+  if (options.length > 0) return findOptionProblem(options, text, isWithheld);
   return question.answers?.includes("approve") ? findRulingProblem(text) : undefined;
 }
 
-function findOptionProblem(options: readonly string[], text: string): string | undefined {
+function findOptionProblem(
+  options: readonly string[],
+  text: string,
+  isWithheld: boolean,
+): string | undefined {
   const answer = text.trim();
   // People are shown an option without what cannot be seen.
   if (options.some((option) => option === text || removeUnseen(option).trim() === answer)) return undefined;
+  if (isWithheld)
+    return "the question takes exactly one of its options, which are withheld: an operator reads them with `questions show`; deny it where none of them is right";
   const offered = options.map((option) => JSON.stringify(removeUnseen(option))).join(", ");
   return `the question takes exactly one of ${offered}, spelt so; deny it where none of them is right`;
 }

@@ -1,0 +1,36 @@
+/** Owns: which words of a gated agent are kept back from others, besides its result. */
+import type { SessionKey } from "../contracts/ids.ts";
+import type { Gate } from "../contracts/verification.ts";
+import { sessionOf, type Escalation, type Step } from "./state.ts";
+
+/** More than a threshold for what is stated: then every text is kept back, and a runner that cannot do so must not be used. */
+export function isStrict({ checks = [], requireConfidence }: Gate): boolean {
+  return checks.length > 0 || requireConfidence === true;
+}
+
+/** True when every text of the session is kept back, whatever it states; what an earlier attempt said was refused. */
+export function isEverythingWithheld(step: Step, session: SessionKey | undefined): boolean {
+  const { gate } = step.spec;
+  const isEarlier = session !== undefined && sessionOf(step.phase) !== session;
+  if (!gate || (isReleased(step) && !isEarlier)) return false;
+  return isStrict(gate) || isEarlier || isHeldBack(step);
+}
+
+/** A result that counts is nothing to keep back any more, and neither is what its agent says later. */
+export function isReleased({ phase }: Step): boolean {
+  return phase.status === "completed" && phase.released !== "replaced";
+}
+
+/** Whoever remembers what is held, or was withheld for ever, could be asked for it again. */
+function isHeldBack({ phase, withheld }: Step): boolean {
+  return withheld !== undefined || phase.status === "held";
+}
+
+/** True when what an agent asks people may tell its result before that is ruled on. */
+export function isQuestionWithheld(
+  steps: { get(stepId: NonNullable<Escalation["stepId"]>): Step | undefined },
+  { cause, stepId, askedBy }: Pick<Escalation, "cause" | "stepId" | "askedBy">,
+): boolean {
+  const step = cause === "agent" && stepId !== undefined ? steps.get(stepId) : undefined;
+  return step !== undefined && isEverythingWithheld(step, askedBy);
+}

@@ -1,0 +1,170 @@
+/** Owns: words of a gated agent that would leave by a question before its result is ruled on. */
+import { describe, expect, it } from "vitest";
+import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { ChannelNotice } from "../../src/agents/coordination/ports/human-channel.ts";
+import type { Coordinator } from "../../src/agents/coordination/runtime/coordinator.ts";
+import {
+  createQuestionReport,
+  type QuestionReport,
+} from "../../src/plugins/cli/questions/question-report.ts";
+import { tellQuestions } from "../../src/plugins/openclaw/questions/question-methods.ts";
+import type { UsePlans } from "../../src/plugins/openclaw/runtime-access/plan-access.ts";
+import {
+  escalationsWith,
+  gatesWith,
+  quiet,
+  ruling,
+  scriptedChannel,
+  scriptedVerifier,
+  spawnChild,
+  type SpawnedChild,
+} from "../core/gates-world.ts";
+import { call, gatedHost } from "../plugin/gates-scene.ts";
+import { world, type World } from "../support/fake-clock-host.ts";
+import { done, scriptedRunner } from "../support/scripted-runner.ts";
+
+const RESULT = "the vein is under the old mill";
+const OPTION = "dig at the old mill";
+
+interface Stage {
+  readonly scene: World;
+  readonly coordinator: Coordinator;
+  readonly child: SpawnedChild;
+  readonly notices: ChannelNotice[];
+  readonly questionId: string;
+  readonly report: (isForOperator: boolean) => Promise<QuestionReport>;
+  /** What chats and clients of the gateway are told of the question. */
+  readonly shown: () => Promise<string>;
+}
+
+async function openStage(checks: readonly string[], rest: object = {}): Promise<Stage> {
+  const { channel, notices } = scriptedChannel();
+  const { verifier } = scriptedVerifier(() => ruling("pass"));
+  const scene = world(
+    {},
+    scriptedRunner(() => done()),
+    {
+      gates: gatesWith(checks, rest),
+      escalations: escalationsWith({ notify: [{ channel: "chat" }] }),
+      channelOf: () => channel,
+      verifier,
+    },
+  );
+  const coordinator = scene.start();
+  await coordinator.start();
+  const child = await spawnChild(scene, coordinator);
+  const asked = await coordinator.ask({
+    askedBy: child.session,
+    agentId: "main",
+    kind: "clarification",
+    question: `May I say that ${RESULT}?`,
+    options: [OPTION, "nowhere"],
+    otherwise: RESULT,
+  });
+  if (asked.kind === "refused") throw new Error(asked.reason);
+  await quiet(scene);
+  const content = scene.ledger.open(scene.clock);
+  const viewNow = async () => {
+    const view = await coordinator.view("co-1" as CoordinationId);
+    const [question = expect.fail("nobody asked")] = view?.escalations ?? [];
+    return { view: view ?? expect.fail("no coordination"), question };
+  };
+  const report: Stage["report"] = async (isForOperator) =>
+    createQuestionReport(content, await viewNow(), { isForOperator });
+  const reads = {
+    get: (sha256: string) => content.get(sha256),
+    view: (id: CoordinationId) => coordinator.view(id),
+    askers: () => Promise.resolve([]),
+  };
+  const use = ((work: (...given: unknown[]) => unknown) =>
+    work(coordinator, {
+      coordinator: () => Promise.resolve({ ...coordinator, reads }),
+      config: { escalations: {} },
+    })) as unknown as UsePlans;
+  return {
+    scene,
+    coordinator,
+    child,
+    notices,
+    questionId: asked.questionId,
+    report,
+    shown: async () => JSON.stringify(await tellQuestions(use, { coordinationId: "co-1", which: "all" })),
+  };
+}
+
+const STRICT = [
+  ["checks", ["lint"], {}],
+  ["a demanded confidence", [], { requireConfidence: true }],
+] as const;
+
+describe.each(STRICT)("a question of an agent under %s", (_, checks, rest) => {
+  it("is told to people without its words, and with where they are", async () => {
+    const { notices, coordinator, questionId } = await openStage(checks, rest);
+    expect(notices).toHaveLength(1);
+    const [notice = expect.fail("nobody was told")] = notices;
+    expect(JSON.stringify(notice)).not.toMatch(/old mill/u);
+    expect(notice.question.title).toContain("withheld");
+    expect(notice.question.title).toContain(`questions show ${questionId}`);
+    await coordinator.stop();
+  });
+
+  it("is shown without its words by the gateway, and with them to operators who read the ledger", async () => {
+    const { report, shown, coordinator } = await openStage(checks, rest);
+    const told = await shown();
+    expect(told).toContain('"wordsWithheld":true');
+    expect(told).not.toMatch(/old mill/u);
+    expect(JSON.stringify(await report(false))).not.toMatch(/old mill/u);
+    expect((await report(true)).asked).toEqual({
+      question: `May I say that ${RESULT}?`,
+      options: [OPTION, "nowhere"],
+      otherwise: RESULT,
+    });
+    await coordinator.stop();
+  });
+
+  it("can be answered, and a wrong answer is not told the options", async () => {
+    const { coordinator, questionId, child } = await openStage(checks, rest);
+    const by = { kind: "person", id: "ada" } as const;
+    const answer = (text: string) =>
+      coordinator.answer({ questionId, answer: "answer", text, by, through: "chat" });
+    const refused = await answer("somewhere else");
+    expect(refused.kind).toBe("refused");
+    expect(JSON.stringify(refused)).not.toMatch(/old mill/u);
+    expect(JSON.stringify(refused)).toContain("withheld");
+    expect(await answer(OPTION)).toMatchObject({ kind: "accepted" });
+    expect(await coordinator.outcome(questionId, 0)).toMatchObject({ kind: "closed" });
+    expect(child.session).toContain("subagent");
+    await coordinator.stop();
+  });
+});
+
+describe("a question of an agent", () => {
+  it("is in no transcript that other sessions may read, while its result is held back", async () => {
+    const { coordinator, child } = await openStage(["lint"]);
+    const host = gatedHost(coordinator);
+    await host.begins(child.session);
+    const asking = call("coordination_escalate", { question: RESULT, options: [OPTION], otherwise: RESULT });
+    const written = await host.says(child.session, [asking], { stopReason: "toolUse" });
+    expect(JSON.stringify(written)).toContain("coordination_escalate");
+    expect(JSON.stringify(written)).not.toMatch(/old mill/u);
+    await coordinator.stop();
+  });
+
+  it("has its words again when its result is let through", async () => {
+    const { scene, child, shown, coordinator } = await openStage(["lint"]);
+    await child.says("here is what I found");
+    await child.ends();
+    await quiet(scene);
+    await quiet(scene);
+    expect(await shown()).toContain("old mill");
+    await coordinator.stop();
+  });
+
+  it("is told with its words where nothing holds the result", async () => {
+    const { notices, shown, coordinator } = await openStage([]);
+    expect(notices[0]?.question).toMatchObject({ options: [OPTION, "nowhere"] });
+    expect(notices[0]?.question.title).not.toContain("withheld");
+    expect(await shown()).toContain("old mill");
+    await coordinator.stop();
+  });
+});

@@ -290,7 +290,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "plugins/openclaw/withholding": {
-    folders: "core/gates core/runtime/held-results plugins/openclaw/host plugins/openclaw/runtime-access",
+    folders: "core/gates core/ledger plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/contracts",
   },
   "plugins/openclaw/writes": {

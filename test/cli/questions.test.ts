@@ -267,7 +267,9 @@ describe("show", () => {
   });
 
   test("as JSON says of every question whether it is open", async () => {
-    const { escalations } = JSON.parse(await said(["show", SPAWNS, "--json"])) as CoordinationView;
+    const { escalations } = JSON.parse(await said(["show", SPAWNS, "--json"])) as {
+      readonly escalations: readonly { readonly status: string; readonly closed?: unknown }[];
+    };
     expect(escalations.map(({ status }) => status)).toEqual(
       escalations.map(({ closed }) => (closed ? "closed" : "open")),
     );

@@ -24,7 +24,6 @@ type Shared =
   | "confidence"
   | "conflictId"
   | "requireDifferentApprover"
-  | "status"
   | "closed"
   | "answered"
   | "refusedAnswers"
@@ -36,6 +35,7 @@ export interface QuestionReport extends Pick<QuestionView, Shared> {
   readonly questionId: string;
   readonly coordinationId: CoordinationId;
   readonly ownerSession: SessionKey;
+  readonly status: "open" | "closed";
   readonly stepName?: string;
   readonly answers: readonly AnswerKind[];
   readonly onExpiry: "deny" | "default";
@@ -80,6 +80,7 @@ export async function createQuestionReport(
     questionId: questionIdOf(coordinationId, shared.escalationId),
     coordinationId,
     ownerSession,
+    status: question.closed ? "closed" : "open",
     ...shared,
     ...(step && createStepReport(step, question)),
     answers,

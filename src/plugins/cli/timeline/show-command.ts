@@ -1,6 +1,7 @@
 /** Owns: `show` and `timeline`. */
 import type {
   CoordinationView,
+  QuestionView,
   StepView,
 } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import { formatUnmetCriteria } from "../../../agents/coordination/runtime/held-results/gave-up.ts";
@@ -66,10 +67,23 @@ async function show(host: CliHost, id: string | undefined, options: ReaderOption
     const log = await readChangeLog(reader, view.coordinationId);
     const gates = await readGateLog(reader, view.coordinationId);
     const { conflicts, changes } = log;
+    const escalations = view.escalations.map(addStatus);
     if (options.json)
-      await writeJson(host, { ...view, conflicts, changes, objective, ...createGatesJson(gates) });
+      await writeJson(host, {
+        ...view,
+        escalations,
+        conflicts,
+        changes,
+        objective,
+        ...createGatesJson(gates),
+      });
     else await host.stdout.write(renderCoordination({ view, objective, log, gates }, host));
   });
+}
+
+/** Returns the question with whether it is open, which readers of JSON need not work out. */
+function addStatus(question: QuestionView): QuestionView & { readonly status: "open" | "closed" } {
+  return { ...question, status: question.closed ? "closed" : "open" };
 }
 
 /** Verdicts of every attempt; the steps have those of what is held now. */

@@ -70,14 +70,6 @@ function readReportedConfidence({ report, phase }: Step): Pick<GatedSession, "re
   return confidence === undefined ? {} : { reported: { confidence } };
 }
 
-async function readKeptText(
-  content: Pick<RuntimeParts["content"], "get">,
-  { text: { sha256 } }: WithheldText,
-): Promise<GatedSession["kept"]> {
-  const text = await content.get(sha256);
-  return text === undefined ? undefined : { sha256, text };
-}
-
 async function keep(parts: RuntimeParts, session: SessionKey, text: string): Promise<void> {
   const found = await stepOfChild(parts, session);
   if (!found || sessionOf(found.step.phase) !== session) return;

@@ -60,7 +60,6 @@ export interface CoordinationView {
 }
 
 export type QuestionView = Omit<Escalation, "notified"> & {
-  readonly status: "open" | "closed";
   /** Of its notices, by their place. */
   readonly notified?: Readonly<Record<string, FactPayloads["escalation.notified"]["outcome"]>>;
   /** What the agent asks is kept back as its result is; only operators read it, in the ledger. */

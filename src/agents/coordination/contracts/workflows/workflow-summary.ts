@@ -27,6 +27,8 @@ export interface WorkflowSummary {
   /** The process that drives it, while it has not ended. */
   readonly driver: string;
   readonly parent?: ParentRun;
+  /** Of a run that only waits: when it is due. Until then nobody has to read it. */
+  readonly wakesAtMs?: EpochMs;
 }
 
 /** True when a run of this status has ended. */

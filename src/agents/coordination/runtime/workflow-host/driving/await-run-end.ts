@@ -20,8 +20,8 @@ export function awaitEndWith({ runs, watching }: AwaitParts) {
     try {
       for (;;) {
         const news = new Promise<void>((resolve) => (wake = resolve));
-        const newestRun = await runs.newest(runId);
-        if (newestRun && isEndedPhase(newestRun.run.phase)) return newestRun;
+        const endedRun = await readEnded(runs, runId);
+        if (endedRun) return endedRun;
         if (signal.aborted) return undefined;
         await news;
       }
@@ -30,4 +30,10 @@ export function awaitEndWith({ runs, watching }: AwaitParts) {
       forget();
     }
   };
+}
+
+/** Apart, so that whoever waits holds nothing of a run that has not ended. */
+async function readEnded(runs: AwaitParts["runs"], runId: CoordinationId): Promise<LoadedRun | undefined> {
+  const newestRun = await runs.newest(runId);
+  return newestRun && isEndedPhase(newestRun.run.phase) ? newestRun : undefined;
 }

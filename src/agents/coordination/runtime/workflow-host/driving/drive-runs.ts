@@ -6,7 +6,7 @@
  * newer log, which may have come from another process.
  */
 import { CoordinationError, isCoordinationError } from "../../../contracts/errors.ts";
-import { addMs, type CoordinationId } from "../../../contracts/ids.ts";
+import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
 import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
@@ -20,6 +20,16 @@ import {
   type Planned,
   type PlanParts,
 } from "./plan-runs.ts";
+import {
+  entryOf,
+  forgetEntry,
+  pendingOf,
+  release,
+  runInTurn,
+  type Act,
+  type DrivenRun,
+  type DrivenRuns,
+} from "./driven-runs.ts";
 import type { LoadedRun, RunBook } from "../records/run-book.ts";
 import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
 
@@ -41,31 +51,29 @@ export interface RunDriver {
   adopt(runId: CoordinationId): Promise<void>;
   /** The newest state, with what other processes appended. */
   newest(runId: CoordinationId): Promise<LoadedRun | undefined>;
-  isDriven(runId: string): boolean;
+  /** Wakes a run that another process left when its time comes. Until then nothing of it is read. */
+  sleep(runId: CoordinationId, wakesAtMs: EpochMs): Promise<void>;
   /** Hears of each append of this process. */
   onAppended(listener: (loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void): void;
   stop(): Promise<void>;
 }
 
+export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
+
+/** What is left of an effect that only waits for something outside; it holds nothing of its run. */
+export interface WaitingEffect {
+  /** As far as its outcome is settled by it. */
+  readonly effect: NodeEffect;
+  readonly wait: (deliver: Deliver) => Promise<void>;
+}
+
+/** Resolves when the effect is done, or with what is left to wait for. */
 export type Perform = (
   loadedRun: LoadedRun,
   effect: NodeEffect,
   signal: AbortSignal,
-  deliver: (outcomes: readonly EffectOutcome[]) => Promise<void>,
-) => Promise<void>;
-
-interface Driven {
-  loadedRun: LoadedRun;
-  /** Everything that is done with the run, one after the other. */
-  turn: Promise<unknown>;
-  /** Turns that have not ended. */
-  turns: number;
-  /** While the first event of the run is not on disk. */
-  beginning?: Promise<unknown>;
-  /** What is under way, by its id. */
-  readonly acts: Map<string, AbortController>;
-  cancelWake?: () => void;
-}
+  deliver: Deliver,
+) => Promise<WaitingEffect | undefined>;
 
 interface DriverParts extends PlanParts {
   readonly book: RunBook;
@@ -81,6 +89,7 @@ export function createRunDriver(parts: DriverParts): RunDriver {
   const driving: Driving = {
     ...parts,
     driven: new Map(),
+    pending: new Map(),
     listeners: [],
     isStopping: false,
     stopping: new AbortController(),
@@ -90,23 +99,25 @@ export function createRunDriver(parts: DriverParts): RunDriver {
     ask: (runId, request) => ask(driving, runId, request),
     adopt: (runId) => adoptRun(driving, runId),
     newest: (runId) => loadNewest(driving, runId),
-    isDriven: (runId) => driving.driven.has(runId as CoordinationId),
+    sleep: async (runId, wakesAtMs) => {
+      await driving.driven.get(runId)?.beginning?.catch(() => undefined);
+      if (!driving.pending.has(runId) && !driving.isStopping) wakeAt(driving, runId, { atMs: wakesAtMs });
+    },
     onAppended: (listener) => driving.listeners.push(listener),
     stop: async () => {
       driving.isStopping = true;
       driving.stopping.abort(HOST_STOPS);
-      const turns = [...driving.driven.values()].map((entry) => {
-        entry.cancelWake?.();
-        for (const controller of entry.acts.values()) controller.abort(HOST_STOPS);
-        return entry.turn;
-      });
+      for (const { acts, cancelWake } of driving.pending.values()) {
+        cancelWake?.();
+        for (const { controller } of acts.values()) controller.abort(HOST_STOPS);
+      }
+      const turns = [...driving.driven.values()].map(({ turn }) => turn);
       await Promise.allSettled(turns);
     },
   };
 }
 
-interface Driving extends DriverParts {
-  readonly driven: Map<CoordinationId, Driven>;
+interface Driving extends DriverParts, DrivenRuns {
   readonly listeners: ((loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void)[];
   isStopping: boolean;
   readonly stopping: AbortController;
@@ -118,7 +129,7 @@ async function beginRun(
   loadedRun: LoadedRun,
 ): Promise<LoadedRun | undefined> {
   const { runId } = loadedRun.run;
-  if (driving.driven.has(runId)) return undefined;
+  if (driving.pending.has(runId)) return undefined;
   const entry = entryOf(driving, loadedRun);
   const plan = async (now: LoadedRun): Promise<Planned> =>
     withFirst(first, isMaterialising(now.run) ? await takeFirstPage(driving, now) : planOn(driving, now));
@@ -130,7 +141,7 @@ async function beginRun(
     await entry.beginning;
     return entry.loadedRun;
   } catch (error) {
-    if (driving.driven.get(runId) === entry) driving.driven.delete(runId);
+    forgetEntry(driving, entry);
     if (!isConflict(error)) {
       // It may have been written nevertheless.
       adoptRunLater(driving, runId);
@@ -145,8 +156,8 @@ async function beginRun(
   }
 }
 
-/** Goes on taking events for a fork. Whoever asked for the fork does not wait beyond its first page. */
-function keepTaking(driving: Driving, entry: Driven, beginning: Promise<unknown>): void {
+/** What a fork takes beyond its first page is not waited for by whoever asked for it. */
+function keepTaking(driving: Driving, entry: DrivenRun, beginning: Promise<unknown>): void {
   if (!isMaterialising(entry.loadedRun.run)) return;
   const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
   const takeInBackground = async (): Promise<void> => {
@@ -156,7 +167,7 @@ function keepTaking(driving: Driving, entry: Driven, beginning: Promise<unknown>
   runInTurn(driving, entry, takeInBackground).catch((error: unknown) => {
     beginning.then(
       () => {
-        stopDrivingFailed(driving, entry, error);
+        retryLater(driving, entry.loadedRun.run.runId, error);
       },
       () => undefined,
     );
@@ -184,7 +195,7 @@ async function ask<R>(
       return { loadedRun: entry.loadedRun, ...(refused !== undefined && { refused }) };
     });
   } catch (error) {
-    stopDrivingFailed(driving, entry, error);
+    retryLater(driving, entry.loadedRun.run.runId, error);
     throw error;
   }
 }
@@ -192,7 +203,7 @@ async function ask<R>(
 async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
   await driving.driven.get(runId)?.beginning?.catch(() => undefined);
-  if (driving.driven.has(runId) || driving.isStopping) return;
+  if (driving.pending.has(runId) || driving.isStopping) return;
   const found = await loadNewest(driving, runId);
   if (!found || isEndedPhase(found.run.phase)) return;
   const entry = entryOf(driving, found);
@@ -201,7 +212,7 @@ async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> 
   try {
     await runInTurn(driving, entry, () => advanceRun(driving, entry, { plan }));
   } catch (error) {
-    stopDrivingFailed(driving, entry, error);
+    retryLater(driving, entry.loadedRun.run.runId, error);
   }
 }
 
@@ -224,35 +235,6 @@ async function catchUpUnlessEnded(driving: Driving, loadedRun: LoadedRun): Promi
   return isEndedPhase(loadedRun.run.phase) ? loadedRun : driving.book.catchUp(loadedRun);
 }
 
-function entryOf({ driven }: Driving, loadedRun: LoadedRun): Driven {
-  const { runId } = loadedRun.run;
-  const had = driven.get(runId);
-  if (had) return had;
-  const entry: Driven = { loadedRun, turn: Promise.resolve(), turns: 0, acts: new Map() };
-  driven.set(runId, entry);
-  return entry;
-}
-
-function runInTurn<T>(driving: Driving, entry: Driven, work: () => Promise<T>): Promise<T> {
-  entry.turns += 1;
-  const mine = entry.turn.then(work, work).finally(() => {
-    entry.turns -= 1;
-    release(driving, entry);
-  });
-  entry.turn = mine.then(
-    () => undefined,
-    () => undefined,
-  );
-  return mine;
-}
-
-/** Stops driving a run that nothing is done with and nobody has in hand. */
-function release({ driven }: Driving, entry: Driven): void {
-  const { runId } = entry.loadedRun.run;
-  const isIdle = entry.turns === 0 && entry.acts.size === 0 && !entry.cancelWake;
-  if (isIdle && driven.get(runId) === entry) driven.delete(runId);
-}
-
 interface Going {
   readonly plan: (loadedRun: LoadedRun) => Planned | Promise<Planned>;
   /** Absent: as many as a race may take. */
@@ -260,13 +242,13 @@ interface Going {
 }
 
 /** Plans on the newest state, appends, and acts. What a fork still has to take comes first. */
-async function advanceRun(driving: Driving, entry: Driven, pass: Going): Promise<void> {
+async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
   await takeAll(driving, entry);
   await appendWithRetries(driving, entry, pass);
 }
 
 /** @throws CoordinationError `LEDGER_CLOSED` when the host stops before all is taken */
-async function takeAll(driving: Driving, entry: Driven): Promise<void> {
+async function takeAll(driving: Driving, entry: DrivenRun): Promise<void> {
   const { origin } = entry.loadedRun.run;
   if (!origin || !isMaterialising(entry.loadedRun.run)) return;
   const taking = createTaking(driving, origin);
@@ -295,7 +277,7 @@ function asPlanned(takenEvents: Taken): Planned {
 
 async function appendWithRetries(
   driving: Driving,
-  entry: Driven,
+  entry: DrivenRun,
   { plan, triesMax = RACES_MAX }: Going,
 ): Promise<void> {
   for (let tries = 1; ; tries += 1) {
@@ -316,82 +298,151 @@ async function appendWithRetries(
   }
 }
 
-function performEffects(driving: Driving, entry: Driven, { effects, wakeAtMs }: Planned): void {
-  entry.cancelWake?.();
-  delete entry.cancelWake;
+function performEffects(driving: Driving, entry: DrivenRun, { effects, wakeAtMs }: Planned): void {
+  const { runId } = entry.loadedRun.run;
+  const { pending } = entry;
+  pending.cancelWake?.();
+  delete pending.cancelWake;
   forgetOtherActs(entry, effects);
   if (driving.isStopping) return;
-  for (const effect of effects) if (!entry.acts.has(effect.id)) performEffect(driving, entry, effect);
-  if (wakeAtMs === undefined) return;
-  entry.cancelWake = driving.clock.wakeAt(wakeAtMs, () => {
-    delete entry.cancelWake;
-    wakeRun(driving, entry);
-  });
+  for (const effect of effects) if (!pending.acts.has(effect.id)) performEffect(driving, entry, effect);
+  if (wakeAtMs !== undefined) wakeAt(driving, runId, { atMs: wakeAtMs });
 }
 
-/** Forgets effects that nobody waits for any more. Those of a paused run are let end. */
-function forgetOtherActs({ acts, loadedRun: { run } }: Driven, effects: readonly NodeEffect[]): void {
+/** What a paused run began is let end; what nobody waits for any more is not. */
+function forgetOtherActs(
+  { pending: { acts }, loadedRun: { run } }: DrivenRun,
+  effects: readonly NodeEffect[],
+): void {
   if (run.phase.kind === "paused") return;
   const wanted = new Set(effects.map(({ id }) => id));
-  for (const [id, controller] of acts) {
+  for (const [id, { controller }] of acts) {
     if (wanted.has(id)) continue;
     acts.delete(id);
     if (isEndedPhase(run.phase)) controller.abort();
   }
 }
 
-function wakeRun(driving: Driving, entry: Driven, { isBlind = false } = {}): void {
-  if (driving.isStopping) return;
-  const plan = (loadedRun: LoadedRun): Planned => planOn(driving, loadedRun);
-  runInTurn(driving, entry, async () => {
-    if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
-    await advanceRun(driving, entry, { plan });
-  }).catch((error: unknown) => {
-    stopDrivingFailed(driving, entry, error);
+/** Holds nothing of the run but its id. */
+function wakeAt(
+  driving: Driving,
+  runId: CoordinationId,
+  { atMs, isBlind = false }: { readonly atMs: EpochMs; readonly isBlind?: boolean },
+): void {
+  const pending = pendingOf(driving, runId);
+  pending.cancelWake = driving.clock.wakeAt(atMs, () => {
+    delete pending.cancelWake;
+    wakeRun(driving, runId, { isBlind });
   });
 }
 
-function performEffect(driving: Driving, entry: Driven, effect: NodeEffect): void {
-  const controller = new AbortController();
-  const { signal } = controller;
-  entry.acts.set(effect.id, controller);
-  // What comes of a call that was broken off is no outcome of it.
-  const deliver = (outcomes: readonly EffectOutcome[]): Promise<void> =>
-    runInTurn(driving, entry, async () => {
+function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
+  if (driving.isStopping) return;
+  inTurnOf(driving, runId, async (entry) => {
+    if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
+    await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
+  }).catch((error: unknown) => {
+    retryLater(driving, runId, error);
+  });
+}
+
+/** A turn of a run that may have slept: then it is read again, with what was appended meanwhile. */
+async function inTurnOf(
+  driving: Driving,
+  runId: CoordinationId,
+  work: (entry: DrivenRun) => Promise<void>,
+): Promise<void> {
+  const driven = driving.driven.get(runId);
+  if (driven) return runInTurn(driving, driven, () => work(driven));
+  const found = await driving.book.load(runId);
+  if (!found) return;
+  const entry = entryOf(driving, found);
+  return runInTurn(driving, entry, async () => {
+    entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
+    await work(entry);
+  });
+}
+
+function performEffect(driving: Driving, entry: DrivenRun, effect: NodeEffect): void {
+  const { runId } = entry.loadedRun.run;
+  const act: Act = { controller: new AbortController(), isWaiting: false };
+  entry.pending.acts.set(effect.id, act);
+  const { signal } = act.controller;
+  const deliver = createDeliver(driving, runId, { effect, signal });
+  const performing = driving.perform(entry.loadedRun, effect, signal, deliver);
+  followAct(driving, { runId, effectId: effect.id, act }, performing);
+}
+
+interface FollowedAct {
+  readonly runId: CoordinationId;
+  readonly effectId: string;
+  readonly act: Act;
+}
+
+function followAct(
+  driving: Driving,
+  followed: FollowedAct,
+  performing: Promise<WaitingEffect | undefined>,
+): void {
+  const { runId, effectId, act } = followed;
+  const { signal } = act.controller;
+  const forgetAct = (): void => {
+    const acts = driving.pending.get(runId)?.acts;
+    if (acts?.get(effectId) === act) acts.delete(effectId);
+  };
+  performing.then(
+    (waiting) => {
+      if (waiting) {
+        waitInSleep(driving, followed, waiting);
+        return;
+      }
+      forgetAct();
+      if (!signal.aborted) wakeRun(driving, runId);
+    },
+    (error: unknown) => {
+      forgetAct();
+      const entry = driving.driven.get(runId);
+      if (!signal.aborted) retryLater(driving, runId, error);
+      else if (entry) release(driving, entry);
+    },
+  );
+}
+
+function waitInSleep(driving: Driving, followed: FollowedAct, { effect, wait }: WaitingEffect): void {
+  const { runId, act } = followed;
+  act.isWaiting = true;
+  const waiting = wait(createDeliver(driving, runId, { effect, signal: act.controller.signal }));
+  followAct(
+    driving,
+    followed,
+    waiting.then(() => undefined),
+  );
+  const entry = driving.driven.get(runId);
+  if (entry) release(driving, entry);
+}
+
+/** What comes of a call that was broken off is no outcome of it. */
+function createDeliver(
+  driving: Driving,
+  runId: CoordinationId,
+  { effect, signal }: { readonly effect: NodeEffect; readonly signal: AbortSignal },
+): Deliver {
+  return (outcomes) =>
+    inTurnOf(driving, runId, async (entry) => {
       if (signal.aborted) return;
       await advanceRun(driving, entry, {
         plan: (loadedRun) => settleAll(driving, loadedRun, { effect, outcomes }),
       });
     });
-  const forgetAct = (): void => {
-    if (entry.acts.get(effect.id) === controller) entry.acts.delete(effect.id);
-  };
-  driving.perform(entry.loadedRun, effect, signal, deliver).then(
-    () => {
-      forgetAct();
-      if (!signal.aborted) wakeRun(driving, entry);
-    },
-    (error: unknown) => {
-      forgetAct();
-      if (signal.aborted) release(driving, entry);
-      else stopDrivingFailed(driving, entry, error);
-    },
-  );
 }
 
 /** The state may be older than the log: what failed may have been written. */
-function stopDrivingFailed(driving: Driving, failedEntry: Driven, error: unknown): void {
+function retryLater(driving: Driving, runId: CoordinationId, error: unknown): void {
   if (driving.isStopping) return;
-  const { runId } = failedEntry.loadedRun.run;
   const code = isCoordinationError(error) ? error.code : "UNKNOWN";
   driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
-  const entry = driving.driven.get(runId) ?? failedEntry;
-  driving.driven.set(runId, entry);
-  entry.cancelWake?.();
-  entry.cancelWake = driving.clock.wakeAt(addMs(driving.clock.now(), RETRY_MS), () => {
-    delete entry.cancelWake;
-    wakeRun(driving, entry, { isBlind: true });
-  });
+  driving.pending.get(runId)?.cancelWake?.();
+  wakeAt(driving, runId, { atMs: addMs(driving.clock.now(), RETRY_MS), isBlind: true });
 }
 
 const RETRY_MS = 1_000;

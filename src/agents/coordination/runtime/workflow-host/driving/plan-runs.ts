@@ -68,11 +68,12 @@ export function draftResumption(parts: PlanParts, loadedRun: LoadedRun): readonl
 
 export async function appendPlanned(
   parts: PlanParts,
-  { run, events, memory, workspace = [] }: Planned,
+  { run, events, memory, effects, wakeAtMs, workspace = [] }: Planned,
 ): Promise<void> {
   const { store, driver, logger } = parts;
   const writes = memoryWritesOf(parts, run, memory);
-  const summary = summarizeRun(run, driver.id);
+  const isWaiting = effects.length === 0 && wakeAtMs !== undefined;
+  const summary = { ...summarizeRun(run, driver.id), ...(isWaiting && { wakesAtMs: wakeAtMs }) };
   const { runId, origin } = run;
   await store.append({
     runId,

@@ -28,7 +28,7 @@ interface RecoveryParts extends Pick<
   WorkflowHostParts,
   "store" | "clock" | "logger" | "driver" | "isAlive" | "retentionMs"
 > {
-  readonly runs: Pick<RunDriver, "adopt">;
+  readonly runs: Pick<RunDriver, "adopt" | "sleep">;
   /** Ends a run whose parent was cancelled while nobody was there to tell it. */
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
 }
@@ -104,13 +104,16 @@ async function adoptAll(
 
 /** Adopts one run. A run that cannot be driven does not hold up the others. */
 async function adoptOne(
-  { orphaned, runs, logger }: RecoveryParts,
+  { orphaned, runs, logger, clock }: RecoveryParts,
   entry: WorkflowEntry,
   isKnown: boolean,
 ): Promise<boolean> {
   try {
     // Its parent may have ended since, which its own log does not tell.
-    if (!(await orphaned(entry)) && !isKnown) await runs.adopt(entry.runId);
+    if ((await orphaned(entry)) || isKnown) return true;
+    const { wakesAtMs } = entry.summary;
+    if (wakesAtMs === undefined || wakesAtMs <= clock.now()) await runs.adopt(entry.runId);
+    else await runs.sleep(entry.runId, wakesAtMs);
     return true;
   } catch (error) {
     const fields = { runId: entry.runId, error: error instanceof Error ? error.name : "unknown" };

@@ -1,6 +1,6 @@
 /** Owns: what becomes of an effect whose answer cannot be written down: it has failed, and is not done again. */
 import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
-import type { Perform } from "./drive-runs.ts";
+import type { Deliver, Perform, WaitingEffect } from "./drive-runs.ts";
 
 const UNWRITABLE: EffectOutcome = {
   kind: "failed",
@@ -10,11 +10,21 @@ const UNWRITABLE: EffectOutcome = {
 /** Ends runs whose outcome cannot be written, because asking the model or tool again would give the same. */
 export function endRunsWithUnwritableOutcome(perform: Perform): Perform {
   return async (loadedRun, effect, signal, deliver) => {
-    try {
-      await perform(loadedRun, effect, signal, deliver);
-    } catch (error) {
-      if (!(error instanceof RangeError)) throw error;
-      await deliver([UNWRITABLE]);
-    }
+    const waiting = await replaceUnwritable(deliver, () => perform(loadedRun, effect, signal, deliver));
+    return waiting && guardWaiting(waiting);
   };
+}
+
+function guardWaiting({ effect, wait }: WaitingEffect): WaitingEffect {
+  return { effect, wait: (deliver) => replaceUnwritable(deliver, () => wait(deliver)) };
+}
+
+async function replaceUnwritable<T>(deliver: Deliver, work: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    await deliver([UNWRITABLE]);
+    return undefined;
+  }
 }

@@ -12,8 +12,8 @@ import type { AgentBook } from "../agents/agent-book.ts";
 import { askModel, type AskParts } from "../models/ask-model.ts";
 import { withTurn } from "./ask-turn.ts";
 import { createRun, type CreateParts } from "../driving/create-run.ts";
-import { HOST_STOPS, type Perform } from "../driving/drive-runs.ts";
-import { createChildMemory, listEntries } from "../records/fork-memory.ts";
+import { HOST_STOPS, type Deliver, type Perform, type WaitingEffect } from "../driving/drive-runs.ts";
+import { listEntries, memoryHomeOf } from "../records/fork-memory.ts";
 import { judgeChild, type JudgeParts } from "./judge-child.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import { callTool, sendMessage, type ToolAct } from "./perform-tools.ts";
@@ -34,54 +34,68 @@ export interface EffectParts
   readonly agentBook: AgentBook;
   readonly sideEffects: Pick<SideEffects, "cause">;
   /** Ends a child that its parent has ended without. */
-  readonly abandon: (childRunId: CoordinationId, parent: LoadedRun) => Promise<void>;
+  readonly abandon: (childRunId: CoordinationId, parent: ChildsParent) => Promise<void>;
   /** Resolves when the run has ended, or with `undefined` when `signal` aborts. */
   readonly awaitEnd: (runId: CoordinationId, signal: AbortSignal) => Promise<LoadedRun | undefined>;
 }
 
-type Deliver = Parameters<Perform>[3];
+export interface ChildsParent {
+  readonly parentRunId: CoordinationId;
+  readonly tenant: string;
+}
+
 type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
 
 export function createPerform(parts: EffectParts): Perform {
   return async (loadedRun, effect, signal, deliver) => {
-    if (isMissing(loadedRun, effect)) return deliver([MISSING]);
-    switch (effect.kind) {
-      case "run_child":
-        return effect.peerUrl === undefined
-          ? runChild(parts, loadedRun, { effect, signal, deliver })
-          : runOnPeer(parts, loadedRun, { effect, signal, deliver });
-      case "read_memory":
-        return deliver([await readMemory(parts, loadedRun, effect)]);
-      case "ask_model":
-        return deliver([await askOf(parts, loadedRun, { effect, signal })]);
-      case "call_tool":
-        return deliver([await callTool(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal }))]);
-      case "send_message":
-        return deliver([
-          await sendMessage(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal })),
-        ]);
-      case "judge_child": {
-        const { traceparent } = traceOf(parts, loadedRun, effect.id);
-        const judged = await judgeChild(parts, loadedRun, { effect, signal, traceparent });
-        return judged && deliver([judged]);
-      }
-      case "read_workspace":
-        return deliver([await readWorkspace(parts, loadedRun, effect)]);
-      case "write_workspace":
-        return writeFile(parts, loadedRun.run, { effect, deliver });
-      case "cause_side_effect":
-        return deliver([parts.sideEffects.cause(loadedRun.run, effect)]);
-      case "prepare_agent":
-      case "ask_agent":
-      case "call_agent_tool":
-        return deliver([
-          await performAgent(parts, loadedRun, createAgentAct(parts, loadedRun, { effect, signal })),
-        ]);
+    if (isMissing(loadedRun, effect)) {
+      await deliver([MISSING]);
+      return undefined;
     }
+    if (effect.kind === "run_child")
+      return effect.peerUrl === undefined
+        ? runChild(parts, loadedRun, { effect, signal, deliver })
+        : runOnPeer(parts, loadedRun, { effect, signal, deliver });
+    await performOther(parts, loadedRun, { effect, signal, deliver });
+    return undefined;
   };
 }
 
-/** True when the source of a replay has no outcome for the effect, which is then not performed. */
+async function performOther(
+  parts: EffectParts,
+  loadedRun: LoadedRun,
+  { effect, signal, deliver }: OtherAct,
+): Promise<void> {
+  switch (effect.kind) {
+    case "read_memory":
+      return deliver([await readMemory(parts, loadedRun, effect)]);
+    case "ask_model":
+      return deliver([await askOf(parts, loadedRun, { effect, signal })]);
+    case "call_tool":
+      return deliver([await callTool(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal }))]);
+    case "send_message":
+      return deliver([await sendMessage(parts, loadedRun.run, callOf(parts, loadedRun, { effect, signal }))]);
+    case "judge_child": {
+      const { traceparent } = traceOf(parts, loadedRun, effect.id);
+      const judged = await judgeChild(parts, loadedRun, { effect, signal, traceparent });
+      return judged && deliver([judged]);
+    }
+    case "read_workspace":
+      return deliver([await readWorkspace(parts, loadedRun, effect)]);
+    case "write_workspace":
+      return writeFile(parts, loadedRun.run, { effect, deliver });
+    case "cause_side_effect":
+      return deliver([parts.sideEffects.cause(loadedRun.run, effect)]);
+    case "prepare_agent":
+    case "ask_agent":
+    case "call_agent_tool":
+      return deliver([
+        await performAgent(parts, loadedRun, createAgentAct(parts, loadedRun, { effect, signal })),
+      ]);
+  }
+}
+
+/** What a replay's source has no outcome of is not done: nothing is, outside of a replay's own log. */
 function isMissing({ run }: LoadedRun, { kind }: NodeEffect): boolean {
   return run.origin?.mode === "replay" && !OF_THE_RUN.has(kind);
 }
@@ -106,6 +120,7 @@ interface Act<E> {
   readonly signal: AbortSignal;
 }
 
+type OtherAct = Act<Exclude<NodeEffect, { readonly kind: "run_child" }>> & { readonly deliver: Deliver };
 type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
 
 /** Made out of the place of the handoff: trying again after a crash is the same run (D2). */
@@ -127,7 +142,7 @@ async function runChild(
   parts: EffectParts,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
-): Promise<void> {
+): Promise<WaitingEffect | undefined> {
   // A fork may wait for a child that its source began.
   const childRunId = (effect.childRunId ?? childIdOf(parts, loadedRun, effect)) as CoordinationId;
   // A child that the log knows is not created again, whatever became of its workflow.
@@ -138,14 +153,42 @@ async function runChild(
   if (created.kind === "refused") {
     const { code, message } = created;
     const unknown = code === "workflow_not_found" ? "unknown_child_workflow" : code;
-    return deliver([{ kind: "child_refused", error: { code: unknown, message } }]);
+    await deliver([{ kind: "child_refused", error: { code: unknown, message } }]);
+    return undefined;
   }
   const outcome: EffectOutcome = { kind: "child_created", childRunId };
-  if (isEndedPhase(created.value.run.phase)) return deliver([outcome, endOf(created.value)]);
-  await deliver([outcome]);
-  const ended = await parts.awaitEnd(childRunId, signal);
-  if (ended) await deliver([endOf(ended)]);
-  else if (isOver(signal)) await parts.abandon(childRunId, loadedRun);
+  const hasEnded = isEndedPhase(created.value.run.phase);
+  await deliver(hasEnded ? [outcome, endOf(created.value)] : [outcome]);
+  if (hasEnded) return undefined;
+  const { runId, started } = loadedRun.run;
+  const parent = { parentRunId: runId, tenant: started.owner.tenant };
+  return waitForChild(parts, withoutInputs(effect), { childRunId, parent, signal });
+}
+
+/** What is kept of an effect while its child works; the inputs may be as large as the run. */
+function withoutInputs(effect: Of<"run_child">): Of<"run_child"> {
+  return { ...effect, inputs: {} };
+}
+
+interface ChildWait {
+  readonly childRunId: CoordinationId;
+  readonly parent: ChildsParent;
+  readonly signal: AbortSignal;
+}
+
+function waitForChild(
+  { awaitEnd, abandon }: EffectParts,
+  effect: NodeEffect,
+  { childRunId, parent, signal }: ChildWait,
+): WaitingEffect {
+  return {
+    effect,
+    wait: async (deliver) => {
+      const ended = await awaitEnd(childRunId, signal);
+      if (ended) await deliver([endOf(ended)]);
+      else if (isOver(signal)) await abandon(childRunId, parent);
+    },
+  };
 }
 
 /** RFC 0063 §D: a child has none that its parent has not. */
@@ -238,17 +281,40 @@ async function runOnPeer(
   parts: EffectParts,
   loadedRun: LoadedRun,
   { effect, signal, deliver }: ChildAct,
-): Promise<void> {
-  if (effect.principalScope) return deliver([UNBOUNDED]);
-  const peers = await parts.peers();
-  const peerUrl = effect.peerUrl ?? "";
+): Promise<WaitingEffect | undefined> {
+  if (effect.principalScope) {
+    await deliver([UNBOUNDED]);
+    return undefined;
+  }
   const childRunId = effect.childRunId ?? (await createOnPeer(parts, loadedRun, { effect, signal, deliver }));
-  if (childRunId === undefined) return;
-  const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
-  if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
-  else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
-  if (isOver(signal) && ended.kind !== "ended" && !isOfSource(loadedRun, effect))
-    await cancelOnPeer(parts, peerUrl, childRunId);
+  if (childRunId === undefined) return undefined;
+  const mayCancel = !isOfSource(loadedRun, effect);
+  return waitForPeer(parts, withoutInputs(effect), { childRunId, mayCancel, signal });
+}
+
+interface PeerWait {
+  readonly childRunId: string;
+  readonly mayCancel: boolean;
+  readonly signal: AbortSignal;
+}
+
+function waitForPeer(
+  parts: EffectParts,
+  effect: Of<"run_child">,
+  { childRunId, mayCancel, signal }: PeerWait,
+): WaitingEffect {
+  const { peerUrl = "" } = effect;
+  return {
+    effect,
+    wait: async (deliver) => {
+      const peers = await parts.peers();
+      const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
+      if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
+      else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
+      if (isOver(signal) && ended.kind !== "ended" && mayCancel)
+        await cancelOnPeer(parts, peerUrl, childRunId);
+    },
+  };
 }
 
 /** A fork may wait for a child that its source began; ending that is not for the fork. */

@@ -39,8 +39,8 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
     toolRates: createToolRates(parts.clock, agentHost.toolRate),
     driver: runs,
     awaitEnd: awaitEndWith({ runs, watching }),
-    abandon: async (runId, { run: { started, runId: parentRunId } }) => {
-      await endAbandoned(hosting, { runId, tenant: started.owner.tenant, parentRunId });
+    abandon: async (runId, parent) => {
+      await endAbandoned(hosting, { runId, ...parent });
     },
   });
   const perform = endRunsWithUnwritableOutcome(performing);

@@ -7,6 +7,7 @@ import { afterEach, expect } from "vitest";
 import { loadOpenWopSchemas } from "../core/openwop-schemas.ts";
 import { CoordinationError } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
+import type { Quotas } from "../../src/agents/coordination/contracts/workflows/quotas.ts";
 import { WORKFLOW_BOUNDS } from "../../src/agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { WorkflowDefinition } from "../../src/agents/coordination/contracts/workflows/workflow-definition.ts";
 import type {
@@ -65,6 +66,7 @@ export interface SceneOptions {
   readonly alive?: ReadonlySet<number>;
   readonly settings?: Partial<WorkflowSettings>;
   readonly secrets?: ReadonlyMap<string, string>;
+  readonly quotas?: Partial<Quotas>;
   /** How long a run that ended can be forked. */
   readonly retentionMs?: number;
   readonly chat?: Partial<ChatModel>;
@@ -114,6 +116,7 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     logger: { debug: () => undefined, info: log, warn: log, error: log },
     settings: { ...SETTINGS, ...options.settings },
     definitions: options.definitions ?? [],
+    ...(options.quotas && { quotas: options.quotas }),
     newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
     driver: { id: `driver-${scene}`, pid },
     isAlive: (other) => alive.has(other),

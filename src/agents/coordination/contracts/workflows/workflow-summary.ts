@@ -27,6 +27,10 @@ export interface WorkflowSummary {
   /** The process that drives it, while it has not ended. */
   readonly driver: string;
   readonly parent?: ParentRun;
+  /** Characters that its events take. */
+  readonly chars?: number;
+  /** The run that a client asked for and that this one comes of, and the how-manieth run of it this is. */
+  readonly root?: { readonly runId: string; readonly number: number };
   /** Of a run that only waits: when it is due. Until then nobody has to read it. */
   readonly wakesAtMs?: EpochMs;
 }

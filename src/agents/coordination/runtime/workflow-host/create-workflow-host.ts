@@ -50,6 +50,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
   const recovery = createRecovery({
     ...parts,
     runs: hosting.runs,
+    usage: hosting.usage,
     orphaned: (entry) => endOrphan(hosting, entry),
   });
   const interrupts = { ...parts, driver: hosting.runs };

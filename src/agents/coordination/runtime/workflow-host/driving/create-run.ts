@@ -13,6 +13,7 @@ import { isAskingMockModel, isMockType, nodeTypeOf } from "../../../workflow/nod
 import { listAgentPins, type AgentBook } from "../agents/agent-book.ts";
 import type { LoadedRun, RunBook, RunnableWorkflow } from "../records/run-book.ts";
 import type { RunDriver } from "./drive-runs.ts";
+import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { Answered, Caller, CreateRun, HostRefusal } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
@@ -23,6 +24,7 @@ export interface CreateParts extends Pick<
   readonly book: RunBook;
   readonly agentBook: Pick<AgentBook, "pin" | "problemOf" | "workflowOf">;
   readonly driver: Pick<RunDriver, "begin" | "newest">;
+  readonly usage: TenantUsage;
 }
 
 /** What is asked for, with what only a host says. */
@@ -31,6 +33,8 @@ export type NewRun = CreateRun & {
   readonly hasIsolatedMemory?: true;
   readonly memoryHome?: CoordinationId;
   readonly depth?: number;
+  /** Begun by a run of this host, as its child. */
+  readonly isChild?: boolean;
 };
 
 export async function createRun(
@@ -51,10 +55,36 @@ export async function createRun(
   const agents = await parts.agentBook.pin(graph);
   const first = createStartedEvent(parts, { runId, caller, graph, agents, asked: loadedRun });
   const problem = findPayloadProblem(first.type, first.payload);
-  if (problem !== undefined) return refuse("validation_error", `the request cannot be recorded: ${problem}`);
+  if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
+  const { isChild = false, parent } = newRun;
+  const from = isChild ? parent?.runId : undefined;
+  const { tenant } = caller;
+  const reached = parts.usage.begin(runId, {
+    tenant,
+    isRequest: !isChild,
+    ...(from !== undefined && { from }),
+  });
+  if (reached) return reached;
   await parts.book.store(workflow);
-  const begun = await parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph });
+  const begun = await beginCounted(parts, runId, () =>
+    parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph }),
+  );
   return begun ? { kind: "done", value: begun } : findExistingRun(parts, caller, runId);
+}
+
+/** A run that does not begin is not counted; what there is of one by that id is counted when it is appended to. */
+export async function beginCounted<T>(
+  { usage }: Pick<CreateParts, "usage">,
+  runId: CoordinationId,
+  begin: () => Promise<T | undefined>,
+): Promise<T | undefined> {
+  let begun: T | undefined;
+  try {
+    begun = await begin();
+    return begun;
+  } finally {
+    if (begun === undefined) usage.forget(runId);
+  }
 }
 
 async function workflowOf(

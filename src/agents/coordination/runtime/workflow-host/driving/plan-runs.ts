@@ -10,14 +10,19 @@ import { statusOf, summarizeRun } from "../../../workflow/state/run-view.ts";
 import { isAtFork } from "../../../workflow/state/workflow-state.ts";
 import { maskValue } from "../records/mask-secrets.ts";
 import { memoryWritesOf } from "../records/memory-writes.ts";
+import type { EpochMs } from "../../../contracts/ids.ts";
+import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summary.ts";
 import type { LoadedRun } from "../records/run-book.ts";
+import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { workspaceWritesOf } from "../records/run-workspace.ts";
 
-export type PlanParts = Pick<
+export interface PlanParts extends Pick<
   WorkflowHostParts,
   "store" | "clock" | "logger" | "settings" | "driver" | "secrets" | "sha256"
->;
+> {
+  readonly usage: TenantUsage;
+}
 
 export type Planned = Progress & { readonly workspace?: readonly WorkspaceWrite[] };
 
@@ -72,8 +77,7 @@ export async function appendPlanned(
 ): Promise<void> {
   const { store, driver, logger } = parts;
   const writes = memoryWritesOf(parts, run, memory);
-  const isWaiting = effects.length === 0 && wakeAtMs !== undefined;
-  const summary = { ...summarizeRun(run, driver.id), ...(isWaiting && { wakesAtMs: wakeAtMs }) };
+  const summary = summarizeProgress(parts, { run, effects, wakeAtMs });
   const { runId, origin } = run;
   await store.append({
     runId,
@@ -83,11 +87,30 @@ export async function appendPlanned(
     ...(writes.length > 0 && { memory: writes }),
     ...(workspace.length > 0 && { workspace }),
   });
+  parts.usage.note(runId, summary);
   const last = events.at(-1);
   logger.debug(
     { runId: run.runId, sequence: last?.sequence, type: last?.type, events: events.length },
     "appended",
   );
+}
+
+interface AppendedProgress extends Pick<Planned, "run" | "effects"> {
+  readonly wakeAtMs: EpochMs | undefined;
+}
+
+/** With what others need to know of the run without reading it. */
+function summarizeProgress(
+  { driver, usage }: PlanParts,
+  { run, effects, wakeAtMs }: AppendedProgress,
+): WorkflowSummary {
+  const root = usage.rootOf(run.runId);
+  return {
+    ...summarizeRun(run, driver.id),
+    chars: run.chars,
+    ...(root && { root }),
+    ...(effects.length === 0 && wakeAtMs !== undefined && { wakesAtMs: wakeAtMs }),
+  };
 }
 
 export function isConflict(error: unknown): boolean {

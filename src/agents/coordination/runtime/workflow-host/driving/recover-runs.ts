@@ -7,6 +7,7 @@ import { addMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
 import type { RunDriver } from "./drive-runs.ts";
+import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 
 export interface Recovery {
@@ -28,6 +29,7 @@ interface RecoveryParts extends Pick<
   WorkflowHostParts,
   "store" | "clock" | "logger" | "driver" | "isAlive" | "retentionMs"
 > {
+  readonly usage: Pick<TenantUsage, "note">;
   readonly runs: Pick<RunDriver, "adopt" | "sleep">;
   /** Ends a run whose parent was cancelled while nobody was there to tell it. */
   readonly orphaned: (entry: WorkflowEntry) => Promise<boolean>;
@@ -90,6 +92,7 @@ async function adoptAll(
     for (const entry of page) {
       const { runId, length, summary } = entry;
       if (!isGone(summary.driver)) continue;
+      if (!looked.has(runId)) parts.usage.note(runId, summary);
       const isKnown = looked.get(runId) === length;
       if (!(await adoptOne(parts, entry, isKnown))) continue;
       left.set(runId, length);

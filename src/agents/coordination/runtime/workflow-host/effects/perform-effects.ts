@@ -56,7 +56,8 @@ export function createPerform(parts: EffectParts): Perform {
       return effect.peerUrl === undefined
         ? runChild(parts, loadedRun, { effect, signal, deliver })
         : runOnPeer(parts, loadedRun, { effect, signal, deliver });
-    await performOther(parts, loadedRun, { effect, signal, deliver });
+    const endWork = parts.usage.work(loadedRun.run.started.owner.tenant);
+    await performOther(parts, loadedRun, { effect, signal, deliver }).finally(endWork);
     return undefined;
   };
 }
@@ -218,6 +219,7 @@ async function createChild(
       transport: "rest",
       ...createChildMemory(loadedRun.run, effect),
       depth: (started.depth ?? 0) + 1,
+      isChild: true,
       parent: {
         runId: loadedRun.run.runId,
         hostId: parts.settings.hostId,

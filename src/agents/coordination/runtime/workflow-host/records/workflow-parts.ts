@@ -1,6 +1,7 @@
 /** Owns: what the host of workflow runs is made of. */
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import type { WorkflowDefinition } from "../../../contracts/workflows/workflow-definition.ts";
+import type { Quotas } from "../../../contracts/workflows/quotas.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import type { ChatAnswer, ChatModel, PeerHosts, ToolCaller } from "../../../ports/outbound.ts";
@@ -44,6 +45,8 @@ export interface WorkflowHostParts {
   readonly secrets: ReadonlyMap<string, string>;
   /** How long a run that ended can be forked, and what expired in memory is still there as of earlier events. */
   readonly retentionMs: number;
+  /** Absent, or absent in it: the usual ones. */
+  readonly quotas?: Partial<Quotas>;
   /** Absent: there are none. */
   readonly agents?: AgentHostParts;
   /** Whether the test seams are there. */

@@ -13,18 +13,22 @@ import { createSideEffects } from "../records/side-effects.ts";
 import { createToolRates } from "../agents/tool-rates.ts";
 import { endRunsWithUnwritableOutcome } from "../driving/unwritable-outcome.ts";
 import { createRunWatch } from "../driving/watch-runs.ts";
+import { createTenantUsage } from "../records/tenant-usage.ts";
+import { DEFAULT_QUOTAS } from "../../../contracts/workflows/quotas.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { createWorkflowSeams } from "./workflow-seams.ts";
 import type { Hosting } from "./hosting.ts";
 
 export function createHosting(parts: WorkflowHostParts): Hosting {
   const book = createRunBook(parts);
+  const usage = createTenantUsage({ ...DEFAULT_QUOTAS, ...parts.quotas }, parts.clock);
   const agentHost = parts.agents ?? NO_AGENTS;
   const agentBook = createAgentBook(parts, agentHost, book);
   const [mockModel, sideEffects] = [createMockModel(), createSideEffects()];
   const runs: RunDriver = createRunDriver({
     ...parts,
     book,
+    usage,
     perform: (loadedRun, effect, signal, deliver) => perform(loadedRun, effect, signal, deliver),
     askAgain: (loadedRun, call, signal) => askAgain({ ...parts, mockModel }, loadedRun, call, signal),
   });
@@ -32,6 +36,7 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
   const performing = createPerform({
     ...parts,
     book,
+    usage,
     mockModel,
     sideEffects,
     agentBook,
@@ -47,6 +52,7 @@ export function createHosting(parts: WorkflowHostParts): Hosting {
   const hosting: Hosting = {
     ...parts,
     book,
+    usage,
     agentBook,
     runs,
     watching,

@@ -28,7 +28,7 @@ import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../recor
 
 type ForkParts = Pick<
   Hosting,
-  "store" | "book" | "runs" | "clock" | "newRunId" | "settings" | "contract" | "retentionMs"
+  "store" | "book" | "runs" | "clock" | "newRunId" | "settings" | "contract" | "retentionMs" | "usage"
 >;
 
 type Started = Extract<WorkflowEvent, { type: "run.started" }>;
@@ -46,6 +46,44 @@ export async function forkRun(
   const runId = request.runId ?? forking.newRunId();
   const made = await forking.store.entry(runId);
   if (made) return answerForExistingRun(made, caller, place);
+  const { tenant } = caller;
+  const reached = forking.usage.begin(runId, {
+    tenant,
+    from: source.summary.root?.runId ?? source.runId,
+    isFork: true,
+    isRequest: true,
+  });
+  if (reached) return reached;
+  return countFork(forking, runId, () => forkCounted(forking, caller, { request, place, runId }));
+}
+
+/** A fork that is refused, or fails, is no run; it stays one of the minute's forks, for it cost as much. */
+async function countFork(
+  { usage }: ForkParts,
+  runId: CoordinationId,
+  fork: () => Promise<Answered<ForkedRun>>,
+): Promise<Answered<ForkedRun>> {
+  let forked: Answered<ForkedRun> | undefined;
+  try {
+    forked = await fork();
+    return forked;
+  } finally {
+    if (forked?.kind !== "done") usage.forget(runId);
+  }
+}
+
+interface CountedFork {
+  readonly request: ForkRun;
+  readonly place: Place;
+  readonly runId: CoordinationId;
+}
+
+async function forkCounted(
+  forking: ForkParts,
+  caller: Caller,
+  { request, place, runId }: CountedFork,
+): Promise<Answered<ForkedRun>> {
+  const { source } = place;
   const refusal =
     (await refuseAfterRetention(forking, place)) ??
     (await refuseIfDamaged(forking, place)) ??

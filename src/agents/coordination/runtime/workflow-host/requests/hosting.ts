@@ -3,6 +3,7 @@ import type { AgentBook } from "../agents/agent-book.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
 import type { RunBook } from "../records/run-book.ts";
 import type { RunWatch } from "../driving/watch-runs.ts";
+import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import type { createWorkflowSeams } from "./workflow-seams.ts";
 
@@ -11,5 +12,6 @@ export interface Hosting extends WorkflowHostParts {
   readonly agentBook: AgentBook;
   readonly runs: RunDriver;
   readonly watching: RunWatch;
+  readonly usage: TenantUsage;
   readonly seams: ReturnType<typeof createWorkflowSeams>;
 }

@@ -1,0 +1,199 @@
+/**
+ * Owns: what each tenant takes of this host, and what is refused because it would be too much.
+ *
+ * Counts are of this process: runs that it drives, and those of other processes that were left to it.
+ */
+import type { Quotas } from "../../../contracts/workflows/quotas.ts";
+import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summary.ts";
+import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { HostRefusal } from "./workflow-host.ts";
+
+/** The request that a run comes of, and the how-manieth run of it this is. */
+export type RunRoot = NonNullable<WorkflowSummary["root"]>;
+
+export interface NewUsage {
+  readonly tenant: string;
+  /** The run whose child or fork this one is. */
+  readonly from?: string;
+  readonly isFork?: boolean;
+  /** Asked for by a client, and not by a run of its tenant. */
+  readonly isRequest: boolean;
+}
+
+export interface TenantUsage {
+  /** Says why another run would be too much; else counts it until `forget`, or until it ends. */
+  begin(runId: string, usage: NewUsage): HostRefusal | undefined;
+  /** A run that could not be begun. */
+  forget(runId: string): void;
+  /** A run as it is on disk now. */
+  note(runId: string, summary: WorkflowSummary): void;
+  rootOf(runId: string): RunRoot | undefined;
+  /** Counts work outside until the returned function is called. */
+  work(tenant: string): () => void;
+}
+
+interface Tenant {
+  runs: number;
+  chars: number;
+  work: number;
+  forks: number;
+  forksSinceMs: number;
+}
+
+interface LiveRun {
+  readonly tenant: string;
+  readonly root: RunRoot;
+  chars: number;
+}
+
+interface Usage {
+  readonly quotas: Quotas;
+  readonly clock: Clock;
+  readonly tenants: Map<string, Tenant>;
+  readonly live: Map<string, LiveRun>;
+  readonly roots: Map<string, { made: number; live: number }>;
+}
+
+const MINUTE_MS = 60_000;
+
+export function createTenantUsage(quotas: Quotas, clock: Clock): TenantUsage {
+  const usage: Usage = { quotas, clock, tenants: new Map(), live: new Map(), roots: new Map() };
+  return {
+    begin: (runId, newUsage) => beginRun(usage, runId, newUsage),
+    forget: (runId) => {
+      removeRun(usage, runId);
+    },
+    note: (runId, summary) => {
+      noteRun(usage, runId, summary);
+    },
+    rootOf: (runId) => usage.live.get(runId)?.root,
+    work: (name) => {
+      const tenant = tenantOf(usage, name);
+      tenant.work += 1;
+      return () => {
+        tenant.work -= 1;
+      };
+    },
+  };
+}
+
+function tenantOf({ tenants }: Usage, name: string): Tenant {
+  const had = tenants.get(name);
+  if (had) return had;
+  const created: Tenant = { runs: 0, chars: 0, work: 0, forks: 0, forksSinceMs: 0 };
+  tenants.set(name, created);
+  return created;
+}
+
+function beginRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal | undefined {
+  // Asking for a run that is there is reading it.
+  if (usage.live.has(runId)) return undefined;
+  const tenant = tenantOf(usage, newUsage.tenant);
+  const above = newUsage.from === undefined ? undefined : usage.live.get(newUsage.from)?.root;
+  const rootId = above?.runId ?? newUsage.from ?? runId;
+  const refusal = findReachedQuota(usage, { tenant, rootId, newUsage });
+  if (refusal) return refusal;
+  if (newUsage.isFork === true) tenant.forks += 1;
+  const root = usage.roots.get(rootId) ?? { made: rootId === runId ? 0 : 1, live: 0 };
+  root.made += 1;
+  addRun(usage, runId, { tenant: newUsage.tenant, root: { runId: rootId, number: root.made }, chars: 0 });
+  return undefined;
+}
+
+interface Reaching {
+  readonly tenant: Tenant;
+  readonly rootId: string;
+  readonly newUsage: NewUsage;
+}
+
+function findReachedQuota(
+  { quotas, clock, roots }: Usage,
+  { tenant, rootId, newUsage: { isFork = false, isRequest } }: Reaching,
+): HostRefusal | undefined {
+  const nowMs = clock.now();
+  if (nowMs - tenant.forksSinceMs >= MINUTE_MS) {
+    tenant.forks = 0;
+    tenant.forksSinceMs = nowMs;
+  }
+  if (tenant.runs >= quotas.liveRuns) return refuseQuota(quotas, "liveRuns");
+  if (tenant.chars >= quotas.liveChars) return refuseQuota(quotas, "liveChars");
+  if ((roots.get(rootId)?.made ?? 0) >= quotas.runsPerRequest) return refuseQuota(quotas, "runsPerRequest");
+  if (isFork && tenant.forks >= quotas.forksPerMinute)
+    return refuseQuota(
+      quotas,
+      "forksPerMinute",
+      Math.ceil((tenant.forksSinceMs + MINUTE_MS - nowMs) / 1_000),
+    );
+  if (isRequest && tenant.work >= quotas.workAtOnce) return refuseQuota(quotas, "workAtOnce");
+  return undefined;
+}
+
+const REACHED: Readonly<Record<keyof Quotas, readonly [what: string, remedy: string]>> = {
+  liveRuns: ["runs of this tenant that have not ended", "Cancel some, or wait until some have ended"],
+  liveChars: [
+    "characters in the events of this tenant's runs that have not ended",
+    "Cancel some of the runs, or wait until some have ended",
+  ],
+  forksPerMinute: ["forks of this tenant in a minute", "Wait and try again"],
+  runsPerRequest: [
+    "runs that come of one request, its children and forks",
+    "Check whether a workflow calls itself, or start a run of its own",
+  ],
+  workAtOnce: ["calls that are under way for this tenant's runs", "Wait until some have ended"],
+  streams: ["streams of this tenant", "Close some"],
+  addressStreams: ["streams of this address", "Close some"],
+  addressRequests: ["requests of this address that are not answered", "Wait for some of the answers"],
+};
+
+/** A refusal that names the quota, its limit, and what to do. */
+export function refuseQuota(
+  quotas: Quotas,
+  quota: keyof Quotas,
+  retryAfter = 1,
+): HostRefusal & { readonly code: "rate_limited" } {
+  const [what, remedy] = REACHED[quota];
+  const limit = quotas[quota];
+  return {
+    kind: "refused",
+    code: "rate_limited",
+    message: `The quota ${quota} is reached: at most ${limit} ${what}. ${remedy}, or ask the operator for more.`,
+    details: { quota, limit, retryAfter, scope: quota.startsWith("address") ? "address" : "tenant" },
+  };
+}
+
+function addRun(usage: Usage, runId: string, live: LiveRun): void {
+  const { runId: rootId, number } = live.root;
+  const root = usage.roots.get(rootId) ?? { made: 0, live: 0 };
+  root.made = Math.max(root.made, number);
+  root.live += 1;
+  usage.roots.set(rootId, root);
+  usage.live.set(runId, live);
+  tenantOf(usage, live.tenant).runs += 1;
+}
+
+function noteRun(usage: Usage, runId: string, summary: WorkflowSummary): void {
+  if (hasRunEnded(summary.status)) {
+    removeRun(usage, runId);
+    return;
+  }
+  const { tenant, root = { runId, number: 1 }, chars = 0 } = summary;
+  if (!usage.live.has(runId)) addRun(usage, runId, { tenant, root, chars: 0 });
+  const live = usage.live.get(runId);
+  if (!live) return;
+  tenantOf(usage, live.tenant).chars += chars - live.chars;
+  live.chars = chars;
+}
+
+function removeRun(usage: Usage, runId: string): void {
+  const live = usage.live.get(runId);
+  if (!live) return;
+  usage.live.delete(runId);
+  const tenant = tenantOf(usage, live.tenant);
+  tenant.runs -= 1;
+  tenant.chars -= live.chars;
+  const root = usage.roots.get(live.root.runId);
+  if (!root) return;
+  root.live -= 1;
+  if (root.live === 0) usage.roots.delete(live.root.runId);
+}

@@ -79,6 +79,7 @@ export async function serveOpenWop(options: OpenWopOptions): Promise<ServedOpenW
     escalationThreshold: gates.confidenceThreshold,
     replayReinvokesModels: openwop.replayReinvokesModels,
     retentionMs: openwop.replayRetentionDays * DAY_MS,
+    quotas: openwop.quotas,
     privateOrigins: openwop.allowPrivate,
     peers: openwop.peers,
     peerTokens: openwop.peerTokens,
@@ -134,6 +135,7 @@ async function faceOf(
     logger: running.logger,
     tokens,
     rateLimit: RATE,
+    quotas: config.openwop.quotas,
     pathPrefix: new URL(baseUrl).pathname.replace(/\/+$/, ""),
     advertised: {
       ...DEFAULTS,

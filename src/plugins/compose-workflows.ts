@@ -7,6 +7,7 @@ import { dirname, join } from "node:path";
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../agents/coordination/contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../agents/coordination/contracts/workflows/workflow-bounds.ts";
+import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import type { Logger } from "../agents/coordination/ports/logger.ts";
 import type { ChatModel, PeerHosts, ToolCaller } from "../agents/coordination/ports/outbound.ts";
@@ -73,6 +74,8 @@ export interface WorkflowOptions {
   readonly replayReinvokesModels?: boolean;
   /** How long a run that ended can be forked. Absent: a week. */
   readonly retentionMs?: number;
+  /** How much one tenant may take. Absent, or absent in it: the usual quotas. */
+  readonly quotas?: Partial<Quotas>;
   readonly mcpUrl?: string;
   readonly a2aUrl?: string;
   /** Origins of peers, tools and models that may be private. */
@@ -127,6 +130,7 @@ export async function composeWorkflows(options: WorkflowOptions): Promise<Runnin
     ...outbound,
     agents: agentHostOf(options),
     retentionMs: options.retentionMs ?? WORKFLOW_BOUNDS.replayRetentionMs,
+    ...(options.quotas && { quotas: options.quotas }),
     store: ledger.workflows,
     clock: systemClock,
     settings: settingsOf(options),

@@ -1,5 +1,6 @@
 /** Owns: an OpenWOP host in a process of its own: the runs, the socket, and ending both in the right order. */
 import { CoordinationError } from "../agents/coordination/contracts/errors.ts";
+import type { Quotas } from "../agents/coordination/contracts/workflows/quotas.ts";
 import type { WorkflowDefinition } from "../agents/coordination/contracts/workflows/workflow-definition.ts";
 import {
   composeWorkflows,
@@ -30,6 +31,7 @@ export interface Serving {
   readonly transcriptWindow?: number;
   readonly replayReinvokesModels?: boolean;
   readonly retentionMs?: number;
+  readonly quotas?: Partial<Quotas>;
   readonly privateOrigins: readonly string[];
   /** Roots of peers that callers may name, besides those with a token. */
   readonly peers?: readonly string[];
@@ -85,6 +87,7 @@ export async function startServing(options: Serving): Promise<Served> {
       allowRemote,
       testSeams,
       advertised: advertisedOf(agents, options),
+      ...(options.quotas && { quotas: options.quotas }),
       ...(allowedOrigins && { allowedOrigins }),
     });
     listening ||= server.baseUrl;

@@ -5,6 +5,7 @@ import {
   DAY_MS,
   REPLAY_RETENTION_DAYS_MAX,
 } from "../../../agents/coordination/contracts/config/openwop-config.ts";
+import { QUOTA_MAX, QUOTA_NAMES } from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { resolveLedgerPath } from "../ledger/open-ledger.ts";
@@ -47,6 +48,7 @@ interface ServeOptions extends JsonOption {
   readonly transcriptWindow: string;
   readonly replayReinvokesModels?: boolean;
   readonly replayRetention: string;
+  readonly quota?: string[];
 }
 
 export function addServe(command: CommandGroup, host: CliHost): void {
@@ -88,6 +90,10 @@ export function addServe(command: CommandGroup, host: CliHost): void {
       "replays ask the model again, and fail where it refuses what it answered, or answers what it refused",
     )
     .option("--replay-retention <days>", "runs can be forked for so long after their end", "7")
+    .option(
+      "--quota <name=number...>",
+      `what a tenant, request or address may take: ${QUOTA_NAMES.join(", ")}`,
+    )
     .option("--peer <url...>", "other hosts that runs may name in their input peerUrl")
     .option("--peer-token <origin=token...>", "bearer tokens for other hosts; ${VARIABLE} works")
     .option("--verbose", "log every append")
@@ -116,6 +122,7 @@ async function serveUntilStopped(host: CliHost, options: ServeOptions): Promise<
     transcriptWindow: parseTranscriptWindow(options.transcriptWindow),
     replayReinvokesModels: options.replayReinvokesModels === true,
     retentionMs: parseDays("--replay-retention", options.replayRetention) * DAY_MS,
+    quotas: Object.fromEntries((options.quota ?? []).map(parseQuota)),
     verbose: options.verbose === true,
     confidenceFloor: share("--confidence-floor", options.confidenceFloor, 0.5),
     escalationThreshold: share("--escalation-threshold", options.escalationThreshold, 0),
@@ -174,6 +181,15 @@ function parseTranscriptWindow(text: string): number {
   const events = parseWhole("--transcript-window", text, WORKFLOW_BOUNDS.transcriptWindowMax);
   if (events === 0) throw createInputError("--transcript-window: expected at least 1 event");
   return events;
+}
+
+function parseQuota(text: string): [name: string, limit: number] {
+  const [name, limit] = pairOf("--quota", "<name>=<number>", text);
+  if (!QUOTA_NAMES.some((known) => known === name))
+    throw createInputError(`--quota: there is no quota ${name}; there are ${QUOTA_NAMES.join(", ")}`);
+  const value = parseWhole(`--quota ${name}`, limit, QUOTA_MAX);
+  if (value === 0) throw createInputError(`--quota ${name}: expected at least 1`);
+  return [name, value];
 }
 
 function parseDays(option: string, text: string): number {

@@ -12,12 +12,16 @@ import type { CoordinationId } from "../../../agents/coordination/contracts/ids.
 import type { Caller } from "../../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
 import { TOKEN_HOLDER, type Authenticate } from "./bearer-tokens.ts";
 import { giveWay, runInSlices } from "../../../platform/give-way.ts";
+import type { Quotas } from "../../../agents/coordination/contracts/workflows/quotas.ts";
+import { refuseQuota } from "../../../agents/coordination/contracts/workflows/quotas.ts";
+import type { AtOnce } from "./at-once.ts";
+import { followStream } from "./follow-stream.ts";
 import { createErrorAnswer, failureOf, refuse, statusOf, type HttpRefusal } from "./error-map.ts";
 import { HTTP_BOUNDS } from "./http-bounds.ts";
 import { runOnceForKey } from "./idempotency.ts";
 import type { RateLimiter } from "./rate-limit.ts";
 import { checkBody, readBody } from "./request-body.ts";
-import type { Answer, Ask, JsonAnswer, Route, RouteParts, TextAnswer } from "./route.ts";
+import type { Answer, Ask, JsonAnswer, Route, RouteParts, StreamAnswer, TextAnswer } from "./route.ts";
 import { addressOf, bindingsOf } from "./node-bindings.ts";
 import { writeJson } from "./write-json.ts";
 
@@ -26,6 +30,11 @@ export interface ServeParts extends RouteParts {
   /** Counts, by address, requests without a token that is known. */
   readonly strangers: RateLimiter;
   readonly newRunId: () => CoordinationId;
+  readonly quotas: Quotas;
+  readonly tenantStreams: AtOnce;
+  readonly addressStreams: AtOnce;
+  /** Counts, by address, requests that are not answered. */
+  readonly addressRequests: AtOnce;
 }
 
 const JSON_HEADERS = {
@@ -37,7 +46,7 @@ const JSON_HEADERS = {
 export function serveRoute(route: Route, parts: ServeParts): (context: Context) => Promise<Response> {
   return async (context) => {
     try {
-      return responseOf(await answerTo(route, parts, context));
+      return responseOf(await answerWithinQuotas(route, parts, context));
     } catch (error) {
       return responseOf(failureOf(error, route.operationId, parts.logger));
     }
@@ -58,6 +67,47 @@ export function responseOf(answer: Answer): Response {
     case "stream":
       return new Response(answer.body, { headers: { ...answer.headers } });
   }
+}
+
+const NO_ADDRESS = (): void => undefined;
+
+/** A stream counts as a stream only, as long as it is open. */
+async function answerWithinQuotas(route: Route, parts: ServeParts, context: Context): Promise<Answer> {
+  const address = addressOf(context);
+  const leave = address === undefined ? NO_ADDRESS : parts.addressRequests.enter(address);
+  if (!leave) return refuseQuota(parts.quotas, "addressRequests");
+  try {
+    const answer = await answerTo(route, parts, context);
+    return answer.kind === "stream" ? countStream(route, parts, { context, answer }) : answer;
+  } finally {
+    leave();
+  }
+}
+
+interface Streaming {
+  readonly context: Context;
+  readonly answer: StreamAnswer;
+}
+
+function countStream(route: Route, parts: ServeParts, { context, answer }: Streaming): Answer {
+  const { body } = answer;
+  if (!body) return answer;
+  const address = addressOf(context);
+  const caller = callerOf(route, parts, context);
+  const ofAddress = address === undefined ? NO_ADDRESS : parts.addressStreams.enter(address);
+  const ofTenant = "kind" in caller ? NO_ADDRESS : parts.tenantStreams.enter(caller.tenant);
+  if (ofAddress && ofTenant)
+    return {
+      ...answer,
+      body: followStream(body, () => {
+        ofAddress();
+        ofTenant();
+      }),
+    };
+  ofAddress?.();
+  ofTenant?.();
+  void body.cancel();
+  return refuseQuota(parts.quotas, ofAddress ? "streams" : "addressStreams");
 }
 
 async function answerTo(route: Route, parts: ServeParts, context: Context): Promise<Answer> {

@@ -1,6 +1,7 @@
 /** Owns: what operators say about the OpenWOP host in the gateway. Part of the plugin's configuration (`config.ts`). */
 import { z } from "zod";
 import { BOUNDS } from "../bounds.ts";
+import { DEFAULT_QUOTAS, QUOTA_MAX, type Quotas } from "../workflows/quotas.ts";
 import { WORKFLOW_BOUNDS } from "../workflows/workflow-bounds.ts";
 
 /** A day, in milliseconds. */
@@ -77,7 +78,23 @@ const mentionsSchema = z.strictObject({
 /** Settings of mentioning agents in chats. */
 export type MentionsConfig = z.output<typeof mentionsSchema>;
 
-/** The schema of the settings below `openwop`. */
+const quota = (what: string, name: keyof Quotas): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().min(1).max(QUOTA_MAX).default(DEFAULT_QUOTAS[name]).describe(what);
+
+const quotasSchema = z.strictObject({
+  liveRuns: quota("Runs of a tenant that have not ended.", "liveRuns"),
+  liveChars: quota("Characters in the events of these runs.", "liveChars"),
+  forksPerMinute: quota("Forks that a tenant may ask for in a minute.", "forksPerMinute"),
+  runsPerRequest: quota("Runs that come of one request: its children and forks.", "runsPerRequest"),
+  workAtOnce: quota(
+    "Calls of models, tools and agents that are under way for a tenant; with more it starts no runs.",
+    "workAtOnce",
+  ),
+  streams: quota("Event streams that a tenant has open.", "streams"),
+  addressStreams: quota("Event streams of one address.", "addressStreams"),
+  addressRequests: quota("Requests of one address that are not answered yet.", "addressRequests"),
+});
+
 export const openWopSchema = z
   .strictObject({
     enabled: z
@@ -162,6 +179,11 @@ export const openWopSchema = z
       .default(WORKFLOW_BOUNDS.replayRetentionMs / DAY_MS)
       .describe(
         "For how many days after its end a run can be forked or replayed. What expired in its memory longer ago is deleted.",
+      ),
+    quotas: quotasSchema
+      .prefault({})
+      .describe(
+        "How much of this host one tenant, one request or one address may take. More is refused with 429.",
       ),
     peers: z
       .array(z.url({ protocol: /^https?$/ }).max(BOUNDS.resourceCharsMax))

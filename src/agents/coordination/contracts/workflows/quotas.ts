@@ -32,3 +32,39 @@ export const DEFAULT_QUOTAS: Quotas = {
 
 export const QUOTA_MAX = 1_000_000_000_000;
 export const QUOTA_NAMES = Object.keys(DEFAULT_QUOTAS) as readonly (keyof Quotas)[];
+
+export interface QuotaRefusal {
+  readonly kind: "refused";
+  readonly code: "rate_limited";
+  readonly message: string;
+  readonly details: Readonly<Record<string, unknown>>;
+}
+
+const REACHED: Readonly<Record<keyof Quotas, readonly [what: string, remedy: string]>> = {
+  liveRuns: ["runs of this tenant that have not ended", "Cancel some, or wait until some have ended"],
+  liveChars: [
+    "characters in the events of this tenant's runs that have not ended",
+    "Cancel some of the runs, or wait until some have ended",
+  ],
+  forksPerMinute: ["forks of this tenant in a minute", "Wait and try again"],
+  runsPerRequest: [
+    "runs that come of one request, its children and forks",
+    "Check whether a workflow calls itself, or start a run of its own",
+  ],
+  workAtOnce: ["calls that are under way for this tenant's runs", "Wait until some have ended"],
+  streams: ["streams of this tenant", "Close some"],
+  addressStreams: ["streams of this address", "Close some"],
+  addressRequests: ["requests of this address that are not answered", "Wait for some of the answers"],
+};
+
+/** A refusal that names the quota, its limit, and what to do. */
+export function refuseQuota(quotas: Quotas, quota: keyof Quotas, retryAfter = 1): QuotaRefusal {
+  const [what, remedy] = REACHED[quota];
+  const limit = quotas[quota];
+  return {
+    kind: "refused",
+    code: "rate_limited",
+    message: `The quota ${quota} is reached: at most ${limit} ${what}. ${remedy}, or ask the operator for more.`,
+    details: { quota, limit, retryAfter, scope: quota.startsWith("address") ? "address" : "tenant" },
+  };
+}

@@ -14,6 +14,7 @@ import { registerWorkflow } from "./requests/register-workflow.ts";
 import { createTenantWorkspace } from "./requests/tenant-workspace.ts";
 import { runAgent } from "./agents/run-agent.ts";
 import type { Answered, Caller, CreatedRun, CreateRun, WorkflowHost } from "./records/workflow-host.ts";
+import { createTurnsByName } from "../../std/turns-by-name.ts";
 import type { WorkflowHostParts } from "./records/workflow-parts.ts";
 import { ownWorkspace } from "./records/run-workspace.ts";
 
@@ -55,6 +56,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
   });
   const interrupts = { ...parts, driver: hosting.runs };
   const runnable = listRunnableIds(hosting);
+  const forkTurns = createTurnsByName();
   return {
     // Known when the host listens.
     get hostId() {
@@ -64,7 +66,8 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     snapshot: (caller, runId) => readSnapshot(hosting, caller, runId),
     events: (caller, runId, range) => readEvents(hosting, caller, runId, range),
     watch: (runId, wake) => hosting.watching.watch(runId, wake),
-    fork: (caller, request) => forkRun(hosting, caller, request),
+    // One at a time for each tenant: a fork may copy a whole run, and others are to have their turn in between.
+    fork: (caller, request) => forkTurns.run(caller.tenant, () => forkRun(hosting, caller, request)),
     cancel: (caller, runId, { reason }) => cancel(hosting, caller, { runId, reason }),
     pause: (caller, runId, request) => pause(hosting, caller, runId, request),
     resume: (caller, runId) => resume(hosting, caller, runId),

@@ -75,7 +75,7 @@ export async function appendPlanned(
   parts: PlanParts,
   { run, events, memory, effects, wakeAtMs, workspace = [] }: Planned,
 ): Promise<void> {
-  const { store, driver, logger } = parts;
+  const { store, logger } = parts;
   const writes = memoryWritesOf(parts, run, memory);
   const summary = summarizeProgress(parts, { run, effects, wakeAtMs });
   const { runId, origin } = run;

@@ -3,7 +3,7 @@
  *
  * Counts are of this process: runs that it drives, and those of other processes that were left to it.
  */
-import type { Quotas } from "../../../contracts/workflows/quotas.ts";
+import { refuseQuota, type Quotas } from "../../../contracts/workflows/quotas.ts";
 import type { WorkflowSummary } from "../../../contracts/workflows/workflow-summary.ts";
 import { hasRunEnded } from "../../../contracts/workflows/workflow-summary.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -127,39 +127,6 @@ function findReachedQuota(
     );
   if (isRequest && tenant.work >= quotas.workAtOnce) return refuseQuota(quotas, "workAtOnce");
   return undefined;
-}
-
-const REACHED: Readonly<Record<keyof Quotas, readonly [what: string, remedy: string]>> = {
-  liveRuns: ["runs of this tenant that have not ended", "Cancel some, or wait until some have ended"],
-  liveChars: [
-    "characters in the events of this tenant's runs that have not ended",
-    "Cancel some of the runs, or wait until some have ended",
-  ],
-  forksPerMinute: ["forks of this tenant in a minute", "Wait and try again"],
-  runsPerRequest: [
-    "runs that come of one request, its children and forks",
-    "Check whether a workflow calls itself, or start a run of its own",
-  ],
-  workAtOnce: ["calls that are under way for this tenant's runs", "Wait until some have ended"],
-  streams: ["streams of this tenant", "Close some"],
-  addressStreams: ["streams of this address", "Close some"],
-  addressRequests: ["requests of this address that are not answered", "Wait for some of the answers"],
-};
-
-/** A refusal that names the quota, its limit, and what to do. */
-export function refuseQuota(
-  quotas: Quotas,
-  quota: keyof Quotas,
-  retryAfter = 1,
-): HostRefusal & { readonly code: "rate_limited" } {
-  const [what, remedy] = REACHED[quota];
-  const limit = quotas[quota];
-  return {
-    kind: "refused",
-    code: "rate_limited",
-    message: `The quota ${quota} is reached: at most ${limit} ${what}. ${remedy}, or ask the operator for more.`,
-    details: { quota, limit, retryAfter, scope: quota.startsWith("address") ? "address" : "tenant" },
-  };
 }
 
 function addRun(usage: Usage, runId: string, live: LiveRun): void {

@@ -5,33 +5,24 @@
  * has the same id, so that doing it again after a crash is the same. L2 an append that lost a race is planned again on the
  * newer log, which may have come from another process.
  */
-import { CoordinationError, isCoordinationError } from "../../../contracts/errors.ts";
 import { addMs, type CoordinationId, type EpochMs } from "../../../contracts/ids.ts";
 import type { WorkflowDraft, WorkflowEvent } from "../../../contracts/workflows/workflow-events.ts";
-import type { EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
 import { isEndedPhase, isMaterialising } from "../../../workflow/state/workflow-state.ts";
+import { isConflict, planOn, draftResumption, withFirst, type Planned } from "./plan-runs.ts";
+import { entryOf, forgetEntry, runInTurn, type DrivenRun } from "./driven-runs.ts";
+import type { LoadedRun } from "../records/run-book.ts";
 import {
-  appendPlanned,
-  isConflict,
-  planOn,
-  draftResumption,
-  settleAll,
-  withFirst,
-  type Planned,
-  type PlanParts,
-} from "./plan-runs.ts";
-import {
-  entryOf,
-  forgetEntry,
-  pendingOf,
-  release,
-  runInTurn,
-  type Act,
-  type DrivenRun,
-  type DrivenRuns,
-} from "./driven-runs.ts";
-import type { LoadedRun, RunBook } from "../records/run-book.ts";
-import { createTaking, type AskAgain, type Taken } from "./take-events.ts";
+  type Driving,
+  type DriverParts,
+  advanceRun,
+  takeFirstPage,
+  appendWithRetries,
+  retryLater,
+  wakeAt,
+  catchUpUnlessEnded,
+  RETRY_MS,
+  HOST_STOPS,
+} from "./advance-driven.ts";
 
 /** What is to be appended to a run as it is now; a text is the reason why nothing is. */
 export type Asked<R> = { readonly drafts: readonly WorkflowDraft[] } | { readonly refused: R };
@@ -57,33 +48,6 @@ export interface RunDriver {
   onAppended(listener: (loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void): void;
   stop(): Promise<void>;
 }
-
-export type Deliver = (outcomes: readonly EffectOutcome[]) => Promise<void>;
-
-/** What is left of an effect that only waits for something outside; it holds nothing of its run. */
-export interface WaitingEffect {
-  /** As far as its outcome is settled by it. */
-  readonly effect: NodeEffect;
-  readonly wait: (deliver: Deliver) => Promise<void>;
-}
-
-/** Resolves when the effect is done, or with what is left to wait for. */
-export type Perform = (
-  loadedRun: LoadedRun,
-  effect: NodeEffect,
-  signal: AbortSignal,
-  deliver: Deliver,
-) => Promise<WaitingEffect | undefined>;
-
-interface DriverParts extends PlanParts {
-  readonly book: RunBook;
-  readonly perform: Perform;
-  readonly askAgain: AskAgain;
-}
-
-const RACES_MAX = 8;
-/** Why effects are given up that the next process goes on with: what they began elsewhere is not to be ended. */
-export const HOST_STOPS = "the host stops";
 
 export function createRunDriver(parts: DriverParts): RunDriver {
   const driving: Driving = {
@@ -115,12 +79,6 @@ export function createRunDriver(parts: DriverParts): RunDriver {
       await Promise.allSettled(turns);
     },
   };
-}
-
-interface Driving extends DriverParts, DrivenRuns {
-  readonly listeners: ((loadedRun: LoadedRun, events: readonly WorkflowEvent[]) => void)[];
-  isStopping: boolean;
-  readonly stopping: AbortController;
 }
 
 async function beginRun(
@@ -229,220 +187,3 @@ async function loadNewest(driving: Driving, runId: CoordinationId): Promise<Load
   const loadedRun = driving.driven.get(runId)?.loadedRun ?? (await driving.book.load(runId));
   return loadedRun && catchUpUnlessEnded(driving, loadedRun);
 }
-
-/** Reads what another process may have appended meanwhile, even to a run that this one drives. */
-async function catchUpUnlessEnded(driving: Driving, loadedRun: LoadedRun): Promise<LoadedRun> {
-  return isEndedPhase(loadedRun.run.phase) ? loadedRun : driving.book.catchUp(loadedRun);
-}
-
-interface Going {
-  readonly plan: (loadedRun: LoadedRun) => Planned | Promise<Planned>;
-  /** Absent: as many as a race may take. */
-  readonly triesMax?: number;
-}
-
-/** Plans on the newest state, appends, and acts. What a fork still has to take comes first. */
-async function advanceRun(driving: Driving, entry: DrivenRun, pass: Going): Promise<void> {
-  await takeAll(driving, entry);
-  await appendWithRetries(driving, entry, pass);
-}
-
-/** @throws CoordinationError `LEDGER_CLOSED` when the host stops before all is taken */
-async function takeAll(driving: Driving, entry: DrivenRun): Promise<void> {
-  const { origin } = entry.loadedRun.run;
-  if (!origin || !isMaterialising(entry.loadedRun.run)) return;
-  const taking = createTaking(driving, origin);
-  const plan = async (loadedRun: LoadedRun): Promise<Planned> =>
-    isMaterialising(loadedRun.run)
-      ? asPlanned(await taking.next(loadedRun, driving.stopping.signal))
-      : planOn(driving, loadedRun);
-  while (isMaterialising(entry.loadedRun.run)) {
-    if (driving.isStopping) throw new CoordinationError("LEDGER_CLOSED", HOST_STOPS);
-    await appendWithRetries(driving, entry, { plan });
-  }
-}
-
-async function takeFirstPage(driving: Driving, loadedRun: LoadedRun): Promise<Planned> {
-  const { origin } = loadedRun.run;
-  return asPlanned(
-    origin
-      ? await createTaking(driving, origin).next(loadedRun, driving.stopping.signal)
-      : { run: loadedRun.run, events: [] },
-  );
-}
-
-function asPlanned(takenEvents: Taken): Planned {
-  return { ...takenEvents, memory: [], effects: [] };
-}
-
-async function appendWithRetries(
-  driving: Driving,
-  entry: DrivenRun,
-  { plan, triesMax = RACES_MAX }: Going,
-): Promise<void> {
-  for (let tries = 1; ; tries += 1) {
-    const planned = await plan(entry.loadedRun);
-    try {
-      if (planned.events.length > 0) await appendPlanned(driving, planned);
-    } catch (error) {
-      if (!isConflict(error) || tries >= triesMax) throw error;
-      entry.loadedRun = await driving.book.catchUp(entry.loadedRun);
-      continue;
-    }
-    entry.loadedRun = { ...entry.loadedRun, run: planned.run };
-    driving.book.keep(entry.loadedRun);
-    if (planned.events.length > 0)
-      for (const listener of driving.listeners) listener(entry.loadedRun, planned.events);
-    performEffects(driving, entry, planned);
-    return;
-  }
-}
-
-function performEffects(driving: Driving, entry: DrivenRun, { effects, wakeAtMs }: Planned): void {
-  const { runId } = entry.loadedRun.run;
-  const { pending } = entry;
-  pending.cancelWake?.();
-  delete pending.cancelWake;
-  forgetOtherActs(entry, effects);
-  if (driving.isStopping) return;
-  for (const effect of effects) if (!pending.acts.has(effect.id)) performEffect(driving, entry, effect);
-  if (wakeAtMs !== undefined) wakeAt(driving, runId, { atMs: wakeAtMs });
-}
-
-/** What a paused run began is let end; what nobody waits for any more is not. */
-function forgetOtherActs(
-  { pending: { acts }, loadedRun: { run } }: DrivenRun,
-  effects: readonly NodeEffect[],
-): void {
-  if (run.phase.kind === "paused") return;
-  const wanted = new Set(effects.map(({ id }) => id));
-  for (const [id, { controller }] of acts) {
-    if (wanted.has(id)) continue;
-    acts.delete(id);
-    if (isEndedPhase(run.phase)) controller.abort();
-  }
-}
-
-/** Holds nothing of the run but its id. */
-function wakeAt(
-  driving: Driving,
-  runId: CoordinationId,
-  { atMs, isBlind = false }: { readonly atMs: EpochMs; readonly isBlind?: boolean },
-): void {
-  const pending = pendingOf(driving, runId);
-  pending.cancelWake = driving.clock.wakeAt(atMs, () => {
-    delete pending.cancelWake;
-    wakeRun(driving, runId, { isBlind });
-  });
-}
-
-function wakeRun(driving: Driving, runId: CoordinationId, { isBlind = false } = {}): void {
-  if (driving.isStopping) return;
-  inTurnOf(driving, runId, async (entry) => {
-    if (isBlind) entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
-    await advanceRun(driving, entry, { plan: (loadedRun) => planOn(driving, loadedRun) });
-  }).catch((error: unknown) => {
-    retryLater(driving, runId, error);
-  });
-}
-
-/** A turn of a run that may have slept: then it is read again, with what was appended meanwhile. */
-async function inTurnOf(
-  driving: Driving,
-  runId: CoordinationId,
-  work: (entry: DrivenRun) => Promise<void>,
-): Promise<void> {
-  const driven = driving.driven.get(runId);
-  if (driven) return runInTurn(driving, driven, () => work(driven));
-  const found = await driving.book.load(runId);
-  if (!found) return;
-  const entry = entryOf(driving, found);
-  return runInTurn(driving, entry, async () => {
-    entry.loadedRun = await catchUpUnlessEnded(driving, entry.loadedRun);
-    await work(entry);
-  });
-}
-
-function performEffect(driving: Driving, entry: DrivenRun, effect: NodeEffect): void {
-  const { runId } = entry.loadedRun.run;
-  const act: Act = { controller: new AbortController(), isWaiting: false };
-  entry.pending.acts.set(effect.id, act);
-  const { signal } = act.controller;
-  const deliver = createDeliver(driving, runId, { effect, signal });
-  const performing = driving.perform(entry.loadedRun, effect, signal, deliver);
-  followAct(driving, { runId, effectId: effect.id, act }, performing);
-}
-
-interface FollowedAct {
-  readonly runId: CoordinationId;
-  readonly effectId: string;
-  readonly act: Act;
-}
-
-function followAct(
-  driving: Driving,
-  followed: FollowedAct,
-  performing: Promise<WaitingEffect | undefined>,
-): void {
-  const { runId, effectId, act } = followed;
-  const { signal } = act.controller;
-  const forgetAct = (): void => {
-    const acts = driving.pending.get(runId)?.acts;
-    if (acts?.get(effectId) === act) acts.delete(effectId);
-  };
-  performing.then(
-    (waiting) => {
-      if (waiting) {
-        waitInSleep(driving, followed, waiting);
-        return;
-      }
-      forgetAct();
-      if (!signal.aborted) wakeRun(driving, runId);
-    },
-    (error: unknown) => {
-      forgetAct();
-      const entry = driving.driven.get(runId);
-      if (!signal.aborted) retryLater(driving, runId, error);
-      else if (entry) release(driving, entry);
-    },
-  );
-}
-
-function waitInSleep(driving: Driving, followed: FollowedAct, { effect, wait }: WaitingEffect): void {
-  const { runId, act } = followed;
-  act.isWaiting = true;
-  const waiting = wait(createDeliver(driving, runId, { effect, signal: act.controller.signal }));
-  followAct(
-    driving,
-    followed,
-    waiting.then(() => undefined),
-  );
-  const entry = driving.driven.get(runId);
-  if (entry) release(driving, entry);
-}
-
-/** What comes of a call that was broken off is no outcome of it. */
-function createDeliver(
-  driving: Driving,
-  runId: CoordinationId,
-  { effect, signal }: { readonly effect: NodeEffect; readonly signal: AbortSignal },
-): Deliver {
-  return (outcomes) =>
-    inTurnOf(driving, runId, async (entry) => {
-      if (signal.aborted) return;
-      await advanceRun(driving, entry, {
-        plan: (loadedRun) => settleAll(driving, loadedRun, { effect, outcomes }),
-      });
-    });
-}
-
-/** The state may be older than the log: what failed may have been written. */
-function retryLater(driving: Driving, runId: CoordinationId, error: unknown): void {
-  if (driving.isStopping) return;
-  const code = isCoordinationError(error) ? error.code : "UNKNOWN";
-  driving.logger.error({ runId, code }, "a workflow run could not go on; it is looked at again");
-  driving.pending.get(runId)?.cancelWake?.();
-  wakeAt(driving, runId, { atMs: addMs(driving.clock.now(), RETRY_MS), isBlind: true });
-}
-
-const RETRY_MS = 1_000;

@@ -1,6 +1,6 @@
 /** Owns: what becomes of an effect whose answer cannot be written down: it has failed, and is not done again. */
 import type { EffectOutcome } from "../../../workflow/node-contract/node-type.ts";
-import type { Deliver, Perform, WaitingEffect } from "./drive-runs.ts";
+import type { Deliver, Perform, WaitingEffect } from "./advance-driven.ts";
 
 const UNWRITABLE: EffectOutcome = {
   kind: "failed",

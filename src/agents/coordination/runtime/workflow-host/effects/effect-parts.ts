@@ -1,0 +1,40 @@
+/** Owns: what effects are performed with. */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import type { AgentBook } from "../agents/agent-book.ts";
+import type { AskParts } from "../models/ask-model.ts";
+import type { CreateParts } from "../driving/create-run.ts";
+import type { JudgeParts } from "./judge-child.ts";
+import type { AgentParts } from "../agents/perform-agent.ts";
+import type { LoadedRun } from "../records/run-book.ts";
+import type { SideEffects } from "../records/side-effects.ts";
+import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import type { WorkspaceParts } from "../records/run-workspace.ts";
+
+export interface EffectParts
+  extends
+    CreateParts,
+    AskParts,
+    Omit<JudgeParts, "driver">,
+    Omit<AgentParts, "agentBook">,
+    WorkspaceParts,
+    Pick<WorkflowHostParts, "store" | "peers" | "tools" | "chat" | "sha256" | "baseUrl"> {
+  readonly agentBook: AgentBook;
+  readonly sideEffects: Pick<SideEffects, "cause">;
+  /** Ends a child that its parent has ended without. */
+  readonly abandon: (childRunId: CoordinationId, parent: ChildsParent) => Promise<void>;
+  /** Resolves when the run has ended, or with `undefined` when `signal` aborts. */
+  readonly awaitEnd: (runId: CoordinationId, signal: AbortSignal) => Promise<LoadedRun | undefined>;
+}
+
+export interface ChildsParent {
+  readonly parentRunId: CoordinationId;
+  readonly tenant: string;
+}
+
+export type Of<K extends NodeEffect["kind"]> = NodeEffect & { readonly kind: K };
+
+export interface Act<E> {
+  readonly effect: E;
+  readonly signal: AbortSignal;
+}

@@ -1,0 +1,264 @@
+/** Owns: the children of runs, here and on other hosts: beginning them, and waiting for their ends. */
+import { describeCallingRun, traceOf } from "./calling-run.ts";
+import type { Act, ChildsParent, EffectParts, Of } from "./effect-parts.ts";
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { PeerRunEnded } from "../../../ports/outbound.ts";
+import type { ChildEffect, EffectOutcome, NodeEffect } from "../../../workflow/node-contract/node-type.ts";
+import { convergenceOf } from "../../../workflow/state/review.ts";
+import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
+import { variablesOf } from "../../../workflow/state/values.ts";
+import { createRun } from "../driving/create-run.ts";
+import { HOST_STOPS, type Deliver, type WaitingEffect } from "../driving/advance-driven.ts";
+import { memoryHomeOf } from "../records/fork-memory.ts";
+import { failureOf } from "../models/outbound-outcome.ts";
+import type { LoadedRun } from "../records/run-book.ts";
+
+export type ChildAct = Act<Of<"run_child">> & { readonly deliver: Deliver };
+
+/** Made out of the place of the handoff: trying again after a crash is the same run (D2). */
+function childIdOf(
+  { sha256 }: EffectParts,
+  { run }: LoadedRun,
+  { ordinal, cause }: ChildEffect,
+): CoordinationId {
+  const digits = sha256(`${run.runId}\n${cause}\n${ordinal}`);
+  return `run-${digits.slice(0, 32)}` as CoordinationId;
+}
+
+/** Nobody waits any more. Not so when the host stops: what it was doing goes on with the next process. */
+function isOver({ aborted, reason }: AbortSignal): boolean {
+  return aborted && reason !== HOST_STOPS;
+}
+
+export async function runChild(
+  parts: EffectParts,
+  loadedRun: LoadedRun,
+  { effect, signal, deliver }: ChildAct,
+): Promise<WaitingEffect | undefined> {
+  // A fork may wait for a child that its source began.
+  const childRunId = (effect.childRunId ?? childIdOf(parts, loadedRun, effect)) as CoordinationId;
+  // A child that the log knows is not created again, whatever became of its workflow.
+  const existing = effect.childRunId === undefined ? undefined : await parts.driver.newest(childRunId);
+  const created = existing
+    ? ({ kind: "done", value: existing } as const)
+    : await createChild(parts, loadedRun, effect, childRunId);
+  if (created.kind === "refused") {
+    const { code, message } = created;
+    const unknown = code === "workflow_not_found" ? "unknown_child_workflow" : code;
+    await deliver([{ kind: "child_refused", error: { code: unknown, message } }]);
+    return undefined;
+  }
+  const outcome: EffectOutcome = { kind: "child_created", childRunId };
+  const hasEnded = isEndedPhase(created.value.run.phase);
+  await deliver(hasEnded ? [outcome, endOf(created.value)] : [outcome]);
+  if (hasEnded) return undefined;
+  const { runId, started } = loadedRun.run;
+  const parent = { parentRunId: runId, tenant: started.owner.tenant };
+  return waitForChild(parts, withoutInputs(effect), { childRunId, parent, signal });
+}
+
+/** What is kept of an effect while its child works; the inputs may be as large as the run. */
+function withoutInputs(effect: Of<"run_child">): Of<"run_child"> {
+  return { ...effect, inputs: {} };
+}
+
+interface ChildWait {
+  readonly childRunId: CoordinationId;
+  readonly parent: ChildsParent;
+  readonly signal: AbortSignal;
+}
+
+function waitForChild(
+  { awaitEnd, abandon }: EffectParts,
+  effect: NodeEffect,
+  { childRunId, parent, signal }: ChildWait,
+): WaitingEffect {
+  return {
+    effect,
+    wait: async (deliver) => {
+      const ended = await awaitEnd(childRunId, signal);
+      if (ended) await deliver([endOf(ended)]);
+      else if (isOver(signal)) await abandon(childRunId, parent);
+    },
+  };
+}
+
+/** RFC 0063 §D: a child has none that its parent has not. */
+function narrowScopes(
+  scopes: readonly string[] | undefined,
+  most: readonly string[] | undefined,
+): readonly string[] | undefined {
+  return most ? (scopes ?? []).filter((scope) => most.includes(scope)) : scopes;
+}
+
+async function createChild(
+  parts: EffectParts,
+  loadedRun: LoadedRun,
+  effect: ChildEffect & { nodeId: string },
+  runId: CoordinationId,
+) {
+  const { started } = loadedRun.run;
+  const scopes = narrowScopes(started.scopes, effect.principalScope);
+  return createRun(
+    parts,
+    { ...started.owner, ...(scopes && { scopes }) },
+    {
+      workflowId: effect.workflowId,
+      ...(effect.agent && { agent: effect.agent }),
+      inputs: effect.inputs,
+      runId,
+      transport: "rest",
+      memoryScope: effect.memoryScope,
+      ...pickMemoryHome(loadedRun),
+      depth: (started.depth ?? 0) + 1,
+      isChild: true,
+      parent: {
+        runId: loadedRun.run.runId,
+        hostId: parts.settings.hostId,
+        cause: effect.cause,
+        nodeId: effect.nodeId,
+      },
+      ...traceOf(parts, loadedRun, effect.ordinal),
+    },
+  );
+}
+
+function pickMemoryHome({ run }: LoadedRun): { readonly memoryHome?: CoordinationId } {
+  const home = memoryHomeOf(run);
+  return home === undefined ? {} : { memoryHome: home };
+}
+
+function endOf({ run, graph }: LoadedRun): EffectOutcome {
+  const { phase } = run;
+  const variables = variablesOf(run, graph);
+  switch (phase.kind) {
+    case "failed":
+      return { kind: "child_ended", status: "failed", variables, error: phase.error };
+    case "cancelled": {
+      const error = { code: "cancelled", message: phase.reason ?? "the run was cancelled" };
+      return { kind: "child_ended", status: "cancelled", variables, error };
+    }
+    case "completed": {
+      const convergence = convergenceOf(run);
+      const hasGivenUp = convergence?.goalSatisfied === false;
+      return {
+        kind: "child_ended",
+        status: "completed",
+        variables,
+        outputs: phase.outputs,
+        ...(hasGivenUp && { unmet: convergence.unmet }),
+      };
+    }
+    default:
+      return { kind: "child_ended", status: "completed", variables };
+  }
+}
+
+const UNBOUNDED: EffectOutcome = {
+  kind: "child_refused",
+  error: {
+    code: "principal_scope_not_enforceable",
+    message: "what a child on another host may do cannot be bounded from here",
+  },
+};
+
+export async function runOnPeer(
+  parts: EffectParts,
+  loadedRun: LoadedRun,
+  { effect, signal, deliver }: ChildAct,
+): Promise<WaitingEffect | undefined> {
+  if (effect.principalScope) {
+    await deliver([UNBOUNDED]);
+    return undefined;
+  }
+  const childRunId = effect.childRunId ?? (await createOnPeer(parts, loadedRun, { effect, signal, deliver }));
+  if (childRunId === undefined) return undefined;
+  const mayCancel = !isOfSource(loadedRun, effect);
+  return waitForPeer(parts, withoutInputs(effect), { childRunId, mayCancel, signal });
+}
+
+interface PeerWait {
+  readonly childRunId: string;
+  readonly mayCancel: boolean;
+  readonly signal: AbortSignal;
+}
+
+function waitForPeer(
+  parts: EffectParts,
+  effect: Of<"run_child">,
+  { childRunId, mayCancel, signal }: PeerWait,
+): WaitingEffect {
+  const { peerUrl = "" } = effect;
+  return {
+    effect,
+    wait: async (deliver) => {
+      const peers = await parts.peers();
+      const ended = await peers.awaitEnd(peerUrl, childRunId, signal);
+      if (ended.kind === "ended") await deliver([endOnPeer(ended)]);
+      else if (ended.code !== "aborted") await deliver([failureOf(ended)]);
+      if (isOver(signal) && ended.kind !== "ended" && mayCancel)
+        await cancelOnPeer(parts, peerUrl, childRunId);
+    },
+  };
+}
+
+/** A fork may wait for a child that its source began; ending that is not for the fork. */
+function isOfSource({ run: { origin, nodes } }: LoadedRun, { childRunId, nodeId }: Of<"run_child">): boolean {
+  const began = nodes.get(nodeId)?.handoff?.dispatchedSequence;
+  return childRunId !== undefined && origin !== undefined && began !== undefined && began < origin.until;
+}
+
+const CANCEL_MS = 10_000;
+
+/** The run that wanted it is over. */
+async function cancelOnPeer(parts: EffectParts, peerUrl: string, runId: string): Promise<void> {
+  const signal = AbortSignal.timeout(CANCEL_MS);
+  await (await parts.peers()).cancel(peerUrl, runId, { reason: "parent-cancelled", signal });
+}
+
+/** A creation that is under way is not given up with the run: whoever does not know the child cannot cancel it. */
+function createHostStopSignal(signal: AbortSignal): AbortSignal {
+  const stopping = new AbortController();
+  const stop = (): void => {
+    if (signal.reason === HOST_STOPS) stopping.abort(HOST_STOPS);
+  };
+  if (signal.aborted) stop();
+  else signal.addEventListener("abort", stop, { once: true });
+  return stopping.signal;
+}
+
+async function createOnPeer(
+  parts: EffectParts,
+  loadedRun: LoadedRun,
+  { effect, signal, deliver }: ChildAct,
+): Promise<string | undefined> {
+  const peers = await parts.peers();
+  const peerUrl = effect.peerUrl ?? "";
+  const host = await peers.discover(peerUrl, signal);
+  if (host.kind === "host" && host.hostId === parts.settings.hostId) {
+    const message = "the peer is this host: leave out peerUrl for a workflow of its own";
+    await deliver([{ kind: "child_refused", error: { code: "peer_is_this_host", message } }]);
+    return undefined;
+  }
+  const nodeState = loadedRun.run.nodes.get(effect.nodeId);
+  const causationId = nodeState?.handoff?.chainEventId ?? nodeState?.startedEventId;
+  const created = await peers.createRun(peerUrl, {
+    workflowId: effect.workflowId,
+    inputs: effect.inputs,
+    idempotencyKey: childIdOf(parts, loadedRun, effect),
+    parent: describeCallingRun(parts, loadedRun, effect.cause, causationId),
+    signal: createHostStopSignal(signal),
+    ...traceOf(parts, loadedRun, effect.ordinal),
+  });
+  if (created.kind === "created") {
+    await deliver([{ kind: "child_created", childRunId: created.runId }]);
+    return created.runId;
+  }
+  if (created.code !== "aborted") await deliver([{ kind: "child_refused", error: failureOf(created).error }]);
+  return undefined;
+}
+
+function endOnPeer({ status, variables, error, unmet }: PeerRunEnded): EffectOutcome {
+  const hasGivenUp = status === "completed" && unmet !== undefined;
+  return { kind: "child_ended", status, variables, ...(error && { error }), ...(hasGivenUp && { unmet }) };
+}

@@ -116,7 +116,6 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
     logger: { debug: () => undefined, info: log, warn: log, error: log },
     settings: { ...SETTINGS, ...options.settings },
     definitions: options.definitions ?? [],
-    ...(options.quotas && { quotas: options.quotas }),
     newRunId: () => `run-${scene}-${(runs += 1)}` as CoordinationId,
     driver: { id: `driver-${scene}`, pid },
     isAlive: (other) => alive.has(other),
@@ -164,8 +163,9 @@ export function workflowScene(options: SceneOptions = {}): WorkflowScene {
   };
 }
 
-function scripted({ tools = {}, chat = {} }: SceneOptions) {
+function scripted({ tools = {}, chat = {}, quotas = {} }: SceneOptions) {
   return {
+    quotas,
     tools: () => Promise.resolve(tools as ToolCaller),
     chat: () => Promise.resolve(chat as ChatModel),
   };

@@ -5,7 +5,11 @@ import {
   DAY_MS,
   REPLAY_RETENTION_DAYS_MAX,
 } from "../../../agents/coordination/contracts/config/openwop-config.ts";
-import { QUOTA_MAX, QUOTA_NAMES } from "../../../agents/coordination/contracts/workflows/quotas.ts";
+import {
+  DEFAULT_QUOTAS,
+  QUOTA_MAX,
+  QUOTA_NAMES,
+} from "../../../agents/coordination/contracts/workflows/quotas.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import type { CliHost, CommandGroup } from "../terminal/cli-host.ts";
 import { resolveLedgerPath } from "../ledger/open-ledger.ts";
@@ -185,7 +189,7 @@ function parseTranscriptWindow(text: string): number {
 
 function parseQuota(text: string): [name: string, limit: number] {
   const [name, limit] = pairOf("--quota", "<name>=<number>", text);
-  if (!QUOTA_NAMES.some((known) => known === name))
+  if (!Object.hasOwn(DEFAULT_QUOTAS, name))
     throw createInputError(`--quota: there is no quota ${name}; there are ${QUOTA_NAMES.join(", ")}`);
   const value = parseWhole(`--quota ${name}`, limit, QUOTA_MAX);
   if (value === 0) throw createInputError(`--quota ${name}: expected at least 1`);

@@ -78,21 +78,24 @@ const mentionsSchema = z.strictObject({
 /** Settings of mentioning agents in chats. */
 export type MentionsConfig = z.output<typeof mentionsSchema>;
 
-const quota = (what: string, name: keyof Quotas): z.ZodDefault<z.ZodNumber> =>
-  z.number().int().min(1).max(QUOTA_MAX).default(DEFAULT_QUOTAS[name]).describe(what);
+const createQuotaSchema = (description: string, name: keyof Quotas): z.ZodDefault<z.ZodNumber> =>
+  z.number().int().min(1).max(QUOTA_MAX).default(DEFAULT_QUOTAS[name]).describe(description);
 
 const quotasSchema = z.strictObject({
-  liveRuns: quota("Runs of a tenant that have not ended.", "liveRuns"),
-  liveChars: quota("Characters in the events of these runs.", "liveChars"),
-  forksPerMinute: quota("Forks that a tenant may ask for in a minute.", "forksPerMinute"),
-  runsPerRequest: quota("Runs that come of one request: its children and forks.", "runsPerRequest"),
-  workAtOnce: quota(
+  liveRuns: createQuotaSchema("Runs of a tenant that have not ended.", "liveRuns"),
+  liveChars: createQuotaSchema("Characters in the events of these runs.", "liveChars"),
+  forksPerMinute: createQuotaSchema("Forks that a tenant may ask for in a minute.", "forksPerMinute"),
+  runsPerRequest: createQuotaSchema(
+    "Runs that come of one request: its children and forks.",
+    "runsPerRequest",
+  ),
+  workAtOnce: createQuotaSchema(
     "Calls of models, tools and agents that are under way for a tenant; with more it starts no runs.",
     "workAtOnce",
   ),
-  streams: quota("Event streams that a tenant has open.", "streams"),
-  addressStreams: quota("Event streams of one address.", "addressStreams"),
-  addressRequests: quota("Requests of one address that are not answered yet.", "addressRequests"),
+  streams: createQuotaSchema("Event streams that a tenant has open.", "streams"),
+  addressStreams: createQuotaSchema("Event streams of one address.", "addressStreams"),
+  addressRequests: createQuotaSchema("Requests of one address that are not answered yet.", "addressRequests"),
 });
 
 export const openWopSchema = z

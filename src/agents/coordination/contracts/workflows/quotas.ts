@@ -59,12 +59,12 @@ const REACHED: Readonly<Record<keyof Quotas, readonly [what: string, remedy: str
 
 /** A refusal that names the quota, its limit, and what to do. */
 export function refuseQuota(quotas: Quotas, quota: keyof Quotas, retryAfter = 1): QuotaRefusal {
-  const [what, remedy] = REACHED[quota];
+  const [subject, remedy] = REACHED[quota];
   const limit = quotas[quota];
   return {
     kind: "refused",
     code: "rate_limited",
-    message: `The quota ${quota} is reached: at most ${limit} ${what}. ${remedy}, or ask the operator for more.`,
+    message: `The quota ${quota} is reached: at most ${limit} ${subject}. ${remedy}, or ask the operator for more.`,
     details: { quota, limit, retryAfter, scope: quota.startsWith("address") ? "address" : "tenant" },
   };
 }

@@ -44,10 +44,7 @@ export async function createRun(
 ): Promise<Answered<LoadedRun>> {
   const workflow = await workflowOf(parts, caller, newRun);
   if ("kind" in workflow) return workflow;
-  const refusal =
-    refusalOf(parts, workflow) ??
-    refuseIfTooDeep(newRun) ??
-    (await findOptionRefusal(parts, workflow, newRun));
+  const refusal = await findCreateRefusal(parts, workflow, newRun);
   if (refusal) return refusal;
   const { graph } = workflow;
   const runId = newRun.runId ?? parts.newRunId();
@@ -56,20 +53,35 @@ export async function createRun(
   const first = createStartedEvent(parts, { runId, caller, graph, agents, asked: loadedRun });
   const problem = findPayloadProblem(first.type, first.payload);
   if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
-  const { isChild = false, parent } = newRun;
-  const from = isChild ? parent?.runId : undefined;
-  const { tenant } = caller;
-  const reached = parts.usage.begin(runId, {
-    tenant,
-    isRequest: !isChild,
-    ...(from !== undefined && { from }),
-  });
+  const reached = refuseBeyondQuota(parts, caller, { newRun, runId });
   if (reached) return reached;
   await parts.book.store(workflow);
   const begun = await beginCounted(parts, runId, () =>
     parts.driver.begin(first, { run: evolveWorkflow(undefined, first), graph }),
   );
   return begun ? { kind: "done", value: begun } : findExistingRun(parts, caller, runId);
+}
+
+async function findCreateRefusal(
+  parts: CreateParts,
+  workflow: RunnableWorkflow,
+  newRun: NewRun,
+): Promise<HostRefusal | undefined> {
+  return (
+    refusalOf(parts, workflow) ??
+    refuseIfTooDeep(newRun) ??
+    (await findOptionRefusal(parts, workflow, newRun))
+  );
+}
+
+function refuseBeyondQuota(
+  { usage }: CreateParts,
+  { tenant }: Caller,
+  { newRun, runId }: { readonly newRun: NewRun; readonly runId: CoordinationId },
+): HostRefusal | undefined {
+  const { isChild = false, parent } = newRun;
+  const from = isChild ? parent?.runId : undefined;
+  return usage.begin(runId, { tenant, isRequest: !isChild, ...(from !== undefined && { from }) });
 }
 
 /** A run that does not begin is not counted; what there is of one by that id is counted when it is appended to. */

@@ -92,7 +92,7 @@ async function adoptAll(
     for (const entry of page) {
       const { runId, length, summary } = entry;
       if (!isGone(summary.driver)) continue;
-      if (!looked.has(runId)) parts.usage.note(runId, summary);
+      countOnce(parts, looked, entry);
       const isKnown = looked.get(runId) === length;
       if (!(await adoptOne(parts, entry, isKnown))) continue;
       left.set(runId, length);
@@ -105,7 +105,16 @@ async function adoptAll(
   return left;
 }
 
-/** Adopts one run. A run that cannot be driven does not hold up the others. */
+/** Its tenant is told of by the summary, so that a run which only waits is counted without being read. */
+function countOnce(
+  { usage }: RecoveryParts,
+  looked: ReadonlyMap<string, number>,
+  { runId, summary }: WorkflowEntry,
+): void {
+  if (!looked.has(runId)) usage.note(runId, summary);
+}
+
+/** One run that cannot be gone on with does not hold up the others. */
 async function adoptOne(
   { orphaned, runs, logger, clock }: RecoveryParts,
   entry: WorkflowEntry,

@@ -90,43 +90,48 @@ function beginRun(usage: Usage, runId: string, newUsage: NewUsage): HostRefusal 
   // Asking for a run that is there is reading it.
   if (usage.live.has(runId)) return undefined;
   const tenant = tenantOf(usage, newUsage.tenant);
-  const above = newUsage.from === undefined ? undefined : usage.live.get(newUsage.from)?.root;
-  const rootId = above?.runId ?? newUsage.from ?? runId;
-  const refusal = findReachedQuota(usage, { tenant, rootId, newUsage });
+  const rootId = findRootId(usage, runId, newUsage);
+  const refusal = findReachedQuota(usage, tenant, rootId) ?? findTooFast(usage, tenant, newUsage);
   if (refusal) return refusal;
   if (newUsage.isFork === true) tenant.forks += 1;
-  const root = usage.roots.get(rootId) ?? { made: rootId === runId ? 0 : 1, live: 0 };
-  root.made += 1;
-  addRun(usage, runId, { tenant: newUsage.tenant, root: { runId: rootId, number: root.made }, chars: 0 });
+  // The root itself may have ended: it is the first of its runs nevertheless.
+  const before = usage.roots.get(rootId)?.made ?? (rootId === runId ? 0 : 1);
+  const root = { runId: rootId, number: before + 1 };
+  addRun(usage, runId, { tenant: newUsage.tenant, root, chars: 0 });
   return undefined;
 }
 
-interface Reaching {
-  readonly tenant: Tenant;
-  readonly rootId: string;
-  readonly newUsage: NewUsage;
+function findRootId({ live }: Usage, runId: string, { from }: NewUsage): string {
+  return from === undefined ? runId : (live.get(from)?.root.runId ?? from);
 }
 
 function findReachedQuota(
-  { quotas, clock, roots }: Usage,
-  { tenant, rootId, newUsage: { isFork = false, isRequest } }: Reaching,
+  { quotas, roots }: Usage,
+  { runs, chars }: Tenant,
+  rootId: string,
+): HostRefusal | undefined {
+  if (runs >= quotas.liveRuns) return refuseQuota(quotas, "liveRuns");
+  if (chars >= quotas.liveChars) return refuseQuota(quotas, "liveChars");
+  return (roots.get(rootId)?.made ?? 0) >= quotas.runsPerRequest
+    ? refuseQuota(quotas, "runsPerRequest")
+    : undefined;
+}
+
+function findTooFast(
+  { quotas, clock }: Usage,
+  tenant: Tenant,
+  { isFork = false, isRequest }: NewUsage,
 ): HostRefusal | undefined {
   const nowMs = clock.now();
   if (nowMs - tenant.forksSinceMs >= MINUTE_MS) {
     tenant.forks = 0;
     tenant.forksSinceMs = nowMs;
   }
-  if (tenant.runs >= quotas.liveRuns) return refuseQuota(quotas, "liveRuns");
-  if (tenant.chars >= quotas.liveChars) return refuseQuota(quotas, "liveChars");
-  if ((roots.get(rootId)?.made ?? 0) >= quotas.runsPerRequest) return refuseQuota(quotas, "runsPerRequest");
-  if (isFork && tenant.forks >= quotas.forksPerMinute)
-    return refuseQuota(
-      quotas,
-      "forksPerMinute",
-      Math.ceil((tenant.forksSinceMs + MINUTE_MS - nowMs) / 1_000),
-    );
-  if (isRequest && tenant.work >= quotas.workAtOnce) return refuseQuota(quotas, "workAtOnce");
-  return undefined;
+  if (isFork && tenant.forks >= quotas.forksPerMinute) {
+    const waitMs = tenant.forksSinceMs + MINUTE_MS - nowMs;
+    return refuseQuota(quotas, "forksPerMinute", Math.ceil(waitMs / 1_000));
+  }
+  return isRequest && tenant.work >= quotas.workAtOnce ? refuseQuota(quotas, "workAtOnce") : undefined;
 }
 
 function addRun(usage: Usage, runId: string, live: LiveRun): void {

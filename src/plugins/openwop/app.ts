@@ -3,8 +3,8 @@ import { randomUUID } from "node:crypto";
 import { Hono, type Context } from "hono";
 import { cors } from "hono/cors";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
-import { DEFAULT_QUOTAS, type Quotas } from "../../agents/coordination/contracts/workflows/quotas.ts";
-import { createAtOnce } from "./http/at-once.ts";
+import type { Quotas } from "../../agents/coordination/contracts/workflows/quotas.ts";
+import { createQuotaCounts } from "./http/quota-counts.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { Logger } from "../../agents/coordination/ports/logger.ts";
 import type { WorkflowHost } from "../../agents/coordination/runtime/workflow-host/records/workflow-host.ts";
@@ -60,7 +60,6 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
   const { host, clock, logger, advertised } = options;
   const routes = routesOf(advertised, options.testSeams ?? false);
   const streams = streamHub(clock, options.streamsMax);
-  const quotas = { ...DEFAULT_QUOTAS, ...options.quotas };
   const { name: title, version } = advertised.implementation;
   const parts: ServeParts = {
     host,
@@ -72,10 +71,7 @@ export function createOpenWopApp(options: OpenWopParts): OpenWopApp {
     authenticate: createBearerTokens(options.tokens),
     rates: createRateLimiter(options.rateLimit, clock),
     strangers: createRateLimiter(STRANGERS_RATE, clock, "address"),
-    quotas,
-    tenantStreams: createAtOnce(quotas.streams),
-    addressStreams: createAtOnce(quotas.addressStreams),
-    addressRequests: createAtOnce(quotas.addressRequests),
+    ...createQuotaCounts(options.quotas),
     newRunId: options.newRunId ?? (() => `run-${randomUUID()}` as CoordinationId),
     discovery: createDiscovery(advertised, host, options.testSeams ?? false),
     openapi: createOnce(() => JSON.stringify(openApiDocument(routes, { title, version }))),

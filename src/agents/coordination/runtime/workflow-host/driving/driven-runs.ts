@@ -79,10 +79,10 @@ export function release({ driven, pending: pendingRuns }: DrivenRuns, entry: Dri
   if (acts.size === 0 && !cancelWake) pendingRuns.delete(runId);
 }
 
-/** Forgets a run that could not be begun. */
+/** Forgets a run that could not be begun, unless somebody else works on it meanwhile. */
 export function forgetEntry({ driven, pending }: DrivenRuns, entry: DrivenRun): void {
   const { runId } = entry.loadedRun.run;
-  if (driven.get(runId) !== entry) return;
+  if (entry.turns > 0 || driven.get(runId) !== entry) return;
   driven.delete(runId);
   pending.delete(runId);
 }

@@ -64,7 +64,7 @@ export function createRunDriver(parts: DriverParts): RunDriver {
     adopt: (runId) => adoptRun(driving, runId),
     newest: (runId) => loadNewest(driving, runId),
     sleep: async (runId, wakesAtMs) => {
-      await driving.driven.get(runId)?.beginning?.catch(() => undefined);
+      while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
       if (!driving.pending.has(runId) && !driving.isStopping) wakeAt(driving, runId, { atMs: wakesAtMs });
     },
     onAppended: (listener) => driving.listeners.push(listener),
@@ -160,7 +160,7 @@ async function ask<R>(
 
 async function adoptRun(driving: Driving, runId: CoordinationId): Promise<void> {
   // A parent that was adopted may be trying to create it, and find that it is there.
-  await driving.driven.get(runId)?.beginning?.catch(() => undefined);
+  while (driving.driven.get(runId)?.beginning) await awaitBeginning(driving, runId);
   if (driving.pending.has(runId) || driving.isStopping) return;
   const found = await loadNewest(driving, runId);
   if (!found || isEndedPhase(found.run.phase)) return;
@@ -182,8 +182,13 @@ function adoptRunLater(driving: Driving, runId: CoordinationId): void {
   });
 }
 
+/** Whoever must know that none is under way asks again: another one may have begun meanwhile. */
+async function awaitBeginning({ driven }: Driving, runId: CoordinationId): Promise<void> {
+  await driven.get(runId)?.beginning?.catch(() => undefined);
+}
+
 async function loadNewest(driving: Driving, runId: CoordinationId): Promise<LoadedRun | undefined> {
-  await driving.driven.get(runId)?.beginning?.catch(() => undefined);
+  await awaitBeginning(driving, runId);
   const loadedRun = driving.driven.get(runId)?.loadedRun ?? (await driving.book.load(runId));
   return loadedRun && catchUpUnlessEnded(driving, loadedRun);
 }

@@ -98,6 +98,7 @@ const quotasSchema = z.strictObject({
   addressRequests: createQuotaSchema("Requests of one address that are not answered yet.", "addressRequests"),
 });
 
+/** The schema of the settings below `openwop`. */
 export const openWopSchema = z
   .strictObject({
     enabled: z

@@ -225,7 +225,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openwop": {
     folders: "core/std plugins/openwop/http plugins/openwop/routes plugins/openwop/conformance",
-    types: "core/contracts core/ports core/runtime/workflow-host/records",
+    types: "core/contracts core/contracts/workflows core/ports core/runtime/workflow-host/records",
     packages: "@hono/node-server hono node:*",
   },
   plugins: {
@@ -290,7 +290,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "plugins/openclaw/withholding": {
-    folders: "core/gates core/ledger plugins/openclaw/host plugins/openclaw/runtime-access",
+    folders: "core/ledger core/gates plugins/openclaw/host plugins/openclaw/runtime-access",
     types: "core/contracts",
   },
   "plugins/openclaw/writes": {

@@ -98,7 +98,7 @@ const answerParams = z
     through: z.enum(["gateway", "cli"]).default("gateway"),
   })
   .refine((params) => (params.questionId === undefined) === (params.only === true), {
-    message: "pass either questionId or only",
+    message: "pass pass either questionId or only",
   })
   .refine((params) => (params.text !== undefined) === (params.answer === "answer"), {
     message: 'a text with "answer", and with nothing else',

@@ -52,7 +52,7 @@ export async function createRun(
   const agents = await parts.agentBook.pin(graph);
   const first = createStartedEvent(parts, { runId, caller, graph, agents, asked: loadedRun });
   const problem = findPayloadProblem(first.type, first.payload);
-  if (problem !== undefined) return refuse("validation_error", `what is asked cannot be kept: ${problem}`);
+  if (problem !== undefined) return refuse("validation_error", `the request cannot be recorded: ${problem}`);
   const reached = refuseBeyondQuota(parts, caller, { newRun, runId });
   if (reached) return reached;
   await parts.book.store(workflow);

@@ -9,7 +9,7 @@ import { isEndedPhase } from "../../../workflow/state/workflow-state.ts";
 import { variablesOf } from "../../../workflow/state/values.ts";
 import { createRun } from "../driving/create-run.ts";
 import { HOST_STOPS, type Deliver, type WaitingEffect } from "../driving/advance-driven.ts";
-import { memoryHomeOf } from "../records/fork-memory.ts";
+import { createChildMemory } from "../records/fork-memory.ts";
 import { failureOf } from "../models/outbound-outcome.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 
@@ -108,8 +108,7 @@ async function createChild(
       inputs: effect.inputs,
       runId,
       transport: "rest",
-      memoryScope: effect.memoryScope,
-      ...pickMemoryHome(loadedRun),
+      ...createChildMemory(loadedRun.run, effect),
       depth: (started.depth ?? 0) + 1,
       isChild: true,
       parent: {
@@ -121,11 +120,6 @@ async function createChild(
       ...traceOf(parts, loadedRun, effect.ordinal),
     },
   );
-}
-
-function pickMemoryHome({ run }: LoadedRun): { readonly memoryHome?: CoordinationId } {
-  const home = memoryHomeOf(run);
-  return home === undefined ? {} : { memoryHome: home };
 }
 
 function endOf({ run, graph }: LoadedRun): EffectOutcome {
@@ -158,7 +152,7 @@ const UNBOUNDED: EffectOutcome = {
   kind: "child_refused",
   error: {
     code: "principal_scope_not_enforceable",
-    message: "what a child on another host may do cannot be bounded from here",
+    message: "this host cannot bound what a child on another host may do",
   },
 };
 

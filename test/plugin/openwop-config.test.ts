@@ -4,6 +4,7 @@ import { bearerTokensOf } from "../../src/plugins/compose-openwop.ts";
 import { openWopBaseUrl, openWopPath } from "../../src/plugins/openclaw/openwop/openwop-address.ts";
 import { registerOpenWopRoute } from "../../src/plugins/openclaw/register-openwop-route.ts";
 import type { OpenClawPluginApi } from "../../src/plugins/openclaw/host/sdk.ts";
+import { DEFAULT_QUOTAS } from "../../src/agents/coordination/contracts/workflows/quotas.ts";
 
 const TOKEN = "a-token-that-is-long-enough";
 
@@ -21,6 +22,7 @@ describe("the configuration of OpenWOP", () => {
       mcpServers: {},
       toolScopes: {},
       mentions: { scopes: [], waitSeconds: 60 },
+      quotas: DEFAULT_QUOTAS,
       replayReinvokesModels: false,
       replayRetentionDays: 7,
       allowPrivate: [],

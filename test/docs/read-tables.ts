@@ -1,7 +1,29 @@
-/** Owns: reading the tables of a Markdown page. */
+/** Owns: reading the tables of a Markdown page, and the lists that stand for tables too wide for a line. */
 
-/** The cells of every row below the header that begins with `firstColumn`; of all tables that have that header. */
+/**
+ * Returns the cells of every row below the header that begins with `firstColumn`; of all tables that have that header.
+ *
+ * A list stands for a table where a comment above it names the columns. Its items are rows, the first cell in bold:
+ *
+ * ```md
+ * <!-- columns: code | meaning | what to do -->
+ *
+ * - **`A_CODE`**
+ *   - meaning: what happened
+ * ```
+ *
+ * Of two columns the second one follows in the same line: `- **key**: value`. A cell that is left out is empty.
+ */
 export function tableRows(page: string, firstColumn: string): string[][] {
+  return [...rowsOfTables(page, firstColumn), ...rowsOfLists(page, firstColumn)];
+}
+
+/** Returns the text as one line, so that a sentence is found wherever its lines break. */
+export function unwrapText(page: string): string {
+  return page.replaceAll(/\s+/gu, " ");
+}
+
+function rowsOfTables(page: string, firstColumn: string): string[][] {
   const rows: string[][] = [];
   let inside = false;
   for (const line of page.split("\n")) {
@@ -22,4 +44,34 @@ function cellsOf(line: string): string[] {
 
 function isRule(cells: readonly string[]): boolean {
   return cells.every((cell) => /^:?-+:?$/u.test(cell));
+}
+
+const LIST = /^<!-- columns: (?<names>.+) -->\n\n(?<items>(?:(?:- | +\S).*\n|\n(?=- ))+)/gmu;
+
+function rowsOfLists(page: string, firstColumn: string): string[][] {
+  return [...page.matchAll(LIST)].flatMap(({ groups }) => {
+    const columns = (groups?.["names"] ?? "").split(" | ");
+    return columns[0] === firstColumn ? rowsOfItems(groups?.["items"] ?? "", columns) : [];
+  });
+}
+
+function rowsOfItems(items: string, columns: readonly string[]): string[][] {
+  return items
+    .split(/^- /mu)
+    .slice(1)
+    .map((item) => rowOfItem(item, columns));
+}
+
+function rowOfItem(item: string, [, ...columns]: readonly string[]): string[] {
+  const [head = "", ...rest] = item.split(/^ {2}- /mu).map((text) => unwrapText(text).trim());
+  const [, key = head, value] = /^\*\*(.+?)\*\*(?:: (.*))?$/u.exec(head) ?? [];
+  if (columns.length === 1) return [key, value ?? ""];
+  const cells = new Map(rest.map((text) => splitOnce(text)));
+  return [key, ...columns.map((column) => cells.get(column) ?? "")];
+}
+
+/** Returns what stands before the first colon, and what follows it. */
+function splitOnce(text: string): [name: string, value: string] {
+  const colon = text.indexOf(": ");
+  return colon === -1 ? [text, ""] : [text.slice(0, colon), text.slice(colon + 2)];
 }

@@ -22,8 +22,8 @@ const COLUMNS = 118;
 
 const HEADER = `# OpenWOP: requirements and tests
 
-This page is generated from \`test/openwop/requirements.json\` and the names of the tests by
-\`npm run requirements\`. Do not edit it.
+This page is generated from \`test/openwop/requirements.json\` and the names of the tests by \`npm run requirements\`. Do
+not edit it.
 
 Every test validates the events that it reads against the official schemas, where these lie beside the repository.
 "MAE" is multi-agent-execution.md; "brief" and "agents" are this project's reading of the public specification and of

@@ -10,13 +10,13 @@ import { installInto, packProject } from "./pack.ts";
 
 const PROBE = `
 import { composeCoordinator, openLedgerForReading, systemClock } from "./dist/plugins/compose.js";
-import { hookHost } from "./dist/plugins/hooks/hook-host.js";
+import { createHookHost } from "./dist/plugins/hooks/hook-host.js";
 import { verifyLedger, parsePluginConfig } from "./dist/agents/coordination/index.js";
 
 const ledgerPath = process.argv[2];
 const quiet = { debug() {}, info() {}, warn() {}, error() {} };
 const observer = { observe: async () => ({ kind: "unknown" }), bind: async () => {} };
-const hooks = hookHost({ clock: systemClock, logger: quiet });
+const hooks = createHookHost({ clock: systemClock, logger: quiet });
 const given = { ledgerPath, config: parsePluginConfig({}), observer, hooks, channels: () => ({}), logger: quiet };
 const coordinator = await composeCoordinator(given);
 const content = { text: "x", ref: { sha256: "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", bytes: 1 } };

@@ -4,6 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import { once } from "node:events";
+import { flushCompileCache } from "node:module";
 import type { CoordinationId, SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import type { Observation } from "../../src/agents/coordination/contracts/observation.ts";
 import type { SpawnObserver } from "../../src/agents/coordination/ports/spawn-observer.ts";
@@ -78,6 +79,8 @@ async function workOn(task: number): Promise<never> {
   for (;;) await spawnAndEnd(`call-${round}-${task}-${(spawned += 1)}`);
 }
 
+// A killed process writes no cache at its end. Without one, most of a round is compiling.
+flushCompileCache();
 process.stdout.write("ready\n");
 await once(process.stdin, "data");
 const store = await openTestLedger(path, { clock: systemClock });

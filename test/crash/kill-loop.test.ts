@@ -29,6 +29,7 @@ interface Worker {
 /** Node takes longer to start than a round takes: the next worker starts while this one works. */
 function startWorker(path: string, round: number): Worker {
   const child = spawn(process.execPath, [worker, path, String(round)], {
+    env: { ...process.env, NODE_COMPILE_CACHE: `${path}-compiled` },
     stdio: ["pipe", "pipe", "inherit", "pipe"],
   });
   return { process: child, ready: once(child.stdout as Readable, "data") };

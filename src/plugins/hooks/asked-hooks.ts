@@ -50,21 +50,21 @@ export async function awaitHookBack(missing: AskedHook, clock: Clock): Promise<A
     await new Promise<void>((resolve) => clock.wakeAt((clock.now() + POLL_MS) as EpochMs, resolve));
     const { entries = [], left } = findHookSlots()?.get(plugin) ?? {};
     const current = entries.at(-1);
-    if (current || !left) return current && read(current, kind);
+    if (current || !left) return current && findAskedHook(current, kind);
   }
   return missing;
 }
 
 function createAskedHook({ entries, left }: HookSlot, kind: HookKind, nowMs: number): AskedHook | undefined {
   const current = entries.at(-1);
-  if (current) return read(current, kind);
+  if (current) return findAskedHook(current, kind);
   // Also a clock that was put back ends the waiting.
   if (!left || Math.abs(nowMs - left.atMs) >= HOOK_LIMITS.reloadMs) return undefined;
-  const before = read(left.entry, kind);
+  const before = findAskedHook(left.entry, kind);
   return before && { ...before, backByMs: left.atMs + HOOK_LIMITS.reloadMs };
 }
 
-function read(entry: HookEntry, kind: HookKind): AskedHook | undefined {
+function findAskedHook(entry: HookEntry, kind: HookKind): AskedHook | undefined {
   if (!isEntry(entry) || !entry.kinds.includes(kind)) return undefined;
   const { usual, most } = HOOK_BUDGETS_MS[kind];
   const stored = entry.version === HOOKS_VERSION ? readStoredHooks(entry)[kind] : undefined;

@@ -58,7 +58,7 @@ function rewriteEdit(params: object, merged: readonly MergedFile[]): Params | un
   if (file?.current === undefined || !Array.isArray(readParam(params, "edits"))) return undefined;
   const { current, merged: wanted } = file;
   const edit = [replaceWholeFile, replaceChangedLines]
-    .map((make) => make(withoutMark(current), withoutMark(wanted)))
+    .map((make) => make(normalizeText(current), normalizeText(wanted)))
     .find((candidate) => isLeaving(current, candidate, wanted));
   return edit && { edits: [edit] };
 }
@@ -69,7 +69,7 @@ function isLeaving(current: string, edit: Edit, wanted: string): boolean {
   return proposed.kind === "text" && proposed.text === wanted;
 }
 
-function withoutMark(text: string): string {
+function normalizeText(text: string): string {
   return withLineFeeds(text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text);
 }
 

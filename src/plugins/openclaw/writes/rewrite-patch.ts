@@ -96,8 +96,8 @@ function rewriteWholeFile(
           [
             `${UPDATE_FILE}${path}`,
             CHUNK,
-            ...markLines("-", withoutMark(current)),
-            ...markLines("+", withoutMark(merged)),
+            ...markLines("-", removeByteOrderMark(current)),
+            ...markLines("+", removeByteOrderMark(merged)),
             AT_END,
           ],
           [`${DELETE_FILE}${path}`, ...added],
@@ -124,7 +124,7 @@ function markLines(mark: "+" | "-", text: string): readonly string[] {
   );
 }
 
-function withoutMark(text: string): string {
+function removeByteOrderMark(text: string): string {
   return text.startsWith("\uFEFF") ? text.slice(1) : text;
 }
 

@@ -63,11 +63,15 @@ export async function runOnceForKey(
     case "mismatch":
       return refuse("idempotency_key_mismatch", "The key was used before, to ask for something else.");
     case "new":
-      return await runFirst(requests, at, () => work(begun.runId));
+      return await runAndKeepAnswer(requests, at, () => work(begun.runId));
   }
 }
 
-async function runFirst(requests: RequestLog, at: RequestKey, work: () => Promise<Answer>): Promise<Answer> {
+async function runAndKeepAnswer(
+  requests: RequestLog,
+  at: RequestKey,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
   let answer: JsonAnswer | undefined;
   try {
     const made = await work();

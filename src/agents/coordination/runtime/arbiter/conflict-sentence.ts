@@ -84,7 +84,7 @@ function describeHolder({ holders }: Assessed, state: Coordination): string {
   const [first] = holders;
   if (!first) return "";
   const foreign = first.runId === state.coordinationId ? {} : { coordinationId: first.runId };
-  const name = nameOf({ ...first, ...foreign, claimedSequence: first.token }, state);
+  const name = nameContestant({ ...first, ...foreign, claimedSequence: first.token }, state);
   return `, held by ${name} since ${timeOf(first.acquiredAtMs)} until ${timeOf(first.expiresAtMs)}`;
 }
 
@@ -99,7 +99,7 @@ function changersOf({ request, ruling }: Assessed): Contestant[] {
 function describeHolding({ holders, ruling }: Assessed, state: Coordination): string {
   if (ruling?.kind !== "refused") return "held by another step";
   const { winner } = ruling;
-  const name = nameOf(winner, state);
+  const name = nameContestant(winner, state);
   const claim = holders.find(({ token }) => token === winner.claimedSequence);
   if (!claim) return `declared by ${name} as its own in the plan, until that step ends`;
   const since = timeOf(claim.acquiredAtMs);
@@ -115,7 +115,7 @@ export function describeHeldResource(
 }
 
 export function describeCallUnderWay(resource: string, { participant, tool, atMs }: CallUnderWay): string {
-  const name = nameOf(
+  const name = nameContestant(
     { stepId: participant.stepId, priority: "normal", claimedSequence: 0 },
     participant.state,
   );
@@ -174,12 +174,12 @@ export function createReviewText(
 }
 
 function namesOf(contestants: readonly Contestant[], state: Coordination): string {
-  const names = contestants.slice(0, 3).map((contestant) => nameOf(contestant, state));
+  const names = contestants.slice(0, 3).map((contestant) => nameContestant(contestant, state));
   const more = contestants.length - names.length;
   return `${names.join(", ") || "another step"}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
-function nameOf({ stepId, coordinationId }: Contestant, state: Coordination): string {
+function nameContestant({ stepId, coordinationId }: Contestant, state: Coordination): string {
   if (stepId === OUTSIDE_STEP_ID) return "somebody outside of this coordination";
   if (coordinationId !== undefined) return `${stepId} of coordination ${coordinationId}`;
   if (stepId === OWNER_STEP_ID) return "the session that began this work";

@@ -16,6 +16,8 @@ const pureGlobals = [
   "performance",
 ];
 
+const scriptGlobals = ["process", "console", "URL", "performance", "setInterval", "clearInterval"];
+
 export default tseslint.config(
   { ignores: ["dist/", "node_modules/"] },
   js.configs.recommended,
@@ -85,6 +87,6 @@ export default tseslint.config(
   {
     files: ["**/*.js", "**/*.mjs"],
     extends: [tseslint.configs.disableTypeChecked],
-    languageOptions: { globals: { process: "readonly", console: "readonly", URL: "readonly" } },
+    languageOptions: { globals: Object.fromEntries(scriptGlobals.map((name) => [name, "readonly"])) },
   },
 );

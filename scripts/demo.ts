@@ -17,6 +17,7 @@ import { CONFLICT_PLAN, CONFLICT_RULES, findRefusal, waitForConflict } from "./d
 import { approveWhile, GATES_CONFIG, GATES_PLAN, GATES_RULES } from "./demo-gates.ts";
 import { DEMO_PLAN, DEMO_RULES, DEMO_TASK } from "./demo-script.ts";
 import { packProject } from "./pack.ts";
+import { tellProgress } from "./tell-progress.ts";
 import { describeError } from "../src/agents/coordination/std/describe-error.ts";
 
 const HELP = `Usage: npm run demo -- [options]
@@ -59,14 +60,15 @@ async function run(): Promise<number> {
   let gateway: Gateway | undefined;
   try {
     say("Packing the plugin ...");
-    const tarball = packProject(folder);
+    const tarball = await tellProgress("packing", () => packProject(folder), say);
     model = options.baseUrl ? undefined : await startScriptedModel({ rules: RULES });
     say("Installing it into a fresh OpenClaw home and starting the gateway ...");
-    gateway = await startGateway({
+    const gatewayOptions: GatewayOptions = {
       plugin: { kind: "packed", tarball },
       ...createModelOptions(options, model),
       pluginConfig: CONFIG,
-    });
+    };
+    gateway = await tellProgress("installing and starting", () => startGateway(gatewayOptions), say);
     say(
       `The gateway is up on 127.0.0.1:${gateway.port}. Asking the agent: ${styleText("italic", DEMO_TASK)}`,
     );
@@ -146,14 +148,20 @@ function createModelOptions(
   };
 }
 
-async function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
-  await gateway.agent({ message: DEMO_TASK, sessionKey: SESSION, timeoutMs: patienceMs });
-  return waitForNewest(gateway, patienceMs);
+function runTask(gateway: Gateway, patienceMs: number): Promise<RunEntry> {
+  const work = async () => {
+    await gateway.agent({ message: DEMO_TASK, sessionKey: SESSION, timeoutMs: patienceMs });
+    return waitForNewest(gateway, patienceMs);
+  };
+  return tellProgress("at work", work, say);
 }
 
-async function runPlan(gateway: Gateway, plan: object, patienceMs: number): Promise<RunEntry> {
-  await gateway.call("coordination.plan.run", { plan });
-  return waitForNewest(gateway, patienceMs);
+function runPlan(gateway: Gateway, plan: object, patienceMs: number): Promise<RunEntry> {
+  const work = async () => {
+    await gateway.call("coordination.plan.run", { plan });
+    return waitForNewest(gateway, patienceMs);
+  };
+  return tellProgress("at work", work, say);
 }
 
 /** A real model may do as it likes, and need not meet the other; the scripted one does. */

@@ -32,7 +32,7 @@ if (admission.kind !== "admitted" || !ok || events !== 6) throw new Error(JSON.s
 
 const folder = mkdtempSync(join(tmpdir(), "coordination-smoke-"));
 try {
-  const plugin = installInto(join(folder, "plugin"), packProject(folder));
+  const plugin = await installInto(join(folder, "plugin"), await packProject(folder));
   for (const needed of ["openclaw.plugin.json", "README.md", "LICENSE", "CHANGELOG.md"]) {
     if (!readdirSync(plugin).includes(needed)) throw new Error(`the package lacks ${needed}`);
   }

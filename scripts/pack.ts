@@ -1,15 +1,16 @@
 /** Packs the package as it would be published, and installs it as the host does. */
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { promisify } from "node:util";
 
 const ROOT = join(import.meta.dirname, "..");
 
 /** Builds, packs into `folder` and returns the tarball's path. */
-export function packProject(folder: string): string {
+export async function packProject(folder: string): Promise<string> {
   mkdirSync(folder, { recursive: true });
-  check(process.execPath, ["scripts/build.ts"], ROOT);
-  const packed = check(
+  await runCommand(process.execPath, ["scripts/build.ts"], ROOT);
+  const packed = await runCommand(
     "npm",
     ["pack", "--ignore-scripts", "--json", "--loglevel=error", "--pack-destination", folder],
     ROOT,
@@ -24,9 +25,9 @@ function readTarballName(printed: unknown): string {
 }
 
 /** Unpacks a tarball into `folder` and installs its dependencies there, without scripts and without the host. */
-export function installInto(folder: string, tarball: string): string {
+export async function installInto(folder: string, tarball: string): Promise<string> {
   mkdirSync(folder, { recursive: true });
-  check("tar", ["-xzf", tarball, "-C", folder, "--strip-components=1"], ROOT);
+  await runCommand("tar", ["-xzf", tarball, "-C", folder, "--strip-components=1"], ROOT);
   const flags = [
     "--omit=dev",
     "--omit=peer",
@@ -35,12 +36,16 @@ export function installInto(folder: string, tarball: string): string {
     "--no-audit",
     "--no-fund",
   ];
-  check("npm", ["install", ...flags, "--no-package-lock", "--loglevel=error"], folder);
+  await runCommand("npm", ["install", ...flags, "--no-package-lock", "--loglevel=error"], folder);
   return folder;
 }
 
-function check(command: string, args: readonly string[], cwd: string): string {
-  const { status, stdout, stderr } = spawnSync(command, args, { cwd, encoding: "utf8" });
-  if (status === 0) return stdout;
-  throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}${stderr}`);
+async function runCommand(command: string, args: readonly string[], cwd: string): Promise<string> {
+  try {
+    const { stdout } = await promisify(execFile)(command, args, { cwd, maxBuffer: 64 * 1024 * 1024 });
+    return stdout;
+  } catch (cause) {
+    const { stdout = "", stderr = "" } = cause as { stdout?: string; stderr?: string };
+    throw new Error(`${command} ${args.join(" ")} failed:\n${stdout}${stderr}`, { cause });
+  }
 }

@@ -5,7 +5,7 @@
  * A plain `npm ci` fails under older Nodes, where OpenClaw's install script refuses; only `node`, the dev dependency that
  * brings Node 24, needs its install script.
  */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -34,6 +34,7 @@ const TASKS = {
   bench: [["test/bench/run.ts"]],
   cli: [["src/plugins/cli/main.ts"]],
   build: [["scripts/build.ts"]],
+  prepack: [TSC, ["scripts/build.ts"]],
   format: [[...PRETTIER, "--write", "."]],
   "format:check": [
     [...PRETTIER, "--check", "."],
@@ -54,7 +55,7 @@ const VARIABLES = { "test:long": { TEST_CAMPAIGN: "long" } };
 const VERIFY = ["format:check", "lint", "types", "test", "build", "pack:smoke"];
 const VERIFY_WITHOUT_TESTS = VERIFY.filter((task) => task !== "test");
 
-function main([name = "", ...args]) {
+async function main([name = "", ...args]) {
   const tasks = name === "verify" ? VERIFY : name === "verify:rest" ? VERIFY_WITHOUT_TESTS : [name];
   const unknown = tasks.find((task) => !Object.hasOwn(TASKS, task));
   if (unknown !== undefined) {
@@ -63,7 +64,7 @@ function main([name = "", ...args]) {
     );
     return 2;
   }
-  const failed = setup();
+  const failed = await setup();
   if (failed) return failed;
   for (const task of tasks) {
     if (tasks.length > 1) console.error(`\n== ${task}`);
@@ -84,7 +85,7 @@ function runTask(task, args) {
 }
 
 /** Installs the dependencies unless they are there and no older than the lock file. */
-function setup() {
+async function setup() {
   const lock = join(ROOT, "package-lock.json");
   const fresh = existsSync(STAMP) && existsSync(NODE) && readFileSync(STAMP, "utf8") === lockMark(lock);
   if (fresh) return 0;
@@ -94,7 +95,7 @@ function setup() {
     ["rebuild", "node", "--loglevel=error"],
   ];
   for (const step of steps) {
-    const status = run(process.platform === "win32" ? "npm.cmd" : "npm", step, process.stderr.fd);
+    const status = await runNpm(step);
     if (status === 0) continue;
     console.error(
       `\`npm ${step.join(" ")}\` failed. Check that the npm registry can be reached, then run this again.`,
@@ -105,18 +106,38 @@ function setup() {
   return 0;
 }
 
+/** Says every five seconds that it is still at work, because npm says nothing until its end. */
+function runNpm(step) {
+  const startedAt = performance.now();
+  const timer = setInterval(() => {
+    console.error(`still at \`npm ${step[0]}\` (${((performance.now() - startedAt) / 1_000).toFixed(0)} s)`);
+  }, 5_000);
+  const npm = spawn(process.platform === "win32" ? "npm.cmd" : "npm", step, {
+    cwd: ROOT,
+    stdio: ["inherit", process.stderr.fd, "inherit"],
+    shell: process.platform === "win32",
+  });
+  return new Promise((resolve) => {
+    npm.once("error", (error) => {
+      console.error(`npm: ${error.message}`);
+      resolve(1);
+    });
+    npm.once("close", (code, signal) => resolve(code ?? (signal ? 130 : 1)));
+  }).finally(() => clearInterval(timer));
+}
+
 function lockMark(lock) {
   const { size, mtimeMs } = statSync(lock);
   return `${size} ${mtimeMs}\n`;
 }
 
-function run(command, args, stdout = "inherit") {
+function run(command, args) {
   const { PATH = "" } = process.env;
   const env = { ...process.env, PATH: `${BIN}${delimiter}${PATH}` };
   const { status, signal, error } = spawnSync(command, args, {
     cwd: ROOT,
     env,
-    stdio: ["inherit", stdout, "inherit"],
+    stdio: "inherit",
   });
   if (error) console.error(`${command}: ${error.message}`);
   return status ?? (signal ? 130 : 1);
@@ -124,4 +145,4 @@ function run(command, args, stdout = "inherit") {
 
 // Ctrl-C is for the task; it ends in its own way and this process with it.
 process.on("SIGINT", () => undefined);
-process.exitCode = main(process.argv.slice(2));
+process.exitCode = await main(process.argv.slice(2));

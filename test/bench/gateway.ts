@@ -53,7 +53,7 @@ export async function measure({ quick }: BenchOptions): Promise<BenchRow[]> {
   const found: Findings = { on: [], off: [], none: [] };
   let ownRow: BenchRow;
   try {
-    const pluginDir = installInto(join(folder, "plugin"), packProject(folder));
+    const pluginDir = await installInto(join(folder, "plugin"), await packProject(folder));
     ownRow = ownMemoryRow(pluginDir, folder);
     for (const order of quick ? ORDERS.slice(0, 1) : ORDERS) {
       for (const variant of order) {

@@ -14,10 +14,10 @@ declare module "vitest" {
   }
 }
 
-export default function setup(project: TestProject): () => void {
+export default async function setup(project: TestProject): Promise<() => void> {
   const folder = mkdtempSync(join(tmpdir(), "coordination-packed-"));
-  const tarball = packProject(folder);
+  const tarball = await packProject(folder);
   project.provide("tarball", tarball);
-  project.provide("pluginDir", installInto(join(folder, "plugin"), tarball));
+  project.provide("pluginDir", await installInto(join(folder, "plugin"), tarball));
   return () => rmSync(folder, { recursive: true, force: true });
 }

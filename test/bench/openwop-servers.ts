@@ -35,9 +35,16 @@ export async function startHost(
   mkdirSync(workflows, { recursive: true });
   for (const workflow of WORKFLOWS)
     writeFileSync(`${workflows}/${workflow.id}.json`, JSON.stringify(workflow));
-  const serve = ["serve", "--port", "0", "--token", TOKEN, "--workflows", workflows, "--ledger", ledger];
+  return startServe(["--token", TOKEN, "--workflows", workflows, "--ledger", ledger], nodeOptions);
+}
+
+export async function startServe(
+  flags: readonly string[],
+  nodeOptions: readonly string[] = [],
+): Promise<Running> {
   // A process that is inspected says so, over and over.
-  return installed(await start([...nodeOptions, CLI, ...serve, "--json"], nodeOptions.length === 0));
+  const isHeard = nodeOptions.length === 0;
+  return installed(await start([...nodeOptions, CLI, "serve", "--port", "0", ...flags, "--json"], isHeard));
 }
 
 /** A bare `node:http` server, which says what the machine, Node.js and the client make of HTTP. */

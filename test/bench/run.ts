@@ -19,6 +19,7 @@ const BENCHES: Readonly<Record<string, () => Promise<{ measure: Measure }>>> = {
   "fork-plan": () => import("./fork-plan.ts"),
   "openwop-scale": () => import("./openwop-scale.ts"),
   "openwop-streams": () => import("./openwop-streams.ts"),
+  tenants: () => import("./tenants.ts"),
 };
 
 const HELP = `npm run bench [-- options]

@@ -254,7 +254,7 @@ export interface FakeFace {
   readonly app: OpenWopApp;
   readonly host: FakeHost;
   readonly clock: FakeClock;
-  readonly logged: { readonly fields: unknown; readonly message: string }[];
+  readonly logged: LoggedLine[];
 }
 
 export const ADVERTISED = { ...DEFAULTS, implementation: { name: "test", version: "0.0.0" } };
@@ -279,12 +279,26 @@ export function fakeFace(options: Partial<OpenWopParts> & { readonly clock?: Clo
   return { app, host, clock, logged };
 }
 
-export function recordingLogger(): { logger: Logger; logged: { fields: unknown; message: string }[] } {
-  const logged: { fields: unknown; message: string }[] = [];
-  const log = (fields: unknown, message: string): void => {
-    logged.push({ fields, message });
+export interface LoggedLine {
+  readonly level: keyof Logger;
+  readonly fields: unknown;
+  readonly message: string;
+}
+
+export function recordingLogger(): { logger: Logger; logged: LoggedLine[] } {
+  const logged: LoggedLine[] = [];
+  const record =
+    (level: keyof Logger) =>
+    (fields: unknown, message: string): void => {
+      logged.push({ level, fields, message });
+    };
+  const logger = {
+    debug: record("debug"),
+    info: record("info"),
+    warn: record("warn"),
+    error: record("error"),
   };
-  return { logger: { debug: log, info: log, warn: log, error: log }, logged };
+  return { logger, logged };
 }
 
 /** A POST with a token and a JSON body. */

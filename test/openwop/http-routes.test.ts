@@ -287,6 +287,16 @@ describe("a request that fails", () => {
     expect(await error(response)).toMatchObject({ status: 503, error: "unavailable" });
   });
 
+  it.each([
+    ["an error in the log", "LEDGER_CORRUPT", "error"],
+    ["no error in the log where the host stops meanwhile", "LEDGER_CLOSED", "info"],
+  ] as const)("is %s", async (_where, code, level) => {
+    const face = fakeFace();
+    face.host.fail(new CoordinationError(code, "as it happened"));
+    await get(face, "/v1/runs/run-1");
+    expect(face.logged.map((line) => line.level)).toEqual([level]);
+  });
+
   it("has the shape of an error also where there is no route, or not this method", async () => {
     const face = fakeFace();
     const cases = [

@@ -136,7 +136,9 @@ export function failureOf(error: unknown, where: string, logger: Logger): HttpRe
   const outcome = code ? COORDINATION_ERROR[code] : "internal_error";
   if (code && error instanceof Error && statusOf(outcome) < 500) return refuse(outcome, error.message);
   const correlationId = randomUUID();
-  logger.error({ correlationId, where, code, ...describeError(error) }, "an OpenWOP request failed");
+  // A host that stops closes its ledger under the requests that are not answered yet, which is no failure.
+  const level = code === "LEDGER_CLOSED" ? "info" : "error";
+  logger[level]({ correlationId, where, code, ...describeError(error) }, "an OpenWOP request failed");
   const message = outcome === "unavailable" && code ? describeCode(code) : "An unexpected error occurred.";
   return refuse(outcome, message, { correlationId });
 }

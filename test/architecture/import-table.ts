@@ -62,7 +62,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/records": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow",
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/log",
     types: "core/ports",
   },
   "core/runtime/arbiter": {
@@ -99,7 +99,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/driving": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents",
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow/nodes core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/log",
     types: "core/ports",
   },
   "core/runtime/plans": {
@@ -109,7 +109,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host/effects": {
     folders:
-      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving",
+      "core/contracts core/contracts/workflows core/workflow/state core/workflow/node-contract core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/models core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/log",
     types: "core/ports",
   },
   "core/runtime/effects": {
@@ -129,8 +129,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "core/runtime/workflow-host": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/requests",
-    types: "core/ports core/workflow/node-contract core/runtime/log core/runtime",
+      "core/contracts core/std core/contracts/workflows core/openwop core/workflow/state core/workflow core/runtime/workflow-host/records core/runtime/workflow-host/agents core/runtime/workflow-host/driving core/runtime/workflow-host/requests core/runtime/log",
+    types: "core/ports core/workflow/node-contract core/runtime",
   },
   core: { folders: "core/contracts core/contracts/config core/runtime", types: "core/ports" },
   "infra/a2a": { folders: "core/workflow infra/http", types: "core/ports", packages: "@a2a-js/sdk" },
@@ -270,8 +270,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
     packages: "node:*",
   },
   "plugins/cli/conflicts": {
-    folders: "core/contracts core/std plugins/cli/terminal plugins/cli/ledger",
-    types: "core/runtime/log plugins",
+    folders: "core/contracts core/std plugins/cli/terminal plugins/cli/ledger core/runtime/log",
+    types: "plugins",
     packages: "commander node:*",
   },
   "plugins/cli/questions": {
@@ -330,7 +330,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/cli/workflows": {
     folders:
-      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans",
+      "core/contracts core/std core/contracts/workflows core/contracts/config core/workflow/state core/workflow plugins/cli/files plugins/cli/terminal plugins/cli/ledger plugins/cli/plans core/runtime/log",
     types: "plugins",
     lazy: "plugins",
     packages: "node:* zod",

@@ -45,7 +45,7 @@ describe("a ledger of schema 4 with what workflows kept in memory", () => {
     return old;
   };
   const answers = async ({ workflows }: SqliteLedger): Promise<unknown[]> => {
-    const found: unknown[] = [await workflows.list({ after: 0, limit: 9 })];
+    const found: unknown[] = [await workflows.list({ order: "oldest", limit: 9 })];
     for (const { runId } of authors)
       for (const sequence of [undefined, 0, 1, 2, 3, 4, 9])
         for (const ms of [0, 20]) {

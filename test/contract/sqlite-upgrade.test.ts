@@ -62,7 +62,7 @@ async function workflowsIn({ workflows }: SqliteLedger): Promise<unknown[]> {
   const { runId, memory } = WORKFLOW;
   const [{ at, entry } = { at: SCOPE, entry: memoryEntry("none") }] = memory ?? [];
   return [
-    (await workflows.open({ after: 0, limit: 9 })).map((open) => open.runId),
+    (await workflows.list({ status: "running", order: "oldest", limit: 9 })).map((open) => open.runId),
     await readAll(workflows, runId),
     (await workflows.entry(runId))?.length,
     await workflows.memory.list(at, { now: NOW, limit: 9, asOf: { runId, sequence: 9 } }),

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import type { StoredProblem } from "../../src/agents/coordination/ports/ledger-store.ts";
 import { readSchemaVersion } from "../../src/infra/sqlite/database/migrate.ts";
-import { prepareRunReads } from "../../src/infra/sqlite/database/run-statements.ts";
+import { prepareRunReads, type RunKind } from "../../src/infra/sqlite/database/run-statements.ts";
 import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
@@ -68,7 +68,11 @@ describe("workflow runs and coordinations in one ledger", () => {
     expect(await listed({ idPrefix: "run-" })).toEqual([]);
     expect(await store.read(c, { from: 0, limit: 9 })).toEqual([]);
     expect(await store.references(c)).toEqual([]);
-    expect((await store.workflows.open({ after: 0, limit: 9 })).map(({ runId }) => runId)).toEqual([c]);
+    expect(
+      (await store.workflows.list({ status: "running", order: "oldest", limit: 9 })).map(
+        ({ runId }) => runId,
+      ),
+    ).toEqual([c]);
     expect(await store.workflows.entry(a)).toBeUndefined();
     expect(await readAll(store.workflows, a)).toEqual([]);
     expect(await store.inspect()).toEqual([]);
@@ -177,8 +181,11 @@ describe("the statements of workflows", () => {
     const { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries } =
       prepareWorkflowWrites(database);
     const writes = { request, lease, answer, release, deleteRequests, removeDriver, deleteEntries };
-    const runs = prepareRunReads(database, readSchemaVersion(database));
-    for (const [name, statement] of Object.entries({ ...reads, ...writes, ...runs })) {
+    for (const [name, statement] of [
+      ...Object.entries({ ...reads, ...writes }),
+      ...runStatementsOf(database, "coordination"),
+      ...runStatementsOf(database, "workflow"),
+    ]) {
       const steps = planOf(database, statement);
       const from = /^SCAN (?!\(subquery)/u;
       const isOrdered = (step: string) => step.includes("run USING INDEX run_coordination");
@@ -197,15 +204,20 @@ describe("the statements of workflows", () => {
     const path = folder.file("ledger.sqlite");
     await (await openTestLedger(path)).close();
     const database = new Database(path);
-    const { open, entries, taggedEntries, newestEntry } = prepareWorkflowReads(database);
+    const { entries, taggedEntries, newestEntry } = prepareWorkflowReads(database);
     const { deleteEntries } = prepareWorkflowWrites(database);
     const block =
       "SEARCH narrow USING PRIMARY KEY (tenant=? AND scope=? AND lane=? AND bits=? AND block>? AND block<?)";
-    const { runs, openRuns } = prepareRunReads(database, readSchemaVersion(database));
+    const version = readSchemaVersion(database);
+    const coordinations = prepareRunReads(database, { kind: "coordination", version });
+    const workflowRuns = prepareRunReads(database, { kind: "workflow", version });
     const plans: readonly [{ readonly source: string }, string][] = [
-      [open, "SEARCH run USING INDEX run_open (kind=? AND run_key>?)"],
-      [openRuns, "SEARCH run USING INDEX run_open (kind=? AND run_key<?)"],
-      [runs, "SEARCH run USING INDEX run_coordination (run_key<?)"],
+      [workflowRuns.oldest.running, "SEARCH run USING INDEX run_open (kind=? AND run_key>?)"],
+      [workflowRuns.newest.running, "SEARCH run USING INDEX run_open (kind=? AND run_key<?)"],
+      [coordinations.oldest.running, "SEARCH run USING INDEX run_open (kind=? AND run_key>?)"],
+      [coordinations.newest.running, "SEARCH run USING INDEX run_open (kind=? AND run_key<?)"],
+      [coordinations.newest.all, "SEARCH run USING INDEX run_coordination (run_key<?)"],
+      [coordinations.oldest.all, "SEARCH run USING INDEX run_coordination (run_key>?)"],
       [entries, block],
       [
         entries,
@@ -226,6 +238,14 @@ describe("the statements of workflows", () => {
     database.close();
   });
 });
+
+function runStatementsOf(database: Database.Database, kind: RunKind) {
+  const { newest, oldest, ...reads } = prepareRunReads(database, {
+    kind,
+    version: readSchemaVersion(database),
+  });
+  return [...Object.entries(reads), ...Object.entries(newest), ...Object.entries(oldest)];
+}
 
 const UNCOUNTED = "the memory entries from event 0 on are not counted as they are";
 const UNCOUNTED_BY_TAG = "the memory entries with the tag t from event 0 on are not counted as they are";

@@ -57,14 +57,14 @@ export function describeOrigins(open: Open): void {
     for (const store of [tested.store, later.workflows]) {
       expect((await store.entry(FORK))?.origin).toEqual(origin);
       expect(await store.entry(SOURCE)).not.toHaveProperty("origin");
-      const all = await store.list({ after: 0, limit: 9 });
+      const all = await store.list({ order: "oldest", limit: 9 });
       expect(all.map((run) => run.origin)).toEqual([
         undefined,
         origin,
         undefined,
         branchOf(SOURCE, "open", 1),
       ]);
-      const running = await store.open({ after: 0, limit: 9 });
+      const running = await store.list({ status: "running", order: "oldest", limit: 9 });
       expect(running.map((run) => run.origin?.fromSeq)).toEqual([undefined, 1]);
     }
     await later.close();
@@ -281,7 +281,7 @@ export function describeDamage(open: OpenSpoilable): void {
     ]);
     expect(appended).toMatchObject({ status: "rejected", reason: unreadable });
     expect(beside).toMatchObject({ status: "fulfilled" });
-    const listed = await workflows.open({ after: 0, limit: 9 });
+    const listed = await workflows.list({ status: "running", order: "oldest", limit: 9 });
     expect(listed.map(({ runId }) => runId)).toEqual([FORK, workflowRunId("other")]);
     expect(listed[0]).not.toHaveProperty("origin");
     await later.close();

@@ -95,7 +95,7 @@ function describeAppend(open: Open): void {
     expect(await readAll(tested.store, author.runId)).toEqual(request.events);
     expect((await tested.store.entry(author.runId))?.summary).toEqual(request.summary);
     expect(await tested.store.memory.list(SCOPE, { now: NOW, limit: 9 })).toEqual([]);
-    expect(await tested.store.open({ after: 0, limit: 9 })).toHaveLength(1);
+    expect(await tested.store.list({ status: "running", order: "oldest", limit: 9 })).toHaveLength(1);
   });
 
   it("refuses the first append of a run that does not begin at 0", async () => {
@@ -230,10 +230,10 @@ function describeRuns(open: Open): void {
     await using tested = await open();
     const { author, request } = begun("a");
     await tested.store.append(request);
-    expect(await tested.store.open({ after: 0, limit: 9 })).toHaveLength(1);
+    expect(await tested.store.list({ status: "running", order: "oldest", limit: 9 })).toHaveLength(1);
     await tested.store.append(author.append([nodeStarted("b")], { status }));
     await tested.store.append(workflowAuthor("b").append([started()], { status }));
-    const listed = await tested.store.open({ after: 0, limit: 9 });
+    const listed = await tested.store.list({ status: "running", order: "oldest", limit: 9 });
     expect(listed.map(({ runId }) => runId)).toEqual(isOpen ? ["run-a", "run-b"] : []);
     expect((await tested.store.entry(author.runId))?.summary.status).toBe(status);
   });
@@ -245,14 +245,14 @@ function describeRuns(open: Open): void {
       await tested.store.append(index % 3 === 0 ? wholeRun(`over-${index}`) : request);
     }
     const names: string[] = [];
-    for (let after = 0; ;) {
-      const page = await tested.store.open({ after, limit: 3 });
+    for (let after = { ordinal: 0 }; ;) {
+      const page = await tested.store.list({ status: "running", order: "oldest", limit: 3, after });
       expect(page.length).toBeLessThanOrEqual(3);
       names.push(...page.map(({ runId }) => runId));
       const last = page.at(-1);
       if (!last) break;
-      expect(last.ordinal).toBeGreaterThan(after);
-      after = last.ordinal;
+      expect(last.ordinal).toBeGreaterThan(after.ordinal);
+      after = last;
     }
     expect(names).toEqual([1, 2, 4, 5, 7, 8, 10, 11].map((index) => workflowRunId(`run-${index}`)));
   });
@@ -271,7 +271,7 @@ function describeClose(open: Open): void {
       () => store.read(runId, { from: 0, limit: 1 }),
       () => store.entry(runId),
       () => store.damage(runId, { before: 1 }),
-      () => store.open({ after: 0, limit: 1 }),
+      () => store.list({ limit: 1 }),
       () => store.putDefinition(definitionOf("wf")),
       () => store.definition("0".repeat(64)),
       () => store.registered("acme", "wf"),

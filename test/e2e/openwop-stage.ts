@@ -58,7 +58,7 @@ export function serveStage(definitions: readonly WorkflowDefinition[]): ServeSta
         stop: () => gone("SIGTERM"),
       };
     },
-    runs: () => reading(ledger, ({ workflows: store }) => store.list({ after: 0, limit: 10_000 })),
+    runs: () => reading(ledger, ({ workflows: store }) => store.list({ order: "oldest", limit: 10_000 })),
     drivers: () => reading(ledger, ({ workflows: store }) => store.drivers.lastBeats()),
     log: (runId) =>
       reading(ledger, async ({ workflows: store }) => {

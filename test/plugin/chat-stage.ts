@@ -170,7 +170,8 @@ export async function chat({
       return chats;
     },
     log: async (runId) => (await store()).read(runId as CoordinationId, { from: 0, limit: 1_000 }),
-    runIds: async () => (await (await store()).list({ after: 0, limit: 1_000 })).map(({ runId }) => runId),
+    runIds: async () =>
+      (await (await store()).list({ order: "oldest", limit: 1_000 })).map(({ runId }) => runId),
   };
 }
 

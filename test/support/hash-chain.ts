@@ -1,6 +1,6 @@
 /** Owns: the chain of hashes over a log in memory, and what in it is not as it was appended. */
 import { hash } from "node:crypto";
-import type { EventDamage } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { EventDamage } from "../../src/agents/coordination/ports/run-store.ts";
 
 export interface ChainedLog {
   /** As JSON. */

@@ -210,7 +210,7 @@ export async function answersOf(path: string, known: Known): Promise<string> {
 
 async function workflowAnswers(store: WorkflowStore, { runIds }: Known): Promise<unknown[]> {
   const logs = await Promise.all(runIds.map((runId) => store.read(runId, { from: 0, limit: 100 })));
-  const runs = await store.list({ after: 0, limit: 100 });
+  const runs = await store.list({ order: "oldest", limit: 100 });
   return [
     ...logs,
     // Who drove a run last is no answer of the ledger.

@@ -1,4 +1,4 @@
-/** Owns: the log of a workflow run in memory: text, hashes and the origin of a fork. */
+/** Owns: the logs of runs of either kind in memory: text, hashes, the origin of a fork, and reading and listing them. */
 import { CoordinationError, assertInvariant } from "../../src/agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../src/agents/coordination/contracts/ids.ts";
 import {
@@ -11,27 +11,88 @@ import {
   type WorkflowEvent,
 } from "../../src/agents/coordination/contracts/workflows/workflow-events.ts";
 import type { WorkflowSummary } from "../../src/agents/coordination/contracts/workflows/workflow-summary.ts";
-import type { EventDamage } from "../../src/agents/coordination/ports/ledger-store.ts";
+import type { RunAppend, RunStore, StoredRun } from "../../src/agents/coordination/ports/run-store.ts";
 import type { WorkflowAppend } from "../../src/agents/coordination/ports/workflow-store.ts";
 import { damageIn, type ChainedLog } from "./hash-chain.ts";
 
-export interface MemoryRun extends ChainedLog {
+export interface KeptRun<Summary> extends ChainedLog {
   readonly ordinal: number;
   /** JSON, of a fork. */
   origin?: string;
+  summary: Summary;
+}
+
+export interface MemoryRun extends KeptRun<WorkflowSummary> {
   /** The number of each event among all of the ledger. */
   readonly places: number[];
-  summary: WorkflowSummary;
+}
+
+/** Answers like a driver on another thread: the work is done when asked for, the answer comes later. */
+export type Answer = <T>(run: () => T) => Promise<T>;
+
+interface KeptRuns<Event, Summary, Append> {
+  readonly runs: ReadonlyMap<CoordinationId, KeptRun<Summary>>;
+  readonly decode: (runId: CoordinationId, run: KeptRun<Summary>, text: string) => Event;
+  readonly hasEnded: (summary: Summary) => boolean;
+  /** S1: checks everything before it writes anything. */
+  readonly append: (request: Append) => void;
+}
+
+export function memoryRunStore<Event, Summary, Append extends RunAppend<Event, Summary>>(
+  { runs, decode, hasEnded, append }: KeptRuns<Event, Summary, Append>,
+  answer: Answer,
+): RunStore<Event, Summary, Append> {
+  const entries = (): StoredRun<Summary>[] =>
+    [...runs].map(([runId, { ordinal, events, summary, ...run }]) => ({
+      runId,
+      ordinal,
+      summary,
+      length: events.length,
+      ...knownOrigin(run),
+    }));
+  return {
+    append: (request) =>
+      answer(() => {
+        append(request);
+      }),
+    read: (runId, { from, limit }) =>
+      answer(() => {
+        const run = runs.get(runId);
+        return run ? run.events.slice(from, from + limit).map((text) => decode(runId, run, text)) : [];
+      }),
+    damage: (runId, { before }) =>
+      answer(() => {
+        const run = runs.get(runId);
+        // Without its origin no event of a fork can be read, whatever its hash says.
+        if (before > 0 && run?.origin !== undefined && !knownOrigin(run).origin)
+          return { sequence: 0, problem: "event_unreadable" };
+        return damageIn(run, before, (text) => run && decode(runId, run, text));
+      }),
+    entry: (runId) => answer(() => entries().find((entry) => entry.runId === runId)),
+    list: ({ limit, status, idPrefix = "", order = "newest", after }) =>
+      answer(() =>
+        (order === "oldest" ? entries() : entries().toReversed())
+          .filter(({ runId }) => runId.startsWith(idPrefix))
+          .filter(({ summary }) => !status || hasEnded(summary) === (status === "ended"))
+          .filter(({ ordinal }) => !after || (order === "oldest") === ordinal > after.ordinal)
+          .filter(({ ordinal }) => ordinal !== after?.ordinal)
+          .slice(0, limit),
+      ),
+  };
 }
 
 /** Event ids follow from the run id, the origin and the sequence, whatever is kept. */
-export function readable(runId: CoordinationId, run: Pick<MemoryRun, "origin">, text: string): WorkflowEvent {
+export function readable(
+  runId: CoordinationId,
+  run: Pick<KeptRun<unknown>, "origin">,
+  text: string,
+): WorkflowEvent {
   const event = JSON.parse(text) as WorkflowEvent;
   return decodeWorkflowEvent({ ...event, eventId: findEventId(runId, originOf(run), event.sequence) });
 }
 
 /** @throws `EVENT_UNREADABLE` */
-function originOf({ origin }: Pick<MemoryRun, "origin">): RunOrigin | undefined {
+function originOf({ origin }: Pick<KeptRun<unknown>, "origin">): RunOrigin | undefined {
   if (origin === undefined) return undefined;
   const parsed = runOriginSchema.safeParse(JSON.parse(origin));
   if (!parsed.success) throw new CoordinationError("EVENT_UNREADABLE", "the origin is unreadable");
@@ -39,7 +100,7 @@ function originOf({ origin }: Pick<MemoryRun, "origin">): RunOrigin | undefined 
 }
 
 /** What cannot be read is not there. */
-export function knownOrigin(run: Pick<MemoryRun, "origin">): { readonly origin?: RunOrigin } {
+export function knownOrigin(run: Pick<KeptRun<unknown>, "origin">): { readonly origin?: RunOrigin } {
   try {
     const origin = originOf(run);
     return origin ? { origin } : {};
@@ -48,19 +109,10 @@ export function knownOrigin(run: Pick<MemoryRun, "origin">): { readonly origin?:
   }
 }
 
-interface Range {
-  readonly runId: CoordinationId;
-  readonly before: number;
-}
-
-/** Without its origin no event of a fork can be read, whatever its hash says. */
-export function damageOf(run: MemoryRun | undefined, { runId, before }: Range): EventDamage | undefined {
-  if (before > 0 && run?.origin !== undefined && !knownOrigin(run).origin)
-    return { sequence: 0, problem: "event_unreadable" };
-  return damageIn(run, before, (text) => readable(runId, run ?? {}, text));
-}
-
-export function checkPlaces({ runId, events }: WorkflowAppend, length: number): void {
+export function checkPlaces(
+  { runId, events }: RunAppend<{ readonly sequence: number }, unknown>,
+  length: number,
+): void {
   if (events.some(({ sequence }, index) => sequence !== length + index))
     throw new CoordinationError("LEDGER_CONFLICT", `${runId} has ${length} events`);
 }

@@ -13,18 +13,15 @@ import type {
   AppendRequest,
   Found,
   LedgerStore,
-  ListQuery,
-  RunEntry,
   StoredProblem,
 } from "../../src/agents/coordination/ports/ledger-store.ts";
-import { damageIn, keepEvents, type ChainedLog } from "./hash-chain.ts";
+import { keepEvents } from "./hash-chain.ts";
+import { checkPlaces, memoryRunStore, type Answer, type KeptRun } from "./memory-run.ts";
 
 export type MemoryStore = LedgerStore & ContentStore;
 
-interface Run extends ChainedLog {
-  readonly ordinal: number;
+interface Run extends KeptRun<Summary> {
   readonly references: Reference[];
-  summary: Summary;
 }
 
 interface Content {
@@ -66,23 +63,21 @@ export function memoryLedger(): MemoryLedger {
 
 function openStore(ledger: MemoryLedger, clock: Clock): MemoryStore {
   let closed = false;
-  /** Answers like a driver on another thread: the work is done when asked for, the answer comes later. */
-  const answer = <T>(run: () => T): Promise<T> =>
+  const answer: Answer = (run) =>
     new Promise((resolve) => {
       if (closed) throw new CoordinationError("LEDGER_CLOSED", "the memory ledger is closed");
       resolve(run());
     });
   return {
-    append: (request) =>
-      answer(() => {
-        appendTo(ledger, request, clock.now());
-      }),
-    read: (runId, { from, limit }) =>
-      answer(() =>
-        (ledger.runs.get(runId)?.events ?? []).slice(from, from + limit).map((text) => decoded(text)),
-      ),
-    damage: (runId, { before }) => answer(() => damageIn(ledger.runs.get(runId), before, decoded)),
-    list: (query) => answer(() => listRuns(ledger, query)),
+    ...memoryRunStore(
+      {
+        runs: ledger.runs,
+        decode: (_runId, _run, text) => decoded(text),
+        hasEnded: ({ status }) => status !== "running",
+        append: (request: AppendRequest) => appendTo(ledger, request, clock.now()),
+      },
+      answer,
+    ),
     find: (name) => answer(() => ledger.names.get(name)?.at(-1)),
     holders: (name, limit) => answer(() => holdersOf(ledger, name).slice(0, limit)),
     overlapping: ({ resource, atMs, limit }) =>
@@ -117,13 +112,7 @@ function appendTo(ledger: MemoryLedger, request: AppendRequest, atMs: number): v
   const { runId, events, summary, references, contents } = request;
   if (events.length === 0) return;
   const known = ledger.runs.get(runId);
-  const length = known?.events.length ?? 0;
-  const misplaced = events.findIndex(({ sequence }, index) => sequence !== length + index);
-  if (misplaced !== -1)
-    throw new CoordinationError(
-      "LEDGER_CONFLICT",
-      `${runId} has ${length} events; not so event ${misplaced}`,
-    );
+  checkPlaces(request, known?.events.length ?? 0);
   const claims = claimsAfter(ledger.claims, request, atMs);
   const run = known ?? { ordinal: ledger.runs.size + 1, events: [], hashes: [], references: [], summary };
   keepEvents(run, events);
@@ -216,15 +205,6 @@ function deleteBefore({ runs, contents }: MemoryLedger, time: number): number {
 
 function decoded(text: string): RunEvent {
   return decodeEvent(JSON.parse(text));
-}
-
-function listRuns({ runs }: MemoryLedger, { limit, status, idPrefix = "", after }: ListQuery): RunEntry[] {
-  return [...runs]
-    .map(([runId, { ordinal, events, summary }]) => ({ runId, ordinal, length: events.length, summary }))
-    .filter(({ runId, ordinal }) => runId.startsWith(idPrefix) && (!after || ordinal < after.ordinal))
-    .filter(({ summary }) => !status || (summary.status === "running") === (status === "running"))
-    .toSorted((a, b) => b.ordinal - a.ordinal)
-    .slice(0, limit);
 }
 
 function inspect({ runs }: MemoryLedger): StoredProblem[] {

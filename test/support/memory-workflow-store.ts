@@ -20,12 +20,18 @@ import type {
   RequestLog,
   StoredDefinition,
   WorkflowAppend,
-  WorkflowEntry,
   WorkflowStore,
 } from "../../src/agents/coordination/ports/workflow-store.ts";
 
 import { keepEvents } from "./hash-chain.ts";
-import { checkIds, checkPlaces, damageOf, knownOrigin, readable, type MemoryRun } from "./memory-run.ts";
+import {
+  checkIds,
+  checkPlaces,
+  memoryRunStore,
+  readable,
+  type Answer,
+  type MemoryRun,
+} from "./memory-run.ts";
 import {
   checkWorkspace,
   memoryWorkspace,
@@ -82,9 +88,6 @@ export function memoryWorkflowLedger(): MemoryWorkflowLedger {
   return ledger;
 }
 
-/** Answers like a driver on another thread: the work is done when asked for, the answer comes later. */
-type Answer = <T>(run: () => T) => Promise<T>;
-
 function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
   const { runs, definitions, registrations, drivers } = ledger;
   let closed = false;
@@ -94,31 +97,15 @@ function openStore(ledger: MemoryWorkflowLedger): MemoryWorkflowStore {
       resolve(run());
     });
   return {
-    append: (request) =>
-      answer(() => {
-        appendTo(ledger, request);
-      }),
-    read: (runId, { from, limit }) =>
-      answer(() => {
-        const run = runs.get(runId);
-        return (run?.events ?? [])
-          .slice(from, from + limit)
-          .flatMap((text) => (run ? [readable(runId, run, text)] : []));
-      }),
-    damage: (runId, { before }) => answer(() => damageOf(runs.get(runId), { runId, before })),
-    entry: (runId) => answer(() => entriesOf(ledger).find((entry) => entry.runId === runId)),
-    open: ({ after, limit }) =>
-      answer(() =>
-        entriesOf(ledger)
-          .filter(({ ordinal, summary }) => ordinal > after && !hasRunEnded(summary.status))
-          .slice(0, limit),
-      ),
-    list: ({ after, limit }) =>
-      answer(() =>
-        entriesOf(ledger)
-          .filter(({ ordinal }) => ordinal > after)
-          .slice(0, limit),
-      ),
+    ...memoryRunStore(
+      {
+        runs,
+        decode: readable,
+        hasEnded: ({ status }) => hasRunEnded(status),
+        append: (request: WorkflowAppend) => appendTo(ledger, request),
+      },
+      answer,
+    ),
     putDefinition: (definition) =>
       answer(() => {
         putDefinition(ledger, definition);
@@ -222,16 +209,6 @@ function checkMemory({ runId, events, memory = [] }: WorkflowAppend): void {
 
 function hasBadExpiry({ expiresAt }: MemoryWrite["entry"]): boolean {
   return expiresAt !== undefined && Number.isNaN(Date.parse(expiresAt));
-}
-
-function entriesOf({ runs }: MemoryWorkflowLedger): WorkflowEntry[] {
-  return [...runs].map(([runId, { ordinal, events, summary, ...run }]) => ({
-    runId,
-    ordinal,
-    summary,
-    length: events.length,
-    ...knownOrigin(run),
-  }));
 }
 
 function putDefinition(ledger: MemoryWorkflowLedger, definition: StoredDefinition): void {

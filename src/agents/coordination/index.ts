@@ -54,5 +54,6 @@ export type * from "./ports/health-sink.ts";
 export type * from "./ports/lane-runner.ts";
 export type * from "./ports/ledger-store.ts";
 export type * from "./ports/logger.ts";
+export type * from "./ports/run-store.ts";
 export { createCoordinator, type Coordinator, type CoordinatorParts } from "./runtime/coordinator.ts";
 export { verifyLedger, type Verification } from "./runtime/verify-ledger.ts";

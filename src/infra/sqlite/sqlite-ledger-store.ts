@@ -1,23 +1,17 @@
 /**
- * Owns: the SQLite implementation of `LedgerStore` and `ContentStore`. Invariants S1 to S5 are the port's.
+ * Owns: opening a ledger file, and of `LedgerStore` and `ContentStore` what `RunStore` does not have. Invariant S5 is the
+ * port's.
  */
 import { setImmediate as othersTurn } from "node:timers/promises";
 import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError } from "../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId, StepId } from "../../agents/coordination/contracts/ids.ts";
-import { decodeEvent } from "../../agents/coordination/contracts/run-event.ts";
+import { decodeEvent, type RunEvent } from "../../agents/coordination/contracts/run-event.ts";
 import type { Reference, Summary } from "../../agents/coordination/contracts/coordination-summary.ts";
 import type { Clock } from "../../agents/coordination/ports/clock.ts";
 import type { ContentStore } from "../../agents/coordination/ports/content-store.ts";
-import type {
-  AppendRequest,
-  Found,
-  LedgerStore,
-  ListQuery,
-  RunEntry,
-} from "../../agents/coordination/ports/ledger-store.ts";
+import type { AppendRequest, Found, LedgerStore } from "../../agents/coordination/ports/ledger-store.ts";
 import type { WorkflowStore } from "../../agents/coordination/ports/workflow-store.ts";
-import { growRun, logConflict } from "./database/append-run.ts";
 import {
   claimConflict,
   claimReadsOf,
@@ -25,12 +19,11 @@ import {
   listOverlappingClaims,
   writeClaims,
 } from "./database/claim-table.ts";
-import { findDamage } from "./inspect/find-damage.ts";
 import { inspectDatabase } from "./inspect/inspect-database.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
-import { readEvents } from "./database/read-events.ts";
-import { countRuns, type RunCounts, runReadsOf, type RunReads } from "./database/run-statements.ts";
+import { countRuns, type RunCounts } from "./database/run-statements.ts";
+import { createSqliteRunStore, type OpenLedger, type RunRules } from "./sqlite-run-store.ts";
 import { createSqliteWorkflowStore } from "./sqlite-workflow-store.ts";
 import { withLedgerErrors } from "./database/sqlite-errors.ts";
 import {
@@ -59,7 +52,6 @@ export async function openSqliteLedger(
   const database = await openDatabase(options);
   const statements = withLedgerErrors(path, () => prepareReads(database));
   const writes = withLedgerErrors(path, () => writesOf(database, options));
-  const runReads = runReadsOf(database);
   const claimReads = claimReadsOf(database);
   const queue = createWriteQueue({ database, writes, clock, path });
   let closing = false;
@@ -72,14 +64,10 @@ export async function openSqliteLedger(
     if (closing) throw new CoordinationError("LEDGER_CLOSED", `${path} is closed`);
     return write(queue);
   };
+  const ledger: OpenLedger = { database, guarded: runGuarded, queued: runQueued };
   return {
     path,
-    append: (request) => runQueued((queue) => queue.submit((group) => appendOne(request, group))),
-    read: (runId, range) =>
-      readEvents((run) => runGuarded(() => run(runReads())), { runId, ...range }, decodeEvent),
-    damage: (runId, { before }) =>
-      findDamage((run) => runGuarded(() => run(runReads())), { runId, before, decode: decodeEvent }),
-    list: (query) => runGuarded(() => listRuns(runReads(), query)),
+    ...createSqliteRunStore(ledger, COORDINATIONS),
     find: (name) => runGuarded(() => findReference(statements, name)),
     holders: (name, limit) => runGuarded(() => holdersOf(statements, name, limit)),
     overlapping: (query) => runGuarded(() => listOverlappingClaims(claimReads(), query)),
@@ -89,7 +77,7 @@ export async function openSqliteLedger(
     get: (sha256) => runGuarded(() => statements.content.get(sha256)),
     getMany: (sha256s) => getMany(statements, runGuarded, sha256s),
     deleteBefore: (time) => deleteTextsBefore({ database, writes, portion: runGuarded }, time),
-    workflows: createSqliteWorkflowStore({ database, guarded: runGuarded, queued: runQueued }),
+    workflows: createSqliteWorkflowStore(ledger),
     counts: () => runGuarded(() => countRuns(database)),
     close: async () => {
       closing = true;
@@ -108,21 +96,15 @@ function writesOf(database: BetterSqlite3.Database, { path, mode }: OpenOptions)
   };
 }
 
-/** S1: returns the conflict, before writing anything, when the run's log or the claims are not as the request expects. */
-function appendOne(
-  request: AppendRequest,
-  { statements, now, values }: Group,
-): CoordinationError | undefined {
-  if (request.events.length === 0) return undefined;
-  const { runId, events, summary } = request;
-  const head = statements.head.get(runId);
-  const conflict =
-    logConflict({ runId, kind: "coordination", events }, head) ??
-    claimConflict(statements.claims, request, now);
-  if (conflict) return conflict;
-  const hasEnded = summary.status !== "running";
-  const growth = { runId, kind: "coordination", events, hasEnded, summary: JSON.stringify(summary) } as const;
-  const runKey = growRun(growth, { statements, head, values });
+const COORDINATIONS: RunRules<RunEvent, Summary, AppendRequest> = {
+  kind: "coordination",
+  decode: decodeEvent,
+  hasEnded: ({ status }) => status !== "running",
+  findConflict: (request, _head, { statements, now }) => claimConflict(statements.claims, request, now),
+  writeBeside,
+};
+
+function writeBeside(request: AppendRequest, runKey: number, { statements, now }: Group): void {
   for (const { name, stepId } of request.references)
     statements.insertReference.run(name, runKey, stepId ?? null);
   for (const { ref, text, keepWhileRunning } of request.contents) {
@@ -134,27 +116,6 @@ function appendOne(
     statements.markKept.run(sha256);
   }
   writeClaims(statements.claims, runKey, request);
-  return undefined;
-}
-
-function listRuns(statements: RunReads, { limit, status, idPrefix, after }: ListQuery): RunEntry[] {
-  const before = after?.ordinal ?? Number.MAX_SAFE_INTEGER;
-  const select = status === "running" ? statements.openRuns : statements.runs;
-  const wantEnded = status === "ended" ? 1 : null;
-  return select
-    .all({
-      before,
-      limit,
-      ended: wantEnded,
-      prefix: idPrefix ?? "",
-      prefixEnd: `${idPrefix ?? ""}\u{10ffff}`,
-    })
-    .map((row) => ({
-      runId: row.run_id as CoordinationId,
-      ordinal: row.run_key,
-      length: row.length,
-      summary: JSON.parse(row.summary) as Summary,
-    }));
 }
 
 function findReference(statements: Reads, name: string): Found | undefined {

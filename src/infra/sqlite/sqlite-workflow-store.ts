@@ -1,13 +1,15 @@
 /**
- * Owns: the SQLite implementation of `WorkflowStore`, on the connection and in the write queue of the ledger. Invariants S1
- * to S4 are those of `LedgerStore`.
+ * Owns: of `WorkflowStore` in SQLite what `RunStore` does not have, on the connection and in the write queue of the ledger.
  */
 import { hash } from "node:crypto";
 import type BetterSqlite3 from "better-sqlite3";
 import { assertInvariant, InvariantViolation } from "../../agents/coordination/contracts/errors.ts";
-import type { CoordinationId, EpochMs } from "../../agents/coordination/contracts/ids.ts";
+import type { EpochMs } from "../../agents/coordination/contracts/ids.ts";
 import { findEventId } from "../../agents/coordination/contracts/workflows/run-origin.ts";
-import { decodeWorkflowEvent } from "../../agents/coordination/contracts/workflows/workflow-events.ts";
+import {
+  decodeWorkflowEvent,
+  type WorkflowEvent,
+} from "../../agents/coordination/contracts/workflows/workflow-events.ts";
 import {
   hasRunEnded,
   type WorkflowSummary,
@@ -16,15 +18,11 @@ import type {
   DriverTable,
   StoredDefinition,
   WorkflowAppend,
-  WorkflowEntry,
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
-import { growRun, logConflict } from "./database/append-run.ts";
-import { findDamage } from "./inspect/find-damage.ts";
 import { checkMemory, createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts";
 import { checkWorkspace, createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
 import { loadMigrations, readSchemaVersion } from "./database/migrate.ts";
-import { readEvents } from "./database/read-events.ts";
 import { requestLog } from "./workflows/request-log.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
 import type { Head } from "./database/statements.ts";
@@ -33,41 +31,19 @@ import {
   prepareWorkflowReads,
   prepareWorkflowWrites,
   type WorkflowReads,
-  type WorkflowRunRow,
   type WorkflowWrites,
 } from "./workflows/workflow-statements.ts";
-import type { Group, WriteQueue } from "./database/write-queue.ts";
+import { createSqliteRunStore, type OpenLedger, type RunRules } from "./sqlite-run-store.ts";
 
-export interface WorkflowStoreParts {
-  readonly database: BetterSqlite3.Database;
-  /** Runs a read as a call of the ledger. */
-  readonly guarded: <T>(run: () => T) => Promise<T>;
-  /** Runs what writes as a call of the ledger. */
-  readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
-}
-
-export function createSqliteWorkflowStore({ database, guarded, queued }: WorkflowStoreParts): WorkflowStore {
+export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
+  const { database, guarded, queued } = ledger;
   const reads = workflowReadsOf(database);
   const writes = createLazy(() => prepareWorkflowWrites(database));
   const read: Read = (run) => guarded(() => run(reads()));
   const write: Write = (work) => queued((queue) => queue.run(() => work(writes())));
-  const workspace = createWorkspaceFiles({ database, guarded, queued });
+  const workspace = createWorkspaceFiles(ledger);
   return {
-    append: (request) =>
-      queued((queue) => {
-        checkMemory(request);
-        checkWorkspace(request);
-        return queue.submit((group) => appendOne(request, group, { writes, workspace }));
-      }),
-    read: (runId, range) => readEvents(read, { runId, ...range }, decodeWorkflowEvent),
-    entry: (runId) =>
-      read((prepared) => {
-        const row = prepared?.entry.get(runId);
-        return row && entryOf(row);
-      }),
-    damage: (runId, { before }) => findDamage(read, { runId, before, decode: decodeWorkflowEvent }),
-    open: ({ after, limit }) => read((prepared) => (prepared?.open.all(after, limit) ?? []).map(entryOf)),
-    list: ({ after, limit }) => read((prepared) => (prepared?.all.all(after, limit) ?? []).map(entryOf)),
+    ...createSqliteRunStore(ledger, createWorkflowRules(writes, workspace)),
     putDefinition: async (definition) => {
       const isItsHash = hash("sha256", definition.text) === definition.sha256;
       assertInvariant(isItsHash, `a definition of ${definition.workflowId} comes with another hash`);
@@ -109,33 +85,30 @@ function createLazy<T>(make: () => T): () => T {
   return () => (made ??= make());
 }
 
-/** S1: returns the conflict, before writing anything, when the run's log is not as the request expects. */
-function appendOne(
-  request: WorkflowAppend,
-  group: Group,
-  { writes, workspace }: { readonly writes: () => WorkflowWrites; readonly workspace: WorkspaceFiles },
-): Error | undefined {
-  const { statements, values, afterEvents } = group;
-  const { runId, events, summary, origin, memory = [] } = request;
-  if (events.length === 0) return undefined;
-  const head = statements.head.get(runId);
-  const conflict =
-    logConflict({ runId, kind: "workflow", events }, head) ??
-    findBrokenRule(request, head) ??
-    workspace.conflict(request);
-  if (conflict) return conflict;
-  const hasEnded = hasRunEnded(summary.status);
-  const growth = { runId, kind: "workflow", events, hasEnded, summary: JSON.stringify(summary) } as const;
-  const from = origin && { origin: JSON.stringify(origin) };
-  const runKey = growRun({ ...growth, ...from }, { statements, head, values });
-  if (memory.length > 0)
-    afterEvents.push(() => {
-      // In the order of their events: so the database knows which entry replaces which.
-      for (const each of memory.toSorted((a, b) => a.sequence - b.sequence))
-        writeMemory(writes(), { runKey, write: each });
-    });
-  workspace.write(request, runKey, group);
-  return undefined;
+function createWorkflowRules(
+  writes: () => WorkflowWrites,
+  workspace: WorkspaceFiles,
+): RunRules<WorkflowEvent, WorkflowSummary, WorkflowAppend> {
+  return {
+    kind: "workflow",
+    decode: decodeWorkflowEvent,
+    hasEnded: ({ status }) => hasRunEnded(status),
+    check: (request) => {
+      checkMemory(request);
+      checkWorkspace(request);
+    },
+    findConflict: (request, head) => findBrokenRule(request, head) ?? workspace.conflict(request),
+    writeBeside: (request, runKey, group) => {
+      const { memory = [] } = request;
+      if (memory.length > 0)
+        group.afterEvents.push(() => {
+          // In the order of their events: so the database knows which entry replaces which.
+          for (const each of memory.toSorted((a, b) => a.sequence - b.sequence))
+            writeMemory(writes(), { runKey, write: each });
+        });
+      workspace.write(request, runKey, group);
+    },
+  };
 }
 
 /** Returned and not thrown, so that the appends that wait with it are not broken. */
@@ -149,17 +122,6 @@ function findBrokenRule(
   const origin = stored.kind === "known" ? stored.origin : originGiven;
   const wrong = events.find(({ eventId, sequence }) => eventId !== findEventId(runId, origin, sequence));
   return wrong && new InvariantViolation(`the event at ${runId}:${wrong.sequence} is not ${wrong.eventId}`);
-}
-
-function entryOf(row: WorkflowRunRow): WorkflowEntry {
-  const stored = parseStoredOrigin(row.origin);
-  return {
-    runId: row.run_id as CoordinationId,
-    ordinal: row.run_key,
-    length: row.length,
-    summary: JSON.parse(row.summary) as WorkflowSummary,
-    ...(stored.kind === "known" && { origin: stored.origin }),
-  };
 }
 
 function putDefinition(

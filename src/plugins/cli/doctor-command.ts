@@ -26,7 +26,7 @@ import { resolveLedgerPath, loadComposition, withLedger } from "./ledger/open-le
 import { openWopChecks } from "./openwop-service.ts";
 import { paintFor, type Tone } from "./terminal/paint.ts";
 import { formatPrintable } from "./terminal/printable.ts";
-import { readRunning } from "./ledger/running.ts";
+import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import {
   asCoordinationError,
   runCommand,
@@ -113,7 +113,7 @@ async function checkLedgerContent(host: CliHost, options: ReaderOptions): Promis
   try {
     return await withLedger(host, options, async (reader) => {
       const views: CoordinationView[] = [];
-      for await (const { runId } of readRunning(reader)) {
+      for await (const { runId } of listRuns(reader, { status: "running" })) {
         const view = await readCoordination(reader, runId);
         if (view) views.push(view);
         if (views.length >= RUNNING_MAX) break;

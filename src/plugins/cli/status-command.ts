@@ -17,7 +17,7 @@ import {
 } from "../../agents/coordination/std/quantities.ts";
 import { findNewestConflicts } from "./conflicts/find-conflicts.ts";
 import { findNewestQuestions, OPEN_QUESTIONS_MAX, createQuestionReads } from "./questions/find-questions.ts";
-import { readRunning } from "./ledger/running.ts";
+import { listRuns } from "../../agents/coordination/runtime/log/read-pages.ts";
 import {
   createErrorJson,
   runCommand,
@@ -119,7 +119,7 @@ async function contentsOf(host: CliHost, options: ReaderOptions): Promise<Conten
       const { coordinations } = await reader.counts();
       let running = 0;
       let openSteps = 0;
-      for await (const { summary } of readRunning(reader)) {
+      for await (const { summary } of listRuns(reader, { status: "running" })) {
         running += 1;
         openSteps += summary.steps.open;
       }

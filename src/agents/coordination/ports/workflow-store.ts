@@ -2,34 +2,17 @@ import type { CoordinationId, EpochMs } from "../contracts/ids.ts";
 import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
 import type { WorkflowEvent } from "../contracts/workflows/workflow-events.ts";
 import type { WorkflowSummary } from "../contracts/workflows/workflow-summary.ts";
-import type { EventDamage } from "./ledger-store.ts";
+import type { RunAppend, RunStore, StoredRun } from "./run-store.ts";
 import type { WorkspaceStore, WorkspaceWrite } from "./workspace-store.ts";
 
 /**
  * The logs of workflow runs, and what lies beside them: definitions, memory, workspaces, requests that came with an
  * idempotency key, and which processes are alive. One transaction with the log where it says so.
  *
- * S1 to S4 are those of `LedgerStore`, in the same file and the same chain of hashes. The chain of a fork begins with its
- * origin, and its events have the ids that `eventIdIn` gives them.
+ * S1 to S4 are those of `RunStore`. The chain of a fork begins with its origin, and its events have the ids that
+ * `findEventId` gives them. `append` throws `WORKSPACE_CONFLICT` too.
  */
-export interface WorkflowStore {
-  /** @throws CoordinationError as `LedgerStore.append`, `WORKSPACE_CONFLICT`; nothing was written then. */
-  append(request: WorkflowAppend): Promise<void>;
-  /** Events in order, from a sequence on, at most `limit`. @throws `EVENT_UNREADABLE` */
-  read(
-    runId: CoordinationId,
-    range: { readonly from: number; readonly limit: number },
-  ): Promise<WorkflowEvent[]>;
-  entry(runId: CoordinationId): Promise<WorkflowEntry | undefined>;
-  /**
-   * The first of the events below `before` that is missing, changed or unreadable. Looks at every one of them, in slices
-   * between which others have their turn.
-   */
-  damage(runId: CoordinationId, range: { readonly before: number }): Promise<EventDamage | undefined>;
-  /** Runs that have not ended, oldest first, after an ordinal. */
-  open(query: { readonly after: number; readonly limit: number }): Promise<WorkflowEntry[]>;
-  /** All runs, oldest first, after an ordinal. */
-  list(query: { readonly after: number; readonly limit: number }): Promise<WorkflowEntry[]>;
+export interface WorkflowStore extends RunStore<WorkflowEvent, WorkflowSummary, WorkflowAppend> {
   /** Keeps a definition under its hash; storing one twice is storing it once. */
   putDefinition(definition: StoredDefinition): Promise<void>;
   definition(sha256: string): Promise<string | undefined>;
@@ -42,11 +25,7 @@ export interface WorkflowStore {
 }
 
 /** What one append writes to a workflow run's log, with everything that belongs to it, in one transaction. */
-export interface WorkflowAppend {
-  readonly runId: CoordinationId;
-  /** Their first sequence is the length of the run's log. */
-  readonly events: readonly WorkflowEvent[];
-  readonly summary: WorkflowSummary;
+export interface WorkflowAppend extends RunAppend<WorkflowEvent, WorkflowSummary> {
   /** Of a fork, with the first append of its log, and never again. */
   readonly origin?: RunOrigin;
   /** In one transaction with the events. */
@@ -56,14 +35,7 @@ export interface WorkflowAppend {
 }
 
 /** A workflow run as a listing shows it. */
-export interface WorkflowEntry {
-  readonly runId: CoordinationId;
-  readonly ordinal: number;
-  readonly length: number;
-  readonly summary: WorkflowSummary;
-  /** Of a fork. Absent also where it cannot be read; then no event of the run can be read either. */
-  readonly origin?: RunOrigin;
-}
+export type WorkflowEntry = StoredRun<WorkflowSummary>;
 
 /** A definition that a tenant registered, or that a run follows. */
 export interface StoredDefinition {

@@ -19,6 +19,7 @@ import { project } from "../openwop/project.ts";
 import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
+import { listRuns } from "./log/read-pages.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
 import { describeError } from "../std/describe-error.ts";
 
@@ -59,23 +60,14 @@ export async function verifyLedger(
 }
 
 async function* listAllRuns(store: LedgerStore, problems: StoredProblem[]): AsyncGenerator<RunEntry> {
-  let after: RunEntry | undefined;
-  for (;;) {
-    const page = await pageOf(store, after).catch((error: unknown) => {
-      problems.push({
-        kind: "index_differs",
-        message: `the list of coordinations is unreadable: ${messageOf(error)}`,
-      });
-      return [];
+  try {
+    yield* listRuns(store);
+  } catch (error) {
+    problems.push({
+      kind: "index_differs",
+      message: `the list of coordinations is unreadable: ${messageOf(error)}`,
     });
-    yield* page;
-    after = page.at(-1);
-    if (page.length < PAGE) return;
   }
-}
-
-function pageOf(store: LedgerStore, after: RunEntry | undefined): Promise<RunEntry[]> {
-  return store.list({ limit: PAGE, ...(after && { after }) });
 }
 
 interface TokenCount {
@@ -135,15 +127,10 @@ async function verifyGrowingRun(stored: Stored, entry: RunEntry): Promise<RunChe
   for (let tries = 1; ; tries += 1) {
     const run = await verifyRun(stored, checked);
     if (run.problems.length === 0 || tries >= GROWTHS_MAX) return run;
-    const newest = await entryOf(stored.store, checked);
+    const newest = await stored.store.entry(checked.runId).catch(() => undefined);
     if (newest === undefined || newest.length === checked.length) return run;
     checked = newest;
   }
-}
-
-async function entryOf(store: LedgerStore, { runId, ordinal }: RunEntry): Promise<RunEntry | undefined> {
-  const page = await store.list({ limit: PAGE, idPrefix: runId }).catch(() => []);
-  return page.find((entry) => entry.ordinal === ordinal);
 }
 
 async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<RunCheck> {

@@ -7,14 +7,8 @@ import { CoordinationError } from "../../../agents/coordination/contracts/errors
 import type { RunOrigin } from "../../../agents/coordination/contracts/workflows/run-origin.ts";
 import { giveWay } from "../../../platform/give-way.ts";
 import { valueOf, type EventRow } from "./event-row.ts";
-import type { EventsStatement, OriginStatement } from "./run-statements.ts";
+import type { RunReads } from "./run-statements.ts";
 import { readOrigin } from "./stored-origin.ts";
-
-interface LogReads {
-  readonly events: EventsStatement;
-  /** Absent: no run of this kind has an origin. */
-  readonly origin?: OriginStatement | undefined;
-}
 
 interface Range {
   readonly runId: string;
@@ -23,7 +17,7 @@ interface Range {
 }
 
 /** Runs a read as a call of the ledger. */
-type Read = <T>(run: (reads: LogReads | undefined) => T) => Promise<T>;
+type Read = <T>(run: (reads: RunReads) => T) => Promise<T>;
 
 /** Of one slice: a few milliseconds of reading. */
 const EVENTS_AT_ONCE_MAX = 250;
@@ -40,7 +34,7 @@ export async function readEvents<T>(
   const events: T[] = [];
   for (;;) {
     const left = { runId, from: from + events.length, limit: limit - events.length };
-    const slice = await read((reads) => (reads ? readSlice(reads, left) : NOTHING));
+    const slice = await read((reads) => readSlice(reads, left));
     let chars = 0;
     for (const row of slice.rows) {
       const value = readRow(runId, slice.origin, row);
@@ -63,9 +57,7 @@ interface Slice {
   readonly isLast: boolean;
 }
 
-const NOTHING: Slice = { rows: [], origin: undefined, isLast: true };
-
-function readSlice({ events, origin }: LogReads, { runId, from, limit }: Range): Slice {
+function readSlice({ events, origin }: RunReads, { runId, from, limit }: Range): Slice {
   const rows: EventRow[] = [];
   let chars = 0;
   for (const row of events.iterate(runId, from, Math.min(limit, EVENTS_AT_ONCE_MAX))) {
@@ -77,7 +69,7 @@ function readSlice({ events, origin }: LogReads, { runId, from, limit }: Range):
   return {
     rows,
     // Asked for after the events: a run has its origin from the first of them on.
-    origin: rows.length === 0 ? undefined : readOrigin(runId, origin?.get(runId)),
+    origin: rows.length === 0 ? undefined : readOrigin(runId, origin.get(runId)),
     isLast: !isCut || rows.length >= limit,
   };
 }

@@ -20,12 +20,13 @@ export interface RunRow {
   readonly run_id: string;
   readonly length: number;
   readonly summary: string;
+  /** JSON; null for a run that is no fork. */
+  readonly origin: string | null;
 }
 
 export interface RunFilter {
-  readonly before: number;
+  readonly after: number;
   readonly limit: number;
-  readonly ended: number | null;
   readonly prefix: string;
   readonly prefixEnd: string;
 }
@@ -36,55 +37,92 @@ export type EventsStatement = Statement<[runId: string, from: number, limit: num
 export type OriginStatement = Statement<[runId: string], string | null>;
 
 /** What the chain of a run is held against. */
-export type HeadRow = Pick<RunRow, "length"> & { readonly head_hash: Buffer; readonly origin: string | null };
+export interface HeadRow {
+  readonly length: number;
+  readonly head_hash: Buffer;
+  readonly origin: string | null;
+}
 
 export type HashedRow = EventRow & { readonly hash: Buffer };
 
-export interface ChainReads {
+/** By the `status` of a query. */
+export type ListStatements = Readonly<
+  Record<"all" | "running" | "ended", Statement<[filter: RunFilter], RunRow>>
+>;
+
+/** Of the runs of one kind. */
+export interface RunReads {
+  readonly events: EventsStatement;
+  readonly origin: OriginStatement;
   readonly head: Statement<[runId: string], HeadRow>;
   readonly hashedEvents: Statement<[runId: string, from: number, before: number], HashedRow>;
+  readonly entry: Statement<[runId: string], RunRow>;
+  readonly newest: ListStatements;
+  readonly oldest: ListStatements;
 }
 
-/** Of coordinations only. */
-export interface RunReads extends ChainReads {
-  readonly events: EventsStatement;
-  readonly runs: Statement<[RunFilter], RunRow>;
-  readonly openRuns: Statement<[RunFilter], RunRow>;
-}
-
-export function runReadsOf(database: Database): () => RunReads {
+export function runReadsOf(database: Database, kind: RunKind): () => RunReads {
   let prepared: { readonly version: number; readonly reads: RunReads } | undefined;
   return () => {
-    if (prepared && prepared.version >= WORKFLOWS_SINCE_VERSION) return prepared.reads;
+    if (prepared && prepared.version >= ORIGINS_SINCE_VERSION) return prepared.reads;
     const version = readSchemaVersion(database);
-    if (prepared?.version !== version) prepared = { version, reads: prepareRunReads(database, version) };
+    if (prepared?.version !== version)
+      prepared = { version, reads: prepareRunReads(database, { kind, version }) };
     return prepared.reads;
   };
 }
 
+interface Schema {
+  readonly kind: RunKind;
+  readonly version: number;
+}
+
 /** The partial indexes serve only a `kind` that the SQL names itself. */
-export function prepareRunReads(database: Database, version: number): RunReads {
-  const isOfKind = version >= WORKFLOWS_SINCE_VERSION ? "kind = 'coordination'" : "true";
-  const select = (where: string): Statement<[RunFilter], RunRow> =>
-    database.prepare<[RunFilter], RunRow>(
-      `select run_key, run_id, length, summary
-       from run
-       where ${isOfKind}
-         and ${where}
-         and run_key < @before
-         and (@prefix = '' or (run_id >= @prefix and run_id < @prefixEnd))
-       order by run_key desc
-       limit @limit`,
-    );
+export function prepareRunReads(database: Database, { kind, version }: Schema): RunReads {
+  const isOfKind = version >= WORKFLOWS_SINCE_VERSION ? `kind = '${kind}'` : String(kind === "coordination");
+  // A coordination has no origin, whatever its row says.
+  const hasOrigins = kind === "workflow" && version >= ORIGINS_SINCE_VERSION;
+  const origin = hasOrigins ? "origin" : "null as origin";
+  const one = `from run where run_id = ? and ${isOfKind}`;
+  const columns = `run_key, run_id, length, summary, ${origin}`;
   return {
     events: prepareEvents(database, isOfKind),
-    ...prepareChain(database, isOfKind, "null as origin"),
-    runs: select("(@ended is null or ended = @ended)"),
-    openRuns: select("ended = 0"),
+    origin: database.prepare<[string], string | null>(`select ${origin} ${one}`).pluck(),
+    head: database.prepare<[string], HeadRow>(`select length, head_hash, ${origin} ${one}`),
+    hashedEvents: prepareHashedEvents(database, isOfKind),
+    entry: database.prepare<[string], RunRow>(`select ${columns} ${one}`),
+    newest: prepareLists(database, { columns, isOfKind, isAfter: "run_key < @after", order: "run_key desc" }),
+    oldest: prepareLists(database, { columns, isOfKind, isAfter: "run_key > @after", order: "run_key" }),
   };
 }
 
-export function prepareEvents(database: Database, isOfKind: string): EventsStatement {
+interface ListSql {
+  readonly columns: string;
+  readonly isOfKind: string;
+  readonly isAfter: string;
+  readonly order: string;
+}
+
+function prepareLists(database: Database, { columns, isOfKind, isAfter, order }: ListSql): ListStatements {
+  const select = (hasStatus: string): Statement<[RunFilter], RunRow> =>
+    database.prepare<[RunFilter], RunRow>(
+      `select ${columns}
+       from run
+       where ${isOfKind}
+         and ${hasStatus}
+         and ${isAfter}
+         and (@prefix = '' or (run_id >= @prefix and run_id < @prefixEnd))
+       order by ${order}
+       limit @limit`,
+    );
+  return {
+    all: select("true"),
+    running: select("ended = 0"),
+    ended: select("ended = 1"),
+  };
+}
+
+function prepareEvents(database: Database, isOfKind: string): EventsStatement {
   return database.prepare<[string, number, number], EventRow>(
     `select sequence, type, timestamp_ms, node_id, causation_id, payload
      from event
@@ -94,21 +132,15 @@ export function prepareEvents(database: Database, isOfKind: string): EventsState
   );
 }
 
-/** `origin`: as it is selected from a schema that may not know it. */
-export function prepareChain(database: Database, isOfKind: string, origin: string): ChainReads {
-  return {
-    head: database.prepare<[string], HeadRow>(
-      `select length, head_hash, ${origin} from run where run_id = ? and ${isOfKind}`,
-    ),
-    hashedEvents: database.prepare<[string, number, number], HashedRow>(
-      `select sequence, type, timestamp_ms, node_id, causation_id, payload, hash
-       from event
-       where run_key = (select run_key from run where run_id = ? and ${isOfKind})
-         and sequence >= ?
-         and sequence < ?
-       order by sequence`,
-    ),
-  };
+function prepareHashedEvents(database: Database, isOfKind: string): RunReads["hashedEvents"] {
+  return database.prepare<[string, number, number], HashedRow>(
+    `select sequence, type, timestamp_ms, node_id, causation_id, payload, hash
+     from event
+     where run_key = (select run_key from run where run_id = ? and ${isOfKind})
+       and sequence >= ?
+       and sequence < ?
+     order by sequence`,
+  );
 }
 
 export interface RunCounts {

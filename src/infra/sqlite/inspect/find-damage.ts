@@ -2,16 +2,16 @@
 import { setImmediate as othersTurn } from "node:timers/promises";
 import { isCoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { RunOrigin } from "../../../agents/coordination/contracts/workflows/run-origin.ts";
-import type { EventDamage } from "../../../agents/coordination/ports/ledger-store.ts";
+import type { EventDamage } from "../../../agents/coordination/ports/run-store.ts";
 import { chainHash, genesisOf, valueOf } from "../database/event-row.ts";
 import { parseStoredOrigin } from "../database/stored-origin.ts";
-import type { ChainReads, HashedRow, HeadRow } from "../database/run-statements.ts";
+import type { HashedRow, HeadRow, RunReads } from "../database/run-statements.ts";
 
 /** Of one slice: about 10 ms of hashing and decoding. */
 const EVENTS_AT_ONCE_MAX = 250;
 const CHARS_AT_ONCE_MAX = 1_000_000;
 
-type Read = <T>(run: (reads: ChainReads | undefined) => T) => Promise<T>;
+type Read = <T>(run: (reads: RunReads) => T) => Promise<T>;
 
 interface Range {
   readonly runId: string;
@@ -39,9 +39,9 @@ export async function findDamage(read: Read, range: Range): Promise<EventDamage 
   return undefined;
 }
 
-function checkSlice(reads: ChainReads | undefined, range: Range, reached: Reached | undefined): Slice {
-  const head = reads?.head.get(range.runId);
-  if (!reads || !head) return createDamage(0, "event_missing");
+function checkSlice(reads: RunReads, range: Range, reached: Reached | undefined): Slice {
+  const head = reads.head.get(range.runId);
+  if (!head) return createDamage(0, "event_missing");
   const stored = parseStoredOrigin(head.origin);
   if (stored.kind === "unreadable") return createDamage(0, "event_unreadable");
   const from = reached ?? { sequence: 0, hash: genesisOf(head.origin) };
@@ -56,7 +56,7 @@ interface Walk {
   readonly from: Reached;
 }
 
-function walk({ hashedEvents }: ChainReads, range: Range, { origin, from }: Walk): Slice {
+function walk({ hashedEvents }: RunReads, range: Range, { origin, from }: Walk): Slice {
   const { runId, before } = range;
   let reached = from;
   let chars = 0;

@@ -6,17 +6,6 @@ import {
   type MemoryReads,
   type MemoryWrites,
 } from "./memory-statements.ts";
-import { readSchemaVersion } from "../database/migrate.ts";
-import {
-  ORIGINS_SINCE_VERSION,
-  prepareChain,
-  prepareEvents,
-  type ChainReads,
-  type EventsStatement,
-  type OriginStatement,
-  type RunRow,
-} from "../database/run-statements.ts";
-
 export interface KeyValues {
   readonly tenant: string;
   readonly endpoint: string;
@@ -32,15 +21,8 @@ export interface RequestRow {
   readonly body: string | null;
 }
 
-export type WorkflowRunRow = RunRow & { readonly origin: string | null };
-
 /** Not on schemas before `WORKFLOWS_SINCE_VERSION`. */
-export interface WorkflowReads extends MemoryReads, ChainReads {
-  readonly events: EventsStatement;
-  readonly origin: OriginStatement;
-  readonly entry: Statement<[runId: string], WorkflowRunRow>;
-  readonly open: Statement<[after: number, limit: number], WorkflowRunRow>;
-  readonly all: Statement<[after: number, limit: number], WorkflowRunRow>;
+export interface WorkflowReads extends MemoryReads {
   readonly definition: Statement<[sha256: string], string>;
   readonly registered: Statement<[tenant: string, workflowId: string], { sha256: string; text: string }>;
   /** The number that the event has in the ledger, or of which it would be the first behind its run's log. */
@@ -68,32 +50,8 @@ interface RequestValues extends KeyValues {
   readonly leaseUntilMs: number;
 }
 
-const OF_WORKFLOW = "kind = 'workflow'";
-
 export function prepareWorkflowReads(database: Database): WorkflowReads {
-  const origin = readSchemaVersion(database) >= ORIGINS_SINCE_VERSION ? "origin" : "null as origin";
-  const runColumns = `run_key, run_id, length, summary, ${origin}`;
   return {
-    events: prepareEvents(database, OF_WORKFLOW),
-    origin: prepareOrigin(database, origin),
-    ...prepareChain(database, OF_WORKFLOW, origin),
-    entry: database.prepare<[string], WorkflowRunRow>(
-      `select ${runColumns} from run where run_id = ? and ${OF_WORKFLOW}`,
-    ),
-    open: database.prepare<[number, number], WorkflowRunRow>(
-      `select ${runColumns}
-       from run
-       where ${OF_WORKFLOW} and ended = 0 and run_key > ?
-       order by run_key
-       limit ?`,
-    ),
-    all: database.prepare<[number, number], WorkflowRunRow>(
-      `select ${runColumns}
-       from run
-       where ${OF_WORKFLOW} and run_key > ?
-       order by run_key
-       limit ?`,
-    ),
     definition: database
       .prepare<[string], string>("select text from workflow_definition where sha256 = ?")
       .pluck(),
@@ -111,12 +69,6 @@ export function prepareWorkflowReads(database: Database): WorkflowReads {
   };
 }
 
-function prepareOrigin(database: Database, origin: string): OriginStatement {
-  return database
-    .prepare<[string], string | null>(`select ${origin} from run where run_id = ? and ${OF_WORKFLOW}`)
-    .pluck();
-}
-
 function preparePlace(database: Database): WorkflowReads["place"] {
   return database
     .prepare<[{ runId: string; sequence: number }], number>(
@@ -131,7 +83,7 @@ function preparePlace(database: Database): WorkflowReads["place"] {
          )
        )
        from run
-       where run_id = @runId and ${OF_WORKFLOW}`,
+       where run_id = @runId and kind = 'workflow'`,
     )
     .pluck();
 }

@@ -11,7 +11,7 @@ import {
 } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../../compose.ts";
-import { logPages } from "../ledger/log-pages.ts";
+import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 
 /** As the commands print it with `--json`. */
 export interface ConflictRecord extends Readonly<FactPayloads["conflict.detected"]> {
@@ -41,7 +41,7 @@ export async function readChangeLog(
   coordinationId: CoordinationId,
 ): Promise<ChangeLog> {
   const notes: Notes = { conflicts: new Map(), names: new Map(), changes: 0 };
-  for await (const page of logPages(reader, coordinationId)) for (const event of page) note(event, notes);
+  for await (const page of readLog(reader, coordinationId)) for (const event of page) note(event, notes);
   return { ...notes, conflicts: [...notes.conflicts.values()] };
 }
 

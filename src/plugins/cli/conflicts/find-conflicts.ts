@@ -6,7 +6,7 @@ import type { LedgerReader } from "../../compose.ts";
 import { readChangeLog, type ChangeLog, type ConflictRecord } from "./conflict-log.ts";
 import { numberOf, type Names } from "./conflict-text.ts";
 import { resolveId } from "../ledger/open-ledger.ts";
-import { readRunning } from "../ledger/running.ts";
+import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 
 /** A conflict with what names its steps. */
 export interface FoundConflict {
@@ -49,7 +49,8 @@ async function selectRunning(
   runIds: readonly CoordinationId[],
 ): Promise<CoordinationId[]> {
   const running = new Set<CoordinationId>();
-  if (runIds.length > 0) for await (const { runId } of readRunning(reader)) running.add(runId);
+  if (runIds.length > 0)
+    for await (const { runId } of listRuns(reader, { status: "running" })) running.add(runId);
   return runIds.filter((runId) => running.has(runId));
 }
 

@@ -3,7 +3,7 @@ import { epochMsOf, type EpochMs, type StepId } from "../../../agents/coordinati
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import type { CoordinationView } from "../../../agents/coordination/runtime/log/coordination-view.ts";
 import type { LedgerReader } from "../../compose.ts";
-import { logPages } from "./log-pages.ts";
+import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 
 export interface Attempt {
   readonly attempt: number;
@@ -23,7 +23,7 @@ export async function readEarlierAttempts(
   const attempts = new Map<StepId, Attempt[]>();
   if (steps.every(({ attempt }) => attempt <= 1)) return attempts;
   const begun = new Map<string, EpochMs>();
-  for await (const page of logPages(reader, coordinationId))
+  for await (const page of readLog(reader, coordinationId))
     for (const event of page) note(event, { begun, attempts, newest });
   return attempts;
 }

@@ -3,7 +3,7 @@ import { FACT_PAYLOADS } from "../../../agents/coordination/contracts/facts.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { EVENT_PAYLOADS, type RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../../compose.ts";
-import { logPages } from "./log-pages.ts";
+import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { resolveId, withLedger } from "./open-ledger.ts";
 import { paintFor } from "../terminal/paint.ts";
@@ -20,7 +20,6 @@ import {
 } from "../terminal/run-command.ts";
 
 const TYPES = Object.keys(EVENT_PAYLOADS);
-const PAGE = 500;
 
 interface EventsOptions extends ReaderOptions {
   readonly type?: string;
@@ -50,8 +49,9 @@ interface Query {
 async function showEvents(host: CliHost, id: string | undefined, options: EventsOptions): Promise<void> {
   const query = queryOf(options);
   await withLedger(host, options, async (reader) => {
-    const runIds = id === undefined ? readAllRuns(reader) : [await resolveId(reader, id)];
-    const pages = limitEvents(pagesOf(reader, runIds, query), query.limit);
+    const runs =
+      id === undefined ? listRuns(reader, { order: "oldest" }) : [{ runId: await resolveId(reader, id) }];
+    const pages = limitEvents(pagesOf(reader, runs, query), query.limit);
     if (options.json) await writeArray(host, pages);
     else await writeTable(host, pages);
   });
@@ -66,23 +66,17 @@ function queryOf({ type, from, limit }: EventsOptions): Query {
   };
 }
 
-/** Reads all coordinations, the oldest first. The listing goes the other way, so windows of ordinals are read. */
-async function* readAllRuns(reader: LedgerReader): AsyncGenerator<CoordinationId> {
-  const [newest] = await reader.list({ limit: 1 });
-  if (!newest) return;
-  for (let from = 0; from <= newest.ordinal; from += PAGE) {
-    const window = await reader.list({ limit: PAGE, after: { ...newest, ordinal: from + PAGE } });
-    for (const { runId, ordinal } of window.toReversed()) if (ordinal >= from) yield runId;
-  }
+interface Named {
+  readonly runId: CoordinationId;
 }
 
 async function* pagesOf(
   reader: LedgerReader,
-  runIds: AsyncIterable<CoordinationId> | Iterable<CoordinationId>,
+  runs: AsyncIterable<Named> | Iterable<Named>,
   { type, from }: Query,
 ): AsyncGenerator<RunEvent[]> {
-  for await (const runId of runIds) {
-    for await (const page of logPages(reader, runId, from)) {
+  for await (const { runId } of runs) {
+    for await (const page of readLog(reader, runId, { from })) {
       const matching = type === undefined ? page : page.filter((event) => event.type === type);
       if (matching.length > 0) yield matching;
     }

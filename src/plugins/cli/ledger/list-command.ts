@@ -2,6 +2,7 @@
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { forkText } from "./kept.ts";
 import { textOf, withLedger, type RunEntry } from "./open-ledger.ts";
+import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { paintFor } from "../terminal/paint.ts";
 import { cellsOf, fit, formatPrintable, shorten } from "../terminal/printable.ts";
 import { formatCount, formatDuration } from "../../../agents/coordination/std/quantities.ts";
@@ -18,7 +19,6 @@ import type { LedgerReader } from "../../compose.ts";
 
 const STATUSES = ["running", "ended", "success", "partial", "failed", "escalated", "cancelled"] as const;
 const LIMIT_MAX = 100_000;
-const PAGE = 500;
 /** `co-` and eight digits. */
 const ID_CHARS_MIN = 11;
 
@@ -69,19 +69,13 @@ function filterOf({ status: text, owner }: ListOptions): Filter {
 }
 
 async function entriesOf(reader: LedgerReader, filter: Filter, limit: number): Promise<RunEntry[]> {
+  const { status } = filter;
   const matching: RunEntry[] = [];
-  let after: RunEntry | undefined;
-  while (matching.length < limit) {
-    const page = await reader.list({
-      limit: PAGE,
-      ...(filter.status && { status: filter.status }),
-      ...(after && { after }),
-    });
-    matching.push(...page.filter((entry) => filter.matches(entry)));
-    after = page.at(-1);
-    if (page.length < PAGE) break;
+  for await (const entry of listRuns(reader, status && { status })) {
+    if (filter.matches(entry)) matching.push(entry);
+    if (matching.length === limit) break;
   }
-  return matching.slice(0, limit);
+  return matching;
 }
 
 function listedOf({ runId, summary }: RunEntry, objective: string | null) {

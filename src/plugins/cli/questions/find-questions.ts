@@ -14,7 +14,7 @@ import {
 } from "../../../agents/coordination/runtime/questions/question-requests.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { FoundQuestion } from "./question-report.ts";
-import { readRunning } from "../ledger/running.ts";
+import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 
 export interface QuestionReads extends Pick<LedgerReader, "list" | "get" | "holders"> {
   /** `undefined` for a coordination that the ledger does not know. */
@@ -73,7 +73,7 @@ async function readHolders(reads: QuestionReads, wanted: Wanted): Promise<readon
 
 async function readRunningIds(reads: QuestionReads): Promise<ReadonlySet<CoordinationId>> {
   const ids = new Set<CoordinationId>();
-  for await (const { runId } of readRunning(reads)) ids.add(runId);
+  for await (const { runId } of listRuns(reads, { status: "running" })) ids.add(runId);
   return ids;
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../../../agents/coordination/contracts/ids.ts";
 import type { RunEvent } from "../../../agents/coordination/contracts/run-event.ts";
 import type { LedgerReader } from "../../compose.ts";
-import { logPages } from "../ledger/log-pages.ts";
+import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 
 interface OfAttempt {
   readonly stepId: StepId;
@@ -61,7 +61,7 @@ export async function readGateLog(
     closedAtMs: new Map(),
     begun: new Map(),
   };
-  for await (const page of logPages(reader, coordinationId))
+  for await (const page of readLog(reader, coordinationId))
     for (const event of page) note(event, epochMsOf(event.timestamp), notes);
   const { begun: _, ...log } = notes;
   return log;

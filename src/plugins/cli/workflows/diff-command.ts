@@ -1,8 +1,8 @@
 /** Owns: `diff`: where two workflow runs of a ledger differ (OpenWOP RFC 0054). */
 import { CoordinationError } from "../../../agents/coordination/contracts/errors.ts";
 import type { CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
-import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import { diffRuns, type ComparedRun, type RunDiff } from "../../../agents/coordination/workflow/run-diff.ts";
+import { readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
@@ -18,7 +18,6 @@ import {
   type ReaderOptions,
 } from "../terminal/run-command.ts";
 
-const PAGE = 1_000;
 const SHOWN_MAX = 50;
 
 export function addDiff(parent: CommandGroup, host: CliHost): void {
@@ -52,12 +51,8 @@ async function runIn(workflows: LedgerReader["workflows"], id: string): Promise<
   const runId = id as CoordinationId;
   if (!(await workflows.entry(runId)))
     throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(id)}`);
-  const events: WorkflowEvent[] = [];
-  for (;;) {
-    const page = await workflows.read(runId, { from: events.length, limit: PAGE });
-    events.push(...page);
-    if (page.length < PAGE) return { runId, events, isComplete: true };
-  }
+  const events = (await Array.fromAsync(readLog(workflows, runId))).flat();
+  return { runId, events, isComplete: true };
 }
 
 /** Names and places; the values of the runs are for `--json`. */

@@ -4,6 +4,7 @@ import type { CoordinationId } from "../../../agents/coordination/contracts/ids.
 import type { WorkflowEvent } from "../../../agents/coordination/contracts/workflows/workflow-events.ts";
 import { foldWorkflow } from "../../../agents/coordination/workflow/state/evolve-workflow.ts";
 import { convergenceOf, type Convergence } from "../../../agents/coordination/workflow/state/review.ts";
+import { listRuns, readLog } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { withLedger } from "../ledger/open-ledger.ts";
@@ -21,7 +22,6 @@ import {
 } from "../terminal/run-command.ts";
 
 const LIMIT_MAX = 100_000;
-const PAGE = 1_000;
 const TYPE_CELLS = 42;
 
 interface RunsOptions extends ReaderOptions {
@@ -59,15 +59,13 @@ async function list(host: CliHost, options: RunsOptions): Promise<void> {
 
 const NONE = ["no workflow has run in this ledger; `serve` runs them (docs/openwop.md)"];
 
-/** The store lists from the oldest on. */
 async function readNewestRuns(workflows: LedgerReader["workflows"], limit: number): Promise<Entry[]> {
-  let newest: Entry[] = [];
-  for (let after = 0; ;) {
-    const page = await workflows.list({ after, limit: PAGE });
-    newest = [...newest, ...page].slice(-limit);
-    after = page.at(-1)?.ordinal ?? after;
-    if (page.length < PAGE) return newest.toReversed();
+  const newest: Entry[] = [];
+  for await (const entry of listRuns(workflows)) {
+    newest.push(entry);
+    if (newest.length === limit) break;
   }
+  return newest;
 }
 
 function listedOf({ runId, length, summary, origin }: Entry) {
@@ -111,22 +109,13 @@ async function show(host: CliHost, id: string, options: RunsOptions): Promise<vo
     const entry = await workflows.entry(id as CoordinationId);
     if (!entry)
       throw new CoordinationError("COORDINATION_NOT_FOUND", `no workflow run ${JSON.stringify(id)}`);
-    const events = await eventsOf(workflows, entry);
+    const events = (await Array.fromAsync(readLog(workflows, entry.runId))).flat();
     const run = foldWorkflow(events, entry.origin);
     const convergence = run && convergenceOf(run);
     if (options.json)
       await writeJson(host, { ...listedOf(entry), ...(convergence && { convergence }), log: events });
     else await writeLines(host, storyOf({ entry, events, convergence }, host.stdout.terminal));
   });
-}
-
-async function eventsOf(workflows: LedgerReader["workflows"], { runId }: Entry): Promise<WorkflowEvent[]> {
-  const events: WorkflowEvent[] = [];
-  for (;;) {
-    const page = await workflows.read(runId, { from: events.length, limit: PAGE });
-    events.push(...page);
-    if (page.length < PAGE) return events;
-  }
 }
 
 interface Story {

@@ -15,7 +15,7 @@ import type { RunEvent } from "../../contracts/run-event.ts";
 import { sessionOf, type Coordination, type OpenCoordination, type Step } from "../../ledger/state.ts";
 import { nameOfChild } from "../../ledger/summary.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
-import { openEntries } from "../log/open-runs.ts";
+import { listRuns } from "../log/read-pages.ts";
 import type { RunLog } from "../log/run-log.ts";
 import type { UnanswerableSessions } from "./unanswerable-sessions.ts";
 
@@ -63,7 +63,7 @@ export function createParticipants(parts: {
     return runs.at(-1)?.[0];
   };
   const owners = runUntilDone(async () => {
-    for await (const { runId, summary } of openEntries(parts.store))
+    for await (const { runId, summary } of listRuns(parts.store, { status: "running" }))
       add(summary.ownerSession, runId, summary.createdAtMs);
   });
   return {

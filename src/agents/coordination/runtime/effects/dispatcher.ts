@@ -20,7 +20,7 @@ import { driveAttempt } from "../attempts/drive-attempt.ts";
 import { isGateEffect, performGateEffect } from "./perform-gate-effect.ts";
 import { computeAllowance, type Held } from "./caps-left.ts";
 import { laterOf, lookAgainAt, PAUSE_MS_MIN } from "./look-again-at.ts";
-import { openRuns } from "../log/open-runs.ts";
+import { listRuns } from "../log/read-pages.ts";
 import { isOfAny, performEffect, type EffectParts } from "./perform-effect.ts";
 import { performPlanEffect } from "./perform-plan-effect.ts";
 import { tellPlan, tellRecentPlans } from "./tell-plans.ts";
@@ -358,7 +358,7 @@ async function logFailures({ parts }: Dispatching, runId: string, work: Promise<
 async function sweep(dispatching: Dispatching): Promise<void> {
   const { parts, memory } = dispatching;
   try {
-    for await (const runId of openRuns(parts.store)) {
+    for await (const { runId } of listRuns(parts.store, { status: "running" })) {
       if (isStopped(memory)) return;
       await look(dispatching, { runId, plan: createRecoveryPlan(parts) });
     }

@@ -3,8 +3,7 @@ import type { CoordinationId } from "../../contracts/ids.ts";
 import { evolve } from "../../ledger/evolve.ts";
 import { createUnopened, type Coordination } from "../../ledger/state.ts";
 import type { LedgerStore } from "../../ports/ledger-store.ts";
-
-const PAGE = 1_000;
+import { readLog } from "./read-pages.ts";
 
 /** Folds a stored log, or what stands before `to` in it, a page at a time. @throws CoordinationError as `LedgerStore.read`, or `INVARIANT_VIOLATED` */
 export async function readState(
@@ -13,12 +12,9 @@ export async function readState(
   to = Number.MAX_SAFE_INTEGER,
 ): Promise<Coordination> {
   let state: Coordination = createUnopened(runId);
-  for (;;) {
-    const limit = Math.min(PAGE, to - state.nextSequence);
-    const page = limit > 0 ? await store.read(runId, { from: state.nextSequence, limit }) : [];
+  for await (const page of readLog(store, runId, { to }))
     for (const event of page) state = evolve(state, event);
-    if (page.length < PAGE) return state;
-  }
+  return state;
 }
 
 /**

@@ -12,8 +12,8 @@ import { summarizeRun } from "../../workflow/state/run-view.ts";
 import type { WorkflowRun } from "../../workflow/state/workflow-state.ts";
 import { isSameValue } from "../../workflow/state/values.ts";
 import { describeError } from "../../std/describe-error.ts";
+import { listRuns, readLog } from "../log/read-pages.ts";
 
-const PAGE = 500;
 const PROBLEMS_MAX = 200;
 
 export interface RunsVerification {
@@ -32,16 +32,12 @@ export async function verifyWorkflowRuns(
   const problems: StoredProblem[] = [];
   let workflowRuns = 0;
   let events = 0;
-  for (let after = 0; problems.length < PROBLEMS_MAX;) {
-    const page = await store.list({ after, limit: PAGE });
-    for (const entry of page) {
-      problems.push(...(await verifyRun(store, entry)));
-      workflowRuns += 1;
-      events += entry.length;
-      onProgress({ workflowRuns, events });
-    }
-    after = page.at(-1)?.ordinal ?? after;
-    if (page.length < PAGE) break;
+  for await (const entry of listRuns(store, { order: "oldest" })) {
+    problems.push(...(await verifyRun(store, entry)));
+    workflowRuns += 1;
+    events += entry.length;
+    onProgress({ workflowRuns, events });
+    if (problems.length >= PROBLEMS_MAX) break;
   }
   return { workflowRuns, events, problems: problems.slice(0, PROBLEMS_MAX) };
 }
@@ -70,12 +66,9 @@ async function verifyOnce(store: Store, entry: WorkflowEntry): Promise<StoredPro
 
 async function readAll(store: Store, { runId }: WorkflowEntry, check: Check): Promise<void> {
   await checkSource(store, check);
-  for (let from = 0; ;) {
-    const page = await store.read(runId, { from, limit: PAGE });
+  for await (const page of readLog(store, runId)) {
     for (const event of page) checkEvent(check, event);
     await checkTaken(store, check, page);
-    from += page.length;
-    if (page.length < PAGE) return;
   }
 }
 

@@ -6,6 +6,7 @@
 import { addMs } from "../../../contracts/ids.ts";
 import { WORKFLOW_BOUNDS } from "../../../contracts/workflows/workflow-bounds.ts";
 import type { WorkflowEntry } from "../../../ports/workflow-store.ts";
+import { listRuns } from "../../log/read-pages.ts";
 import type { RunDriver } from "./drive-runs.ts";
 import type { TenantUsage } from "../records/tenant-usage.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
@@ -19,7 +20,6 @@ export interface Recovery {
 const BEAT_MS = 2_000;
 /** A process that was not heard of for so long is gone, whatever its number says. */
 const SILENT_MS = 15_000;
-const PAGE = 500;
 /** Requests with a key that are forgotten in one go. */
 const FORGOTTEN_MAX = 1_000;
 /** Entries of memory that are deleted in one go. */
@@ -87,19 +87,14 @@ async function adoptAll(
   const isGone = await listGoneDrivers(parts);
   const left = new Map<string, number>();
   let adopted = 0;
-  for (let after = 0; ;) {
-    const page = await parts.store.open({ after, limit: PAGE });
-    for (const entry of page) {
-      const { runId, length, summary } = entry;
-      if (!isGone(summary.driver)) continue;
-      countOnce(parts, looked, entry);
-      const isKnown = looked.get(runId) === length;
-      if (!(await adoptOne(parts, entry, isKnown))) continue;
-      left.set(runId, length);
-      if (!isKnown) adopted += 1;
-    }
-    after = page.at(-1)?.ordinal ?? after;
-    if (page.length < PAGE) break;
+  for await (const entry of listRuns(parts.store, { status: "running", order: "oldest" })) {
+    const { runId, length, summary } = entry;
+    if (!isGone(summary.driver)) continue;
+    countOnce(parts, looked, entry);
+    const isKnown = looked.get(runId) === length;
+    if (!(await adoptOne(parts, entry, isKnown))) continue;
+    left.set(runId, length);
+    if (!isKnown) adopted += 1;
   }
   if (adopted > 0) parts.logger.info({ runs: adopted }, "goes on with the runs of a process that is gone");
   return left;

@@ -9,6 +9,7 @@ import type { ModelAsk, NodeError } from "../../../workflow/node-contract/node-t
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
 import { TURN_FILES, turnText, type TurnAsk } from "../../../workflow/node-contract/turn-inputs.ts";
 import type { Values } from "../../../workflow/state/values.ts";
+import { readLog } from "../../log/read-pages.ts";
 import { listEntries } from "../records/fork-memory.ts";
 import { maskText } from "../records/mask-secrets.ts";
 import type { LoadedRun } from "../records/run-book.ts";
@@ -48,16 +49,12 @@ async function textOf(parts: TurnParts, loadedRun: LoadedRun, turn: TurnAsk): Pr
   return turnText(inputs, (text) => maskText(text, secrets));
 }
 
-const PAGE = 1_000;
-
 /** Reads the run as it was with the event, and nothing after it. */
 async function runAt({ store }: TurnParts, { run }: LoadedRun, sequence: number): Promise<WorkflowRun> {
   if (run.nextSequence === sequence + 1) return run;
   let at: WorkflowRun | undefined;
-  for (let from = 0; from <= sequence; from += PAGE) {
-    const limit = Math.min(PAGE, sequence + 1 - from);
-    for (const event of await store.read(run.runId, { from, limit })) at = fold(at, event, run);
-  }
+  for await (const page of readLog(store, run.runId, { to: sequence + 1 }))
+    for (const event of page) at = fold(at, event, run);
   return at ?? run;
 }
 

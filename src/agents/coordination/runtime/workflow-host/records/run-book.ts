@@ -9,6 +9,7 @@ import { evolveWorkflow, foldWorkflow } from "../../../workflow/state/evolve-wor
 import { compileWorkflow } from "../../../workflow/state/graph.ts";
 import type { NodeGraph } from "../../../workflow/state/node-graph.ts";
 import type { WorkflowRun } from "../../../workflow/state/workflow-state.ts";
+import { readLog } from "../../log/read-pages.ts";
 import type { WorkflowHostParts } from "./workflow-parts.ts";
 
 /** A run as its log tells, and the graph that it follows. */
@@ -43,7 +44,6 @@ export interface RunBook {
   store(workflow: RunnableWorkflow, tenant?: string): Promise<void>;
 }
 
-const PAGE = 1_000;
 /** Runs kept in memory, the ended ones too: whoever started one looks at it. */
 const RUNS_MAX = 2_000;
 /** What the values of all of them take. */
@@ -121,20 +121,18 @@ async function loadRun(book: Book, runId: CoordinationId): Promise<LoadedRun | u
   const cachedRun = book.runs.get(runId);
   if (cachedRun) return cachedRun;
   const entry = await book.store.entry(runId);
-  const first = entry ? await book.store.read(runId, { from: 0, limit: PAGE }) : [];
-  const run = foldWorkflow(first, entry?.origin);
-  if (!run) return undefined;
-  const graph = await graphOf(book, run.started.definition);
-  return first.length < PAGE ? { run, graph } : catchUpRun(book, { run, graph });
+  if (!entry) return undefined;
+  let run: WorkflowRun | undefined;
+  for await (const page of readLog(book.store, runId))
+    run = run ? page.reduce<WorkflowRun>(evolveWorkflow, run) : foldWorkflow(page, entry.origin);
+  return run && { run, graph: await graphOf(book, run.started.definition) };
 }
 
 async function catchUpRun(book: Book, { run, graph }: LoadedRun): Promise<LoadedRun> {
   let newest = run;
-  for (;;) {
-    const page = await book.store.read(run.runId, { from: newest.nextSequence, limit: PAGE });
+  for await (const page of readLog(book.store, run.runId, { from: run.nextSequence }))
     newest = page.reduce<WorkflowRun>(evolveWorkflow, newest);
-    if (page.length < PAGE) return { run: newest, graph };
-  }
+  return { run: newest, graph };
 }
 
 async function graphOf(book: Book, sha256: string): Promise<NodeGraph> {

@@ -1,0 +1,70 @@
+import type { CoordinationId } from "../contracts/ids.ts";
+import type { RunOrigin } from "../contracts/workflows/run-origin.ts";
+
+/**
+ * The logs of one kind of run: of coordinations (`LedgerStore`) or of workflow runs (`WorkflowStore`). Both kinds lie in
+ * one ledger and share their ids: to the store of one kind a run of the other is not there.
+ *
+ * S1 `append` is compare-and-set on `(runId, sequence)` and all or nothing. S2 an append that resolved is on disk.
+ * S3 no event is ever changed or removed (L1). S4 each event carries a hash over its content and the hash before it.
+ */
+export interface RunStore<Event, Summary, Append extends RunAppend<Event, Summary>> {
+  /**
+   * Appends events whose first sequence is the length of the run's log. An append without events does nothing.
+   *
+   * @throws CoordinationError `LEDGER_CONFLICT`, `LEDGER_BUSY`, `LEDGER_FULL`, `LEDGER_CORRUPT`, `LEDGER_UNAVAILABLE` or
+   * `LEDGER_CLOSED`, and what the port of the kind names; nothing was written then.
+   */
+  append(request: Append): Promise<void>;
+  /** Events of one run in order, from a sequence on, at most `limit`. @throws `EVENT_UNREADABLE` */
+  read(runId: CoordinationId, range: { readonly from: number; readonly limit: number }): Promise<Event[]>;
+  /**
+   * The first of the events below `before` that is missing, changed or unreadable. Looks at every one of them, in slices
+   * between which others have their turn.
+   */
+  damage(runId: CoordinationId, range: { readonly before: number }): Promise<EventDamage | undefined>;
+  /** One run as a listing shows it. Cheap: whoever watches a run asks for it again and again. */
+  entry(runId: CoordinationId): Promise<StoredRun<Summary> | undefined>;
+  /** Runs in the order of their first events. */
+  list(query: ListQuery): Promise<StoredRun<Summary>[]>;
+}
+
+/** What one append to a log writes, in one transaction with whatever else belongs to it. */
+export interface RunAppend<Event, Summary> {
+  readonly runId: CoordinationId;
+  /** Their first sequence is the length of the run's log. */
+  readonly events: readonly Event[];
+  /** Of the run with these events. */
+  readonly summary: Summary;
+}
+
+/** Which runs a listing returns. */
+export interface ListQuery {
+  readonly limit: number;
+  /** Absent: all. `running`: those whose logs may grow. */
+  readonly status?: "running" | "ended";
+  /** Only ids that begin with this. */
+  readonly idPrefix?: string;
+  /** Absent: `newest`, the newest run first. */
+  readonly order?: "newest" | "oldest";
+  /** Only entries after this one, in the order of the listing. */
+  readonly after?: { readonly ordinal: number };
+}
+
+/** A run of the ledger as a listing shows it. */
+export interface StoredRun<Summary> {
+  readonly runId: CoordinationId;
+  /** The position of the run's first event among all runs. */
+  readonly ordinal: number;
+  /** How many events its log has. */
+  readonly length: number;
+  readonly summary: Summary;
+  /** Of a fork of a workflow run. Absent also where it cannot be read; then no event of the run can be read either. */
+  readonly origin?: RunOrigin;
+}
+
+/** An event that is missing, changed or cannot be read. */
+export interface EventDamage {
+  readonly sequence: number;
+  readonly problem: "event_missing" | "event_changed" | "event_unreadable";
+}

@@ -1,0 +1,46 @@
+/** Owns: reading logs and listings of any length, a page at a time, so that neither has to fit in memory. */
+import type { CoordinationId } from "../../contracts/ids.ts";
+import type { ListQuery, StoredRun } from "../../ports/run-store.ts";
+
+const RUNS_PER_PAGE = 500;
+const EVENTS_PER_PAGE = 1_000;
+
+interface ListedStore<Summary> {
+  list(query: ListQuery): Promise<StoredRun<Summary>[]>;
+}
+
+/** Yields the runs of a listing, one by one. @throws CoordinationError as `RunStore.list` */
+export async function* listRuns<Summary>(
+  store: ListedStore<Summary>,
+  query: Omit<ListQuery, "limit" | "after"> = {},
+): AsyncGenerator<StoredRun<Summary>> {
+  let page = await store.list({ ...query, limit: RUNS_PER_PAGE });
+  for (;;) {
+    yield* page;
+    const after = page.at(-1);
+    if (!after || page.length < RUNS_PER_PAGE) return;
+    page = await store.list({ ...query, limit: RUNS_PER_PAGE, after });
+  }
+}
+
+interface ReadStore<Event> {
+  read(runId: CoordinationId, range: { readonly from: number; readonly limit: number }): Promise<Event[]>;
+}
+
+/**
+ * Yields the events of a log from a sequence on, and none from `to` on, in pages that are not empty.
+ *
+ * @throws CoordinationError as `RunStore.read`
+ */
+export async function* readLog<Event>(
+  store: ReadStore<Event>,
+  runId: CoordinationId,
+  { from = 0, to = Number.MAX_SAFE_INTEGER }: { readonly from?: number; readonly to?: number } = {},
+): AsyncGenerator<Event[]> {
+  for (let next = from; next < to; next += EVENTS_PER_PAGE) {
+    const limit = Math.min(EVENTS_PER_PAGE, to - next);
+    const page = await store.read(runId, { from: next, limit });
+    if (page.length > 0) yield page;
+    if (page.length < limit) return;
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Owns: the SQLite implementation of `RunStore`, for runs of either kind. What the kinds differ in comes as `RunRules`.
+ * Invariants S1 to S4 are the port's.
+ */
+import type BetterSqlite3 from "better-sqlite3";
+import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
+import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
+import type { ListQuery, RunAppend, RunStore, StoredRun } from "../../agents/coordination/ports/run-store.ts";
+import { growRun, logConflict } from "./database/append-run.ts";
+import type { StorableEvent } from "./database/event-row.ts";
+import { readEvents } from "./database/read-events.ts";
+import { runReadsOf, type RunKind, type RunReads, type RunRow } from "./database/run-statements.ts";
+import type { Head } from "./database/statements.ts";
+import { parseStoredOrigin } from "./database/stored-origin.ts";
+import type { Group, WriteQueue } from "./database/write-queue.ts";
+import { findDamage } from "./inspect/find-damage.ts";
+
+/** An open ledger, as the stores on it use it. */
+export interface OpenLedger {
+  readonly database: BetterSqlite3.Database;
+  /** Runs a read as a call of the ledger. */
+  readonly guarded: <T>(run: () => T) => Promise<T>;
+  /** Runs what writes as a call of the ledger. */
+  readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
+}
+
+/** What runs of one kind have of their own. */
+export interface RunRules<Event, Summary, Append> {
+  readonly kind: RunKind;
+  /** @throws CoordinationError `EVENT_UNREADABLE` for what is no event of such a run. */
+  readonly decode: (value: unknown) => Event;
+  readonly hasEnded: (summary: Summary) => boolean;
+  /** Checks an append by itself, before it is queued. @throws InvariantViolation */
+  readonly check?: (request: Append) => void;
+  /** Returns why an append cannot be made to the log that is there, with nothing written yet. */
+  readonly findConflict: (request: Append, head: Head | undefined, group: Group) => Error | undefined;
+  /** Writes what lies beside the log, in the transaction of the events. */
+  readonly writeBeside: (request: Append, runKey: number, group: Group) => void;
+}
+
+type Appended<Event, Summary> = RunAppend<Event, Summary> & { readonly origin?: RunOrigin };
+
+export function createSqliteRunStore<
+  Event extends StorableEvent,
+  Summary,
+  Append extends Appended<Event, Summary>,
+>(
+  { database, guarded, queued }: OpenLedger,
+  rules: RunRules<Event, Summary, Append>,
+): RunStore<Event, Summary, Append> {
+  const { kind, decode, check } = rules;
+  const reads = runReadsOf(database, kind);
+  const read = <T>(run: (prepared: RunReads) => T): Promise<T> => guarded(() => run(reads()));
+  return {
+    append: (request) =>
+      queued((queue) => {
+        check?.(request);
+        return queue.submit((group) => appendOne(request, group, rules));
+      }),
+    read: (runId, range) => readEvents(read, { runId, ...range }, decode),
+    damage: (runId, { before }) => findDamage(read, { runId, before, decode }),
+    entry: (runId) =>
+      read(({ entry }) => {
+        const row = entry.get(runId);
+        return row && storedRunOf<Summary>(row);
+      }),
+    list: (query) => read((prepared) => listRows(prepared, query).map((row) => storedRunOf<Summary>(row))),
+  };
+}
+
+/** S1: returns the conflict, before writing anything, when the run's log is not as the request expects. */
+function appendOne<Event extends StorableEvent, Summary, Append extends Appended<Event, Summary>>(
+  request: Append,
+  group: Group,
+  { kind, hasEnded, findConflict, writeBeside }: RunRules<Event, Summary, Append>,
+): Error | undefined {
+  const { runId, events, summary, origin } = request;
+  if (events.length === 0) return undefined;
+  const { statements, values } = group;
+  const head = statements.head.get(runId);
+  const conflict = logConflict({ runId, kind, events }, head) ?? findConflict(request, head, group);
+  if (conflict) return conflict;
+  const growth = {
+    runId,
+    kind,
+    events,
+    hasEnded: hasEnded(summary),
+    summary: JSON.stringify(summary),
+    origin: origin && JSON.stringify(origin),
+  };
+  writeBeside(request, growRun(growth, { statements, head, values }), group);
+  return undefined;
+}
+
+function listRows(reads: RunReads, { limit, status, idPrefix = "", order, after }: ListQuery): RunRow[] {
+  const isOldestFirst = order === "oldest";
+  return reads[isOldestFirst ? "oldest" : "newest"][status ?? "all"].all({
+    limit,
+    after: after?.ordinal ?? (isOldestFirst ? 0 : Number.MAX_SAFE_INTEGER),
+    prefix: idPrefix,
+    prefixEnd: `${idPrefix}\u{10ffff}`,
+  });
+}
+
+function storedRunOf<Summary>(row: RunRow): StoredRun<Summary> {
+  const stored = parseStoredOrigin(row.origin);
+  return {
+    runId: row.run_id as CoordinationId,
+    ordinal: row.run_key,
+    length: row.length,
+    summary: JSON.parse(row.summary) as Summary,
+    ...(stored.kind === "known" && { origin: stored.origin }),
+  };
+}

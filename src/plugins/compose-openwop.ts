@@ -51,6 +51,8 @@ export interface ServedOpenWop {
   handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
   /** For people who talk with the process that this is in. */
   readonly chats: ChatAgents;
+  /** A coordination has new events. */
+  changed(runId: string): void;
   close(): Promise<void>;
 }
 
@@ -112,6 +114,7 @@ function createServed({ running, chats }: Runs, face: Lazy<Face>): ServedOpenWop
     handle: async (request, response) => {
       (await face.get()).listen(request, response);
     },
+    changed: (runId) => running.host.changed(runId),
     close: async () => {
       chats.close();
       (await face.made()?.catch(() => undefined))?.app.closeStreams();

@@ -86,7 +86,7 @@ export interface RunningCoordinator extends Coordinator {
   /** Whether an answer that came by webhook is one. */
   readonly signedAnswers: () => Promise<AnswerCheck>;
   /** Reading what the ledger says, without changing it. */
-  readonly reads: Pick<LedgerReader, "list" | "get" | "claims" | "holders" | "read"> & {
+  readonly reads: Pick<LedgerReader, "list" | "entry" | "get" | "claims" | "holders" | "read"> & {
     /** `undefined` for a coordination that the ledger does not know. */
     view(coordinationId: CoordinationId): Promise<CoordinationView | undefined>;
   };
@@ -185,6 +185,7 @@ export async function composeCoordinator(options: ComposeOptions): Promise<Runni
 function readsOf(store: LedgerReader, coordinator: Coordinator): RunningCoordinator["reads"] {
   return {
     list: (query) => store.list(query),
+    entry: (runId) => store.entry(runId),
     get: (sha256) => store.get(sha256),
     claims: (query) => store.claims(query),
     holders: (name, limit) => store.holders(name, limit),

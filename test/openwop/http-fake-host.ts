@@ -164,6 +164,9 @@ export function fakeHost(): FakeHost {
         all.delete(wake);
       };
     },
+    changed: (runId) => {
+      for (const wake of watchers.get(runId) ?? []) wake();
+    },
     cancel: (caller, runId) =>
       withRun(caller, runId, (run) =>
         hasRunEnded(run.status) ? shown(run) : move(run, "cancelled", "run.cancelled"),

@@ -58,8 +58,7 @@ async function scene(kind?: "approval") {
     tenant: "default",
     hostId: () => "host-1",
     coordinator,
-    read: (runId, range) => store.read(runId, range),
-    watch: () => () => undefined,
+    store,
   });
   await coordinator.start();
   return {
@@ -187,8 +186,10 @@ describe("the ancestry of a coordination", () => {
       tenant: "default",
       hostId: () => "host-1",
       coordinator: {} as never,
-      read: () => Promise.resolve([first as unknown as RunEvent]),
-      watch: () => () => undefined,
+      store: {
+        read: () => Promise.resolve([first as unknown as RunEvent]),
+        entry: () => Promise.resolve(undefined),
+      },
     });
     const value = { runId: RUN, hostId: "host-1", parent: above };
     expect(await withOtherRuns(EMPTY, others).ancestry(OURS, RUN)).toEqual({ kind: "done", value });

@@ -7,6 +7,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { makeRuntime } from "../../src/plugins/openclaw/runtime-access/make-runtime.ts";
 import { takeOpenWopRequest } from "../../src/plugins/openclaw/runtime-access/openwop-request.ts";
 import { replaceRuntime } from "../../src/plugins/openclaw/runtime-access/shared-runtime.ts";
+import type { SessionKey } from "../../src/agents/coordination/contracts/ids.ts";
 import { tempFolder } from "../support/temp-ledger.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { node, workflow } from "../support/workflow-definitions.ts";
@@ -104,6 +105,27 @@ describe("OpenWOP in the gateway", () => {
     expect(await told(`/v1/runs/${runId}`)).toMatchObject({ status: "completed" });
     expect((await ask("/v1/runs/co-nothing")).status).toBe(404);
   });
+
+  it("wakes who waits for events of a coordination, when this gateway appends them", async () => {
+    const { told, runtime } = await gateway(ON, withWorkflow(freshFolder()));
+    const coordinator = await runtime.coordinator();
+    const asked = await coordinator.ask({
+      askedBy: "agent:main:main" as SessionKey,
+      agentId: "main",
+      kind: "clarification",
+      traceId: "trace",
+      question: "Which one?",
+    });
+    if (asked.kind === "refused") throw new Error(asked.reason);
+    const [entry] = await coordinator.reads.list({ limit: 1 });
+    const { runId, length } = entry!;
+    const polled = told(`/v1/runs/${runId}/events/poll?lastSequence=${length - 1}&timeout=25`);
+    await told(`/v1/runs/${runId}`);
+    await coordinator.cancel({ coordinationId: runId, by: "operator" });
+    const { events } = (await polled) as { events: readonly { readonly type: string }[] };
+    expect(events.map(({ type }) => type)).toContain("coordination.cancel_requested");
+    // Without being woken it would be answered at the end of its 25 seconds.
+  }, 15_000);
 
   it("goes on with its runs in the runtime that replaces it, and refuses in the one that is stopped", async () => {
     const stateDir = withWorkflow(freshFolder());

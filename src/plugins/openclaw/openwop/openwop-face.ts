@@ -39,16 +39,17 @@ export interface OpenWopFaceParts {
 }
 
 export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
-  const watchers = runWatchers();
   const contexts = requestContexts();
   const chat = createHostChat(parts.runtime, parts.logger, contexts.all);
   let opening: Promise<ServedOpenWop> | undefined;
+  let openedFace: ServedOpenWop | undefined;
   let closed = false;
   const open = async (): Promise<ServedOpenWop | undefined> => {
     if (closed) return undefined;
-    opening ??= runOutsideCalls(() => serve(parts, chat, watchers.watch));
+    opening ??= runOutsideCalls(() => serve(parts, chat));
     try {
-      return await opening;
+      openedFace = await opening;
+      return openedFace;
     } catch (error) {
       opening = undefined;
       tell(parts.logger, error);
@@ -72,7 +73,7 @@ export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
       const served = await open();
       return closed ? undefined : served?.chats;
     },
-    appended: watchers.changed,
+    appended: (runId) => openedFace?.changed(runId),
     close: async () => {
       closed = true;
       const served = await opening?.catch(() => undefined);
@@ -84,7 +85,6 @@ export function openWopFace(parts: OpenWopFaceParts): OpenWopFace {
 async function serve(
   { runtime, config, logger, ledgerPath, version, coordinator }: OpenWopFaceParts,
   chat: ChatModel,
-  watch: RunWatchers["watch"],
 ): Promise<ServedOpenWop> {
   const [{ serveOpenWop }, running] = await Promise.all([import("../../compose-openwop.ts"), coordinator()]);
   const { reads, workflows: store } = running;
@@ -99,7 +99,7 @@ async function serve(
     store,
     chat,
     stateDir: runtime.state.resolveStateDir(),
-    coordinations: { coordinator: running, read: reads.read, watch },
+    coordinations: { coordinator: running, store: reads },
     baseUrl: openWopBaseUrl(config.openwop, { config: hostConfig, env: process.env }),
     readVariable: (name) => process.env[name],
   });
@@ -137,28 +137,4 @@ function answer(response: ServerResponse, { status, body }: Refusal): void {
   const wait = status === 503 ? { "retry-after": "5" } : {};
   response.writeHead(status, { "content-type": "application/json", "cache-control": "no-store", ...wait });
   response.end(JSON.stringify(body));
-}
-
-interface RunWatchers {
-  readonly watch: (runId: string, wake: () => void) => () => void;
-  readonly changed: (runId: string) => void;
-}
-
-/** Creates the registry of those who watch a coordination. */
-function runWatchers(): RunWatchers {
-  const watched = new Map<string, Set<() => void>>();
-  return {
-    watch: (runId, wake) => {
-      const wakes = watched.get(runId) ?? new Set();
-      wakes.add(wake);
-      watched.set(runId, wakes);
-      return () => {
-        wakes.delete(wake);
-        if (wakes.size === 0 && watched.get(runId) === wakes) watched.delete(runId);
-      };
-    },
-    changed: (runId) => {
-      for (const wake of watched.get(runId) ?? []) wake();
-    },
-  };
 }

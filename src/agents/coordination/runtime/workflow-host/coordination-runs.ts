@@ -15,12 +15,12 @@ import type { LedgerStore } from "../../ports/ledger-store.ts";
 import type { CoordinationView, QuestionView, StepView } from "../log/coordination-view.ts";
 import type { Coordinator } from "../coordinator.ts";
 import { refuse } from "./driving/create-run.ts";
+import { readEventPage } from "./records/read-event-page.ts";
 import type { OtherRuns } from "./records/other-runs.ts";
 import { answerToQuestion } from "./question-answer.ts";
 import type {
   Answered,
   Caller,
-  EventPage,
   HostRefusal,
   ResolvedInterrupt,
   RunSnapshot,
@@ -30,16 +30,12 @@ export interface CoordinationRunsParts {
   /** Whose callers see them. */
   readonly tenant: string;
   readonly hostId: () => string;
-  readonly read: LedgerStore["read"];
+  readonly store: Pick<LedgerStore, "read" | "entry">;
   readonly coordinator: Pick<Coordinator, "view" | "cancel" | "answer">;
-  /** Calls `wake` when this process appended to the coordination. */
-  readonly watch: OtherRuns["watch"];
 }
 
 /** The node of what concerns no step. */
 const ORCHESTRATOR = "orchestrator";
-
-const ENDS: ReadonlySet<string> = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
 export function createCoordinationRuns(parts: CoordinationRunsParts): OtherRuns {
   /** R1 */
@@ -49,13 +45,18 @@ export function createCoordinationRuns(parts: CoordinationRunsParts): OtherRuns 
     work: (opening: Opening) => Promise<Answered<T>>,
   ): Promise<Answered<T> | undefined> => {
     if (tenant !== parts.tenant) return undefined;
-    const [first] = await parts.read(runId as CoordinationId, { from: 0, limit: 1 });
+    const [first] = await parts.store.read(runId as CoordinationId, { from: 0, limit: 1 });
     return first?.type === "coordination.created" ? work(first) : undefined;
   };
   return {
     snapshot: (caller, runId) => withOwnRun(caller, runId, async (opening) => readSnapshot(parts, opening)),
     events: (caller, runId, range) =>
-      withOwnRun(caller, runId, async ({ runId: id }) => page(parts, id, range)),
+      withOwnRun(caller, runId, async ({ runId: id }) => {
+        const entry = await parts.store.entry(id);
+        if (!entry) return refuseUnknownRun(runId);
+        const hasEnded = entry.summary.status !== "running";
+        return createDone(await readEventPage(parts.store, { ...entry, hasEnded }, range));
+      }),
     ancestry: (caller, runId) =>
       withOwnRun(caller, runId, ({ payload: { parent } }) => {
         const hostId = parts.hostId();
@@ -67,7 +68,6 @@ export function createCoordinationRuns(parts: CoordinationRunsParts): OtherRuns 
       withOwnRun(caller, runId, async ({ runId: id }) =>
         resolve(parts, { caller, runId: id, nodeId, value }),
       ),
-    watch: parts.watch,
   };
 }
 
@@ -79,19 +79,6 @@ function createDone<T>(value: T): Answered<T> {
 
 function refuseUnknownRun(runId: string): HostRefusal {
   return refuse("not_found", `there is no run ${runId}`);
-}
-
-/** Reads a page of a log. Nothing follows its end, because an ended log takes no more events. */
-async function page(
-  { read, coordinator }: CoordinationRunsParts,
-  runId: CoordinationId,
-  { from, limit }: { readonly from: number; readonly limit: number },
-): Promise<Answered<EventPage>> {
-  const events = await read(runId, { from, limit });
-  const last = events.at(-1);
-  if (last) return createDone({ events, isComplete: events.length < limit && ENDS.has(last.type) });
-  const view = await coordinator.view(runId);
-  return createDone({ events, isComplete: view !== undefined && view.status !== "running" });
 }
 
 async function readSnapshot(

@@ -66,6 +66,7 @@ export function createWorkflowHost(parts: WorkflowHostParts): WorkflowHost {
     snapshot: (caller, runId) => readSnapshot(hosting, caller, runId),
     events: (caller, runId, range) => readEvents(hosting, caller, runId, range),
     watch: (runId, wake) => hosting.watching.watch(runId, wake),
+    changed: (runId) => hosting.watching.changed(runId),
     // One at a time for each tenant: a fork may copy a whole run, and others are to have their turn in between.
     fork: (caller, request) => forkTurns.run(caller.tenant, () => forkRun(hosting, caller, request)),
     cancel: (caller, runId, { reason }) => cancel(hosting, caller, { runId, reason }),

@@ -31,7 +31,6 @@ export interface OtherRuns {
     nodeId: string,
     resumeValue: unknown,
   ): Promise<Answered<ResolvedInterrupt> | undefined>;
-  watch(runId: string, wake: () => void): () => void;
 }
 
 export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHost {
@@ -61,12 +60,6 @@ export function withOtherRuns(host: WorkflowHost, others: OtherRuns): WorkflowHo
       askEither(host.resolve(caller, runId, nodeId, value), () =>
         others.resolve(caller, runId, nodeId, value),
       ),
-    watch: (runId, wake) => {
-      const forget = [host.watch(runId, wake), others.watch(runId, wake)];
-      return () => {
-        for (const each of forget) each();
-      };
-    },
   };
 }
 

@@ -248,6 +248,8 @@ export interface WorkflowHost {
    * called. Costs nothing while nothing happens.
    */
   watch(runId: string, wake: () => void): () => void;
+  /** Tells that this process appended to a run which this host does not drive: a coordination. */
+  changed(runId: string): void;
   /** A new run out of the events of another one (docs/adr/0013). */
   fork(caller: Caller, request: ForkRun): Promise<Answered<ForkedRun>>;
   cancel(caller: Caller, runId: string, request: { readonly reason?: string }): Promise<Answered<CreatedRun>>;

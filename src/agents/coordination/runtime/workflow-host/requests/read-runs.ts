@@ -15,6 +15,7 @@ import type {
   RunSnapshot,
 } from "../records/workflow-host.ts";
 import { listFilesAtStart } from "../records/run-workspace.ts";
+import { readEventPage } from "../records/read-event-page.ts";
 import { refuseUnknownRun } from "./no-run.ts";
 
 export function createdOf({ run }: LoadedRun): CreatedRun {
@@ -77,24 +78,16 @@ async function readChildStatuses(hosting: Hosting, { run }: LoadedRun): Promise<
   return children.flat();
 }
 
-interface Range {
-  readonly from: number;
-  readonly limit: number;
-}
-
 export async function readEvents(
   { store }: Hosting,
   caller: Caller,
   runId: string,
-  { from, limit }: Range,
+  range: { readonly from: number; readonly limit: number },
 ): Promise<Answered<EventPage>> {
   const entry = await store.entry(runId as CoordinationId);
   if (entry?.summary.tenant !== caller.tenant) return refuseUnknownRun(runId);
-  // Whoever waits at the end of a log asks often.
-  const page = from < entry.length ? await store.read(entry.runId, { from, limit }) : [];
-  const end = (page.at(-1)?.sequence ?? from - 1) + 1;
-  const isComplete = hasRunEnded(entry.summary.status) && end >= entry.length;
-  return { kind: "done", value: { events: page, isComplete } };
+  const hasEnded = hasRunEnded(entry.summary.status);
+  return { kind: "done", value: await readEventPage(store, { ...entry, hasEnded }, range) };
 }
 
 export async function readAncestry(

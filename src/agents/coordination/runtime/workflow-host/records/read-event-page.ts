@@ -1,0 +1,25 @@
+/** Owns: a page of a run's events as clients are given it, of either kind of run. */
+import type { CoordinationId } from "../../../contracts/ids.ts";
+import type { StoredRun } from "../../../ports/run-store.ts";
+import type { EventPage, HostEvent } from "./workflow-host.ts";
+
+interface ReadStore {
+  read(runId: CoordinationId, range: Range): Promise<readonly HostEvent[]>;
+}
+
+interface Range {
+  readonly from: number;
+  readonly limit: number;
+}
+
+/** Reads the page. Nothing follows the end of a run that has ended, because its log takes no more events. */
+export async function readEventPage(
+  store: ReadStore,
+  { runId, length, hasEnded }: Pick<StoredRun<unknown>, "runId" | "length"> & { readonly hasEnded: boolean },
+  { from, limit }: Range,
+): Promise<EventPage> {
+  // Whoever waits at the end of a log asks often.
+  const events = from < length ? await store.read(runId, { from, limit }) : [];
+  const end = (events.at(-1)?.sequence ?? from - 1) + 1;
+  return { events, isComplete: hasEnded && end >= length };
+}

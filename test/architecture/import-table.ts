@@ -168,7 +168,7 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "infra/sqlite": {
     folders:
-      "core/contracts core/contracts/workflows infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",
+      "core/contracts core/std core/contracts/workflows infra/sqlite/database infra/sqlite/inspect infra/sqlite/workflows",
     types: "core/ports",
     packages: "better-sqlite3 node:*",
   },

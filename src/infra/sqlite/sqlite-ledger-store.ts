@@ -23,7 +23,7 @@ import { inspectDatabase } from "./inspect/inspect-database.ts";
 import { openDatabase, type OpenOptions } from "./database/open-database.ts";
 import { deleteTextsBefore } from "./database/retention.ts";
 import { countRuns, type RunCounts } from "./database/run-statements.ts";
-import { createSqliteRunStore, type OpenLedger, type RunRules } from "./sqlite-run-store.ts";
+import { createSqliteRunStore, type RunRules } from "./sqlite-run-store.ts";
 import { createSqliteWorkflowStore } from "./sqlite-workflow-store.ts";
 import { withLedgerErrors } from "./database/sqlite-errors.ts";
 import {
@@ -33,7 +33,7 @@ import {
   type Reads,
   type Writes,
 } from "./database/statements.ts";
-import { createWriteQueue, type Group, type WriteQueue } from "./database/write-queue.ts";
+import { createWriteQueue, type Group, type OpenLedger, type WriteQueue } from "./database/write-queue.ts";
 
 export type SqliteLedger = LedgerStore &
   ContentStore & {

@@ -2,7 +2,6 @@
  * Owns: the SQLite implementation of `RunStore`, for runs of either kind. What the kinds differ in comes as `RunRules`.
  * Invariants S1 to S4 are the port's.
  */
-import type BetterSqlite3 from "better-sqlite3";
 import type { CoordinationId } from "../../agents/coordination/contracts/ids.ts";
 import type { RunOrigin } from "../../agents/coordination/contracts/workflows/run-origin.ts";
 import type { ListQuery, RunAppend, RunStore, StoredRun } from "../../agents/coordination/ports/run-store.ts";
@@ -12,17 +11,8 @@ import { readEvents } from "./database/read-events.ts";
 import { runReadsOf, type RunKind, type RunReads, type RunRow } from "./database/run-statements.ts";
 import type { Head } from "./database/statements.ts";
 import { parseStoredOrigin } from "./database/stored-origin.ts";
-import type { Group, WriteQueue } from "./database/write-queue.ts";
+import type { Group, OpenLedger } from "./database/write-queue.ts";
 import { findDamage } from "./inspect/find-damage.ts";
-
-/** An open ledger, as the stores on it use it. */
-export interface OpenLedger {
-  readonly database: BetterSqlite3.Database;
-  /** Runs a read as a call of the ledger. */
-  readonly guarded: <T>(run: () => T) => Promise<T>;
-  /** Runs what writes as a call of the ledger. */
-  readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
-}
 
 /** What runs of one kind have of their own. */
 export interface RunRules<Event, Summary, Append> {

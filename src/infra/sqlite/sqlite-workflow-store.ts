@@ -20,11 +20,13 @@ import type {
   WorkflowAppend,
   WorkflowStore,
 } from "../../agents/coordination/ports/workflow-store.ts";
+import { createOnce } from "../../agents/coordination/std/load-once.ts";
 import { checkMemory, createMemoryJournal, writeMemory } from "./workflows/memory-journal.ts";
 import { checkWorkspace, createWorkspaceFiles, type WorkspaceFiles } from "./workflows/workspace-files.ts";
-import { loadMigrations, readSchemaVersion } from "./database/migrate.ts";
+import { loadMigrations } from "./database/migrate.ts";
 import { requestLog } from "./workflows/request-log.ts";
 import { WORKFLOWS_SINCE_VERSION } from "./database/run-statements.ts";
+import { createSchemaStatements } from "./database/schema-statements.ts";
 import type { Head } from "./database/statements.ts";
 import { parseStoredOrigin, createUnreadableOriginError } from "./database/stored-origin.ts";
 import {
@@ -33,12 +35,13 @@ import {
   type WorkflowReads,
   type WorkflowWrites,
 } from "./workflows/workflow-statements.ts";
-import { createSqliteRunStore, type OpenLedger, type RunRules } from "./sqlite-run-store.ts";
+import type { OpenLedger } from "./database/write-queue.ts";
+import { createSqliteRunStore, type RunRules } from "./sqlite-run-store.ts";
 
 export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
   const { database, guarded, queued } = ledger;
   const reads = workflowReadsOf(database);
-  const writes = createLazy(() => prepareWorkflowWrites(database));
+  const writes = createOnce(() => prepareWorkflowWrites(database));
   const read: Read = (run) => guarded(() => run(reads()));
   const write: Write = (work) => queued((queue) => queue.run(() => work(writes())));
   const workspace = createWorkspaceFiles(ledger);
@@ -67,22 +70,10 @@ export function createSqliteWorkflowStore(ledger: OpenLedger): WorkflowStore {
 type Read = <T>(run: (reads: WorkflowReads | undefined) => T) => Promise<T>;
 type Write = <T>(work: (writes: WorkflowWrites) => T) => Promise<T>;
 
-/** A ledger that is only read may have an older schema, until a writer brings it to the newest. */
 function workflowReadsOf(database: BetterSqlite3.Database): () => WorkflowReads | undefined {
-  const newest = loadMigrations().length;
-  let prepared: { readonly version: number; readonly reads: WorkflowReads } | undefined;
-  return () => {
-    if (prepared?.version === newest) return prepared.reads;
-    const version = readSchemaVersion(database);
-    if (version < WORKFLOWS_SINCE_VERSION) return undefined;
-    if (prepared?.version !== version) prepared = { version, reads: prepareWorkflowReads(database) };
-    return prepared.reads;
-  };
-}
-
-function createLazy<T>(make: () => T): () => T {
-  let made: T | undefined;
-  return () => (made ??= make());
+  return createSchemaStatements(database, loadMigrations().length, (version) =>
+    version < WORKFLOWS_SINCE_VERSION ? undefined : prepareWorkflowReads(database),
+  );
 }
 
 function createWorkflowRules(

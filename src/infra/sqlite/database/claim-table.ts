@@ -20,17 +20,14 @@ import {
   type ClaimWrites,
   type Reach,
 } from "./claim-statements.ts";
-import { readSchemaVersion } from "./migrate.ts";
+import { createSchemaStatements } from "./schema-statements.ts";
 
 type Query<K extends keyof ClaimIndex> = Parameters<ClaimIndex[K]>[0];
 
-/** A ledger that is only read may have an older schema, until a writer brings it to the newest. */
 export function claimReadsOf(database: BetterSqlite3.Database): () => ClaimReads | undefined {
-  let reads: ClaimReads | undefined;
-  return () => {
-    if (!reads && readSchemaVersion(database) >= CLAIMS_SINCE_VERSION) reads = prepareClaimReads(database);
-    return reads;
-  };
+  return createSchemaStatements(database, CLAIMS_SINCE_VERSION, (version) =>
+    version < CLAIMS_SINCE_VERSION ? undefined : prepareClaimReads(database),
+  );
 }
 
 export function listOverlappingClaims(

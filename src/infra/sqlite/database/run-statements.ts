@@ -5,6 +5,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { EventRow } from "./event-row.ts";
 import { readSchemaVersion } from "./migrate.ts";
+import { createSchemaStatements } from "./schema-statements.ts";
 
 /** The schema that has runs of workflows. */
 export const WORKFLOWS_SINCE_VERSION = 4;
@@ -62,14 +63,9 @@ export interface RunReads {
 }
 
 export function runReadsOf(database: Database, kind: RunKind): () => RunReads {
-  let prepared: { readonly version: number; readonly reads: RunReads } | undefined;
-  return () => {
-    if (prepared && prepared.version >= ORIGINS_SINCE_VERSION) return prepared.reads;
-    const version = readSchemaVersion(database);
-    if (prepared?.version !== version)
-      prepared = { version, reads: prepareRunReads(database, { kind, version }) };
-    return prepared.reads;
-  };
+  return createSchemaStatements(database, ORIGINS_SINCE_VERSION, (version) =>
+    prepareRunReads(database, { kind, version }),
+  );
 }
 
 interface Schema {

@@ -34,6 +34,15 @@ export interface WriteQueue {
   drained(): Promise<void>;
 }
 
+/** An open ledger, as the stores on it use it. */
+export interface OpenLedger {
+  readonly database: BetterSqlite3.Database;
+  /** Runs a read as a call of the ledger. */
+  readonly guarded: <T>(run: () => T) => Promise<T>;
+  /** Runs what writes as a call of the ledger. */
+  readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
+}
+
 export interface WriteQueueOptions {
   readonly database: BetterSqlite3.Database;
   /** @throws CoordinationError where the ledger is open for reading only. */

@@ -3,7 +3,6 @@
  * of the event that tells of it, or right behind the newest event where no run wrote it.
  */
 import { hash } from "node:crypto";
-import type BetterSqlite3 from "better-sqlite3";
 import { CoordinationError, assertInvariant } from "../../../agents/coordination/contracts/errors.ts";
 import { WORKFLOW_BOUNDS } from "../../../agents/coordination/contracts/workflows/workflow-bounds.ts";
 import {
@@ -23,7 +22,7 @@ import type {
   WorkspaceWritten,
 } from "../../../agents/coordination/ports/workspace-store.ts";
 import type { WorkflowAppend } from "../../../agents/coordination/ports/workflow-store.ts";
-import { readSchemaVersion } from "../database/migrate.ts";
+import { createSchemaStatements } from "../database/schema-statements.ts";
 import {
   prepareWorkspaceReads,
   prepareWorkspaceWrites,
@@ -33,13 +32,7 @@ import {
   type WorkspaceReads,
   type WorkspaceWrites,
 } from "./workspace-statements.ts";
-import type { Group, WriteQueue } from "../database/write-queue.ts";
-
-interface WorkspaceParts {
-  readonly database: BetterSqlite3.Database;
-  readonly guarded: <T>(run: () => T) => Promise<T>;
-  readonly queued: <T>(write: (queue: WriteQueue) => Promise<T>) => Promise<T>;
-}
+import type { Group, OpenLedger } from "../database/write-queue.ts";
 
 export interface WorkspaceFiles {
   readonly store: WorkspaceStore;
@@ -49,14 +42,15 @@ export interface WorkspaceFiles {
   write(request: WorkflowAppend, runKey: number, group: Group): void;
 }
 
-export function createWorkspaceFiles({ database, guarded, queued }: WorkspaceParts): WorkspaceFiles {
-  let reads: WorkspaceReads | undefined;
+export function createWorkspaceFiles({ database, guarded, queued }: OpenLedger): WorkspaceFiles {
+  const reads = createSchemaStatements(database, WORKSPACE_SINCE_VERSION, (version) =>
+    version < WORKSPACE_SINCE_VERSION ? undefined : prepareWorkspaceReads(database),
+  );
   let writes: WorkspaceWrites | undefined;
-  /** A ledger that is only read may have an older schema, until a writer brings it to the newest. */
   const read = <T>(run: (prepared: WorkspaceReads) => T): Promise<T | undefined> =>
     guarded(() => {
-      if (!reads && readSchemaVersion(database) < WORKSPACE_SINCE_VERSION) return undefined;
-      return run((reads ??= prepareWorkspaceReads(database)));
+      const prepared = reads();
+      return prepared && run(prepared);
     });
   const prepareWritesOnce = (): WorkspaceWrites => (writes ??= prepareWorkspaceWrites(database));
   return {

@@ -1,0 +1,20 @@
+import type { Database } from "better-sqlite3";
+import { readSchemaVersion } from "./migrate.ts";
+
+/**
+ * Returns the statements for the schema that is there. A ledger that is only read may have an older schema until a writer
+ * brings it to the newest: below version `settledAt` they are prepared again when that has happened.
+ */
+export function createSchemaStatements<T>(
+  database: Database,
+  settledAt: number,
+  prepare: (version: number) => T,
+): () => T {
+  let prepared: { readonly version: number; readonly statements: T } | undefined;
+  return () => {
+    if (prepared && prepared.version >= settledAt) return prepared.statements;
+    const version = readSchemaVersion(database);
+    if (prepared?.version !== version) prepared = { version, statements: prepare(version) };
+    return prepared.statements;
+  };
+}

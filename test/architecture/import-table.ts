@@ -313,8 +313,8 @@ const TABLE: Readonly<Record<string, TableLine>> = {
   },
   "plugins/openclaw/plans": {
     folders:
-      "core/contracts core/std core/plan core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions",
-    types: "core/runtime/log core/runtime/plans",
+      "core/contracts core/std core/plan core/contracts/config plugins/openclaw/host plugins/openclaw/runtime-access plugins/openclaw/questions core/runtime/log",
+    types: "core/runtime/plans",
     packages: "node:* zod",
   },
   "plugins/cli/plans": {

@@ -19,7 +19,7 @@ import { project } from "../openwop/project.ts";
 import type { LedgerStore, RunEntry, StoredProblem } from "../ports/ledger-store.ts";
 import { isSameValue } from "../replay/same-value.ts";
 import { createForkSources, type ForkSources } from "./log/carried-results.ts";
-import { listRuns } from "./log/read-pages.ts";
+import { listClaims, listRuns } from "./log/read-pages.ts";
 import { findProblemsOfFork, type ForkedStep } from "./verify-fork.ts";
 import { describeError } from "../std/describe-error.ts";
 
@@ -139,7 +139,7 @@ async function verifyRun({ store, forks }: Stored, entry: RunEntry): Promise<Run
   try {
     for await (const event of eventsOf(store, runId)) checkEvent(check, event);
     checkReferences(check, runId, await store.references(runId));
-    await checkClaims(check, runId, claimsOf(store, runId));
+    await checkClaims(check, runId, listClaims(store, { runId }));
     await checkFork(check, forks);
   } catch (error) {
     const kind = isUnreadable(error) ? "event_unreadable" : "fold_failed";
@@ -165,15 +165,6 @@ async function* eventsOf(store: LedgerStore, runId: CoordinationId): AsyncGenera
     yield* page;
     if (page.length < limit) return;
     from += page.length;
-  }
-}
-
-async function* claimsOf(store: LedgerStore, runId: CoordinationId): AsyncGenerator<ClaimEntry> {
-  for (let after = 0; ;) {
-    const page = await store.claims({ runId, after, limit: PAGE });
-    yield* page;
-    after = page.at(-1)?.token ?? after;
-    if (page.length < PAGE) return;
   }
 }
 

@@ -1,6 +1,7 @@
 /** Owns: `claims`, and listing what is claimed. Does not own: ending a claim (`release-command.ts`). */
 import { OWNER_STEP_ID, type CoordinationId } from "../../../agents/coordination/contracts/ids.ts";
 import { formatResource } from "../../../agents/coordination/contracts/resource-names.ts";
+import { listClaims } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import type { LedgerReader } from "../../compose.ts";
 import type { CliHost, CommandGroup, Terminal } from "../terminal/cli-host.ts";
 import { readChangeLog } from "./conflict-log.ts";
@@ -22,7 +23,6 @@ import {
 } from "../terminal/run-command.ts";
 
 const LIMIT_MAX = 100_000;
-const PAGE = 500;
 
 interface ClaimsOptions extends ReaderOptions {
   readonly resource?: string;
@@ -55,7 +55,7 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
   const isConcerned = options.resource === undefined ? () => true : createResourceFilter(options.resource);
   await withLedger(host, options, async (reader) => {
     const listed: Listed[] = [];
-    for await (const entry of readAllClaims(reader)) {
+    for await (const entry of listClaims(reader)) {
       const claim = listedOf(entry, now);
       if (!isConcerned(claim.resource) || (claim.expired && options.all !== true)) continue;
       listed.push(claim);
@@ -69,16 +69,6 @@ async function showClaims(host: CliHost, options: ClaimsOptions): Promise<void> 
       await host.stdout.write(renderClaims(shown, { ...host.stdout, steps, now, isMore }));
     }
   });
-}
-
-async function* readAllClaims(reader: Pick<LedgerReader, "claims">): AsyncGenerator<ClaimEntry> {
-  for (let after = 0; ;) {
-    const page = await reader.claims({ after, limit: PAGE });
-    yield* page;
-    const last = page.at(-1);
-    if (!last || page.length < PAGE) return;
-    after = last.token;
-  }
 }
 
 function listedOf(

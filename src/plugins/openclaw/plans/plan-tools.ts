@@ -34,6 +34,7 @@ import type {
   Report,
   ReportAnswer,
 } from "../../../agents/coordination/runtime/plans/plan-requests.ts";
+import { listRuns } from "../../../agents/coordination/runtime/log/read-pages.ts";
 import { noteReported } from "../runtime-access/gate-memory.ts";
 import type { MayRun } from "../host/allowed-agents.ts";
 import { reportOutputs, statusOf } from "./coordination-status.ts";
@@ -294,26 +295,24 @@ function maySee(place: Place, { stepId }: StepView): boolean {
 }
 
 const NEWEST_MAX = 10;
-const PAGE = 500;
-const PAGES_MAX = 4;
+/** Of the newest coordinations. */
+const LOOKED_MAX = 2_000;
 
 async function tellOwn({ plans, session }: Calling): Promise<ToolAnswer> {
   const coordinations = [];
-  let after: Awaited<ReturnType<typeof plans.reads.list>>[number] | undefined;
-  for (let pages = 0; pages < PAGES_MAX && coordinations.length < NEWEST_MAX; pages += 1) {
-    const page = await plans.reads.list({ limit: PAGE, ...(after && { after }) });
-    for (const { runId, summary } of page) {
-      if (summary.ownerSession !== session) continue;
+  let looked = 0;
+  for await (const { runId, summary } of listRuns(plans.reads)) {
+    looked += 1;
+    if (summary.ownerSession === session) {
       const { status, steps, createdAtMs } = summary;
       coordinations.push({ coordinationId: runId, status, startedAt: formatTimestamp(createdAtMs), steps });
     }
-    after = page.at(-1);
-    if (page.length < PAGE) break;
+    if (looked === LOOKED_MAX || coordinations.length === NEWEST_MAX) break;
   }
   const envelope = await plans.envelopeForChild(session);
   return {
     status: "ok",
-    coordinations: coordinations.slice(0, NEWEST_MAX),
+    coordinations,
     ...(envelope && { worksOn: { coordinationId: envelope.coordinationId, stepId: envelope.stepId } }),
   };
 }

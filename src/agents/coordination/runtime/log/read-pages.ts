@@ -1,9 +1,12 @@
 /** Owns: reading logs and listings of any length, a page at a time, so that neither has to fit in memory. */
+import type { ClaimEntry } from "../../contracts/claim-entry.ts";
 import type { CoordinationId } from "../../contracts/ids.ts";
+import type { ClaimIndex } from "../../ports/claim-index.ts";
 import type { ListQuery, StoredRun } from "../../ports/run-store.ts";
 
 const RUNS_PER_PAGE = 500;
 const EVENTS_PER_PAGE = 1_000;
+const CLAIMS_PER_PAGE = 500;
 
 interface ListedStore<Summary> {
   list(query: ListQuery): Promise<StoredRun<Summary>[]>;
@@ -42,5 +45,19 @@ export async function* readLog<Event>(
     const page = await store.read(runId, { from: next, limit });
     if (page.length > 0) yield page;
     if (page.length < limit) return;
+  }
+}
+
+/** Yields the claims of a ledger, or of one run, in the order of their tokens. @throws CoordinationError */
+export async function* listClaims(
+  store: Pick<ClaimIndex, "claims">,
+  query: { readonly runId?: CoordinationId } = {},
+): AsyncGenerator<ClaimEntry> {
+  for (let after = 0; ;) {
+    const page = await store.claims({ ...query, after, limit: CLAIMS_PER_PAGE });
+    yield* page;
+    const last = page.at(-1);
+    if (!last || page.length < CLAIMS_PER_PAGE) return;
+    after = last.token;
   }
 }

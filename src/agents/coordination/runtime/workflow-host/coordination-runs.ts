@@ -16,12 +16,14 @@ import type { CoordinationView, QuestionView, StepView } from "../log/coordinati
 import type { Coordinator } from "../coordinator.ts";
 import { refuse } from "./driving/create-run.ts";
 import { readEventPage } from "./records/read-event-page.ts";
+import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./requests/shared-refusals.ts";
 import type { OtherRuns } from "./records/other-runs.ts";
 import { answerToQuestion } from "./question-answer.ts";
 import type {
   Answered,
   Caller,
   HostRefusal,
+  OpenInterrupt,
   ResolvedInterrupt,
   RunSnapshot,
 } from "./records/workflow-host.ts";
@@ -75,10 +77,6 @@ type Opening = RunEvent & { readonly type: "coordination.created" };
 
 function createDone<T>(value: T): Answered<T> {
   return { kind: "done", value };
-}
-
-function refuseUnknownRun(runId: string): HostRefusal {
-  return refuse("not_found", `there is no run ${runId}`);
 }
 
 async function readSnapshot(
@@ -139,7 +137,7 @@ function nodeOf({ stepId }: QuestionView): string {
   return stepId ?? ORCHESTRATOR;
 }
 
-function interruptOf({ coordinationId }: CoordinationView, question: QuestionView) {
+function interruptOf({ coordinationId }: CoordinationView, question: QuestionView): OpenInterrupt {
   const { escalationId, kind, deadlineAtMs } = question;
   return {
     interruptId: escalationId,
@@ -186,10 +184,8 @@ async function resolve(
   const view = await coordinator.view(runId);
   const questions = view?.escalations.filter((question) => nodeOf(question) === nodeId) ?? [];
   const [question] = view ? openQuestions(view).filter((each) => nodeOf(each) === nodeId) : [];
-  if (questions.length === 0)
-    return refuse("interrupt_not_found", `node ${nodeId} of the run waits for no answer`);
-  if (!question)
-    return refuse("interrupt_already_resolved", `the question of node ${nodeId} has already been settled`);
+  if (questions.length === 0) return refuseUnaskedNode(nodeId);
+  if (!question) return refuseSettledQuestion(nodeId);
   const { escalationId, kind } = question;
   const answer = answerToQuestion({ kind, escalationId }, value);
   if ("refused" in answer) return refuse("validation_error", answer.refused);

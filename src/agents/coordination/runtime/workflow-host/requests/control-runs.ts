@@ -9,7 +9,7 @@ import { refuse } from "../driving/create-run.ts";
 import type { Asked } from "../driving/drive-runs.ts";
 import type { Hosting } from "./hosting.ts";
 import { createdOf, ownRun } from "./read-runs.ts";
-import { refuseUnknownRun } from "./no-run.ts";
+import { refuseUnknownRun } from "./shared-refusals.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, Caller, CreatedRun, HostRefusal, PauseRun } from "../records/workflow-host.ts";
 

@@ -25,6 +25,7 @@ import { beginWorkflow } from "../../../workflow/state/evolve-workflow.ts";
 import { refuse, findOptionRefusal } from "../driving/create-run.ts";
 import type { Hosting } from "./hosting.ts";
 import type { Answered, Caller, ForkedRun, ForkRun, HostRefusal } from "../records/workflow-host.ts";
+import { refuseUnknownRun } from "./shared-refusals.ts";
 
 type ForkParts = Pick<
   Hosting,
@@ -39,8 +40,7 @@ export async function forkRun(
   request: ForkRun,
 ): Promise<Answered<ForkedRun>> {
   const source = await forking.store.entry(request.sourceRunId as CoordinationId);
-  if (source?.summary.tenant !== caller.tenant)
-    return refuse("not_found", `there is no run ${request.sourceRunId}`);
+  if (source?.summary.tenant !== caller.tenant) return refuseUnknownRun(request.sourceRunId);
   const place = placeOf(request, source);
   if ("kind" in place) return place;
   const runId = request.runId ?? forking.newRunId();

@@ -14,6 +14,7 @@ import {
 } from "../../../workflow/state/workflow-state.ts";
 import { isRecord } from "../../../std/is-record.ts";
 import { refuse } from "../driving/create-run.ts";
+import { refuseSettledQuestion, refuseUnaskedNode, refuseUnknownRun } from "./shared-refusals.ts";
 import type { Asked, RunDriver } from "../driving/drive-runs.ts";
 import type { LoadedRun } from "../records/run-book.ts";
 import type { Answered, HostRefusal, OpenInterrupt, ResolvedInterrupt } from "../records/workflow-host.ts";
@@ -88,7 +89,7 @@ export async function answer(
     !loadedRun ||
     (answerRequest.tenant !== undefined && loadedRun.run.started.owner.tenant !== answerRequest.tenant)
   )
-    return refuse("not_found", `there is no run ${answerRequest.runId}`);
+    return refuseUnknownRun(answerRequest.runId);
   const wrong = await refuseBrokenSchema(parts, loadedRun, answerRequest);
   if (wrong) return wrong;
   let interruptId = "";
@@ -109,7 +110,7 @@ export async function answer(
       ? { refused: refuse("validation_error", `the answer cannot be recorded: ${unfit.problem}`) }
       : { drafts: answered.drafts };
   });
-  if (!outcome) return refuse("not_found", `there is no run ${answerRequest.runId}`);
+  if (!outcome) return refuseUnknownRun(answerRequest.runId);
   if (outcome.refused) return outcome.refused;
   const { run } = outcome.loadedRun;
   return {
@@ -125,15 +126,14 @@ function isOfSuite({ started: { workflowId } }: WorkflowRun): boolean {
 
 function placeOf(run: WorkflowRun, { nodeId, interruptId }: Answer): Place | HostRefusal {
   const node = run.nodes.get(nodeId);
-  if (!node || (node.interrupts === 0 && !node.interrupt))
-    return refuse("interrupt_not_found", `node ${nodeId} of the run waits for no answer`);
+  if (!node || (node.interrupts === 0 && !node.interrupt)) return refuseUnaskedNode(nodeId);
   const { interrupt } = node;
   if (
     !interrupt ||
     isEndedPhase(run.phase) ||
     (interruptId !== undefined && interrupt.interruptId !== interruptId)
   )
-    return refuse("interrupt_already_resolved", `the question of node ${nodeId} has already been settled`);
+    return refuseSettledQuestion(nodeId);
   return { node, interrupt };
 }
 

@@ -16,7 +16,7 @@ import type {
 } from "../records/workflow-host.ts";
 import { listFilesAtStart } from "../records/run-workspace.ts";
 import { readEventPage } from "../records/read-event-page.ts";
-import { refuseUnknownRun } from "./no-run.ts";
+import { refuseUnknownRun } from "./shared-refusals.ts";
 
 export function createdOf({ run }: LoadedRun): CreatedRun {
   return { runId: run.runId, status: statusOf(run) };

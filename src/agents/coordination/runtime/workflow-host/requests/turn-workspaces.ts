@@ -2,7 +2,7 @@
 import type { CoordinationId } from "../../../contracts/ids.ts";
 import { SUPERVISOR } from "../../../workflow/state/graph.ts";
 import type { RunDriver } from "../driving/drive-runs.ts";
-import { refuseUnknownRun } from "./no-run.ts";
+import { refuseUnknownRun } from "./shared-refusals.ts";
 import type { Answered, Caller, TurnWorkspace } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
 import { readFiles } from "../records/run-workspace.ts";

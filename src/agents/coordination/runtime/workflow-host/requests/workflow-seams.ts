@@ -12,8 +12,9 @@ import type { RunDriver } from "../driving/drive-runs.ts";
 import type { MockModel } from "../records/mock-model.ts";
 import type { SideEffects } from "../records/side-effects.ts";
 import { turnWorkspaces } from "./turn-workspaces.ts";
-import type { HostRefusal, WorkflowSeams } from "../records/workflow-host.ts";
+import type { WorkflowSeams } from "../records/workflow-host.ts";
 import type { WorkflowHostParts } from "../records/workflow-parts.ts";
+import { refuseUnknownRun } from "./shared-refusals.ts";
 
 interface SeamParts extends Pick<WorkflowHostParts, "sha256" | "store"> {
   readonly runs: RunDriver;
@@ -51,7 +52,7 @@ export function createWorkflowSeams({
     },
     turnWorkspaces: (caller, runId) => turnWorkspaces({ runs, store }, caller, runId),
     setVariables: async ({ tenant }, runId, variables) => {
-      const unknownRun: HostRefusal = refuse("not_found", `there is no run ${runId}`);
+      const unknownRun = refuseUnknownRun(runId);
       const loadedRun = await runs.newest(runId as CoordinationId);
       if (loadedRun?.run.started.owner.tenant !== tenant) return unknownRun;
       const drafts = Object.entries(variables).map(

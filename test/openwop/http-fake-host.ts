@@ -45,6 +45,8 @@ export interface FakeHost extends WorkflowHost {
   append(runId: string, type: string, payload?: unknown): void;
   /** Throws from now on where it is asked for anything. */
   fail(error: unknown): void;
+  /** Answers no request for a run before the returned function is called. */
+  holdCreating(): () => void;
   put(runId: string, tenant?: string): FakeRun;
 }
 
@@ -85,6 +87,7 @@ export function fakeHost(): FakeHost {
   const watchers = new Map<string, Set<() => void>>();
   const created: { caller: Caller; request: CreateRun }[] = [];
   let failure: { readonly error: unknown } | undefined;
+  let mayCreate: Promise<unknown> = Promise.resolve();
   let reads = 0;
   let made = 0;
   const own = (caller: Caller, runId: string): FakeRun | undefined => {
@@ -121,6 +124,11 @@ export function fakeHost(): FakeHost {
     fail: (error) => {
       failure = { error };
     },
+    holdCreating: () => {
+      const { promise, resolve } = Promise.withResolvers<undefined>();
+      mayCreate = promise;
+      return () => resolve(undefined);
+    },
     put: (runId, tenant = "alpha") => {
       const run: FakeRun = { runId, tenant, status: "running", events: [] };
       runs.set(runId, run);
@@ -136,7 +144,7 @@ export function fakeHost(): FakeHost {
       for (const wake of watchers.get(runId) ?? []) wake();
     },
     create: async (caller, request) => {
-      await Promise.resolve();
+      await mayCreate;
       if (failure) throw failure.error;
       if (request.workflowId !== "conformance-noop")
         return refused("workflow_not_found", "No such workflow.");

@@ -69,9 +69,13 @@ describe("an idempotency key", () => {
 
   it("is told from one that is still under way", async () => {
     const face = fakeFace();
-    const both = await Promise.all([1, 2].map(async () => face.app.request("/v1/runs", post(NOOP, KEY))));
-    expect(both.map(({ status }) => status).toSorted()).toEqual([201, 409]);
-    const late = both.find(({ status }) => status === 409)!;
+    const release = face.host.holdCreating();
+    const both = [1, 2].map(async () => face.app.request("/v1/runs", post(NOOP, KEY)));
+    const late = await Promise.race(both);
+    release();
+    const statuses = (await Promise.all(both)).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([201, 409]);
+    expect(late.status).toBe(409);
     expect(late.headers.get("retry-after")).toBe("1");
     expect(await error(late)).toMatchObject({ error: "idempotency_in_flight", details: { retryAfter: 1 } });
     expect(face.host.runs.size).toBe(1);

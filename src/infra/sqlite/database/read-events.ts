@@ -69,7 +69,7 @@ function readSlice({ events, origin }: RunReads, { runId, from, limit }: Range):
   return {
     rows,
     // Asked for after the events: a run has its origin from the first of them on.
-    origin: rows.length === 0 ? undefined : readOrigin(runId, origin.get(runId)),
+    origin: rows.length === 0 ? undefined : readOrigin(runId, origin?.get(runId)),
     isLast: !isCut || rows.length >= limit,
   };
 }

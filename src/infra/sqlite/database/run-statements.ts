@@ -54,7 +54,8 @@ export type ListStatements = Readonly<
 /** Of the runs of one kind. */
 export interface RunReads {
   readonly events: EventsStatement;
-  readonly origin: OriginStatement;
+  /** Absent: no run of the kind has an origin in this schema. */
+  readonly origin?: OriginStatement;
   readonly head: Statement<[runId: string], HeadRow>;
   readonly hashedEvents: Statement<[runId: string, from: number, before: number], HashedRow>;
   readonly entry: Statement<[runId: string], RunRow>;
@@ -83,7 +84,9 @@ export function prepareRunReads(database: Database, { kind, version }: Schema): 
   const columns = `run_key, run_id, length, summary, ${origin}`;
   return {
     events: prepareEvents(database, isOfKind),
-    origin: database.prepare<[string], string | null>(`select ${origin} ${one}`).pluck(),
+    ...(hasOrigins && {
+      origin: database.prepare<[string], string | null>(`select ${origin} ${one}`).pluck(),
+    }),
     head: database.prepare<[string], HeadRow>(`select length, head_hash, ${origin} ${one}`),
     hashedEvents: prepareHashedEvents(database, isOfKind),
     entry: database.prepare<[string], RunRow>(`select ${columns} ${one}`),
